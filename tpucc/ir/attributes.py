@@ -27,6 +27,10 @@ _WORDS: Mapping[object, str] = {
 }
 
 
+REQUIRED: Any = object()
+"""Stands for the default of a field that has none."""
+
+
 class Misfit(Exception):
     """A value that doesn't fit a field."""
 
@@ -54,7 +58,7 @@ def non_default(attributes: Attributes) -> Iterator[tuple[str, Value]]:
     for field in fields(attributes):
         value: Value = getattr(attributes, field.name)
         default = _default(field)
-        if default is MISSING or identity(value) != identity(default):
+        if default is REQUIRED or identity(value) != identity(default):
             yield field.name, value
 
 
@@ -76,15 +80,15 @@ def identities(attributes: Attributes) -> tuple[object, ...]:
 
 
 @cache
-def field_types(kind: type) -> Mapping[str, object]:
-    """The type of each attribute of `kind`, a dataclass; names in order."""
+def schema(kind: type) -> Mapping[str, tuple[Any, Any]]:
+    """The type and the default of each field of a dataclass, in order; `REQUIRED` is no default."""
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+    return {field.name: (hints[field.name], _default(field)) for field in fields(kind) if field.init}
 
 
 def required(kind: type) -> list[str]:
-    """The attributes without a default."""
-    return [field.name for field in fields(kind) if field.init and _default(field) is MISSING]
+    """The fields without a default."""
+    return [name for name, (_, default) in schema(kind).items() if default is REQUIRED]
 
 
 def conform(value: Value, expected: object) -> Value:
@@ -118,7 +122,7 @@ def described(expected: object) -> str:
     if _is_enumeration(expected):
         return listed([repr(choice.value) for choice in expected], "or")
     if isinstance(expected, type) and _is_record_type(expected):
-        return f"{record_name(expected)}({', '.join(f'{name}=…' for name in field_types(expected))})"
+        return f"{record_name(expected)}({', '.join(f'{name}=…' for name in schema(expected))})"
     return _WORDS.get(expected, "another value")
 
 
@@ -131,10 +135,10 @@ def _is_record_type(kind: type) -> bool:
 
 
 def _made(parts: Mapping[str, Value], kind: type) -> Attributes:
-    known = field_types(kind)
-    if not parts.keys() <= known.keys() or not parts.keys() >= set(required(kind)):
+    known = schema(kind)
+    if not parts.keys() <= known.keys() or not parts.keys() >= {*required(kind)}:
         raise Misfit
-    made: Attributes = kind(**{name: conform(value, known[name]) for name, value in parts.items()})
+    made: Attributes = kind(**{name: conform(value, known[name][0]) for name, value in parts.items()})
     return made
 
 
@@ -158,4 +162,6 @@ def _each_of(value: tuple[Value, ...], kinds: tuple[object, ...]) -> Value:
 
 
 def _default(field: Field[Any]) -> object:
-    return field.default if field.default_factory is MISSING else field.default_factory()
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return REQUIRED if field.default is MISSING else field.default

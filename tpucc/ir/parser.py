@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
-from tpucc.ir.attributes import Misfit, Value, conform, described, field_types, required
+from tpucc.ir.attributes import Misfit, Value, conform, described, required, schema
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.digests import HEADER, Known, without_repetition
 from tpucc.ir.dtypes import FORMATS
@@ -233,7 +233,7 @@ class _NodeParser:
                 self.places.append(token.span)
 
     def _attribute(self, kind: type) -> None:
-        cursor, known = self.cursor, field_types(kind)
+        cursor, known = self.cursor, schema(kind)
         key, token = cursor.name("the name of an attribute")
         cursor.expect("=", "after the name of an attribute")
         if key not in known:
@@ -244,9 +244,9 @@ class _NodeParser:
         start = cursor.next
         value = parse_value(cursor, self.data)
         try:
-            self.given[key] = conform(value, known[key])
+            self.given[key] = conform(value, known[key][0])
         except Misfit:
-            raise cursor.error(f"{key} must be {described(known[key])}", start, VALUE) from None
+            raise cursor.error(f"{key} must be {described(known[key][0])}", start, VALUE) from None
 
     def _made(self, kind: type, operator: Token) -> Attributes:
         if missing := [key for key in required(kind) if key not in self.given]:

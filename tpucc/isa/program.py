@@ -100,11 +100,11 @@ class LayerInfo:
     name: str
     kind: str
     origin: Origin
-    macs: int
+    macs: int = 0
     """Multiply-accumulates of the model, padding not counted."""
-    weights: tuple[int, int]
+    weights: tuple[int, int] = (0, 0)
     """K and N of the layer's weights; zeros when it has none."""
-    tile_fills: tuple[tuple[int, int, int], ...]
+    tile_fills: tuple[tuple[int, int, int], ...] = ()
     """For each of its weight tiles: index of the tile, used rows, used columns."""
     choice: str = ""
     """In words: how it was blocked, and why."""
@@ -129,7 +129,7 @@ class LayerInfo:
 
 def host_layer(step: int) -> LayerInfo:
     """What stands for a step of the host among the layers. Where it comes from is known with the host's part of the program."""
-    return LayerInfo(f"host step {step}", HOST, Origin(made_by="lower"), 0, (0, 0), ())
+    return LayerInfo(f"host step {step}", HOST, Origin(made_by="lower"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ directives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from tpucc.diagnostics import ProgramError, Source, counted, did_you_mean, printable
@@ -18,7 +18,7 @@ from tpucc.isa.listing.directives import read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields, records_of
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, directive_places, read_lines
-from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, WORD, Entry, read, shown
+from tpucc.isa.listing.schema import INTEGERS, Entry, Row
 from tpucc.isa.listing.words import Word, integers, label_in, line_error, name, name_text, number_in
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import (
@@ -41,8 +41,7 @@ WRITTEN = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.SET_
 """The instructions that a product's lines may have. Transfers to and from the host are added around them."""
 _GROUPS = 16
 """Accumulator groups on one line."""
-_BUFFER = (Entry("name", NAME, what="a name"), Entry("rows", COUNT), Entry("layer", COUNT, default=0))
-_ROWS = (Entry("groups", INTEGERS, what="rows in brackets"),)
+_BUFFER = Row(VirtualBuffer, Entry("name", what="a name"), "rows", Entry("layer", default=0))
 
 
 class TileLineReader:
@@ -50,7 +49,7 @@ class TileLineReader:
 
     def __init__(self, buffers: Sequence[VirtualBuffer], groups: Sequence[int], labels: Labels) -> None:
         self._buffers = {buffer.name: (index, buffer.rows) for index, buffer in enumerate(buffers)}
-        self._groups = groups
+        self._groups = {f"g{index}": (index, rows) for index, rows in enumerate(groups)}
         self._labels = labels
 
     def fields(self, line: Sequence[Word]) -> dict[str, int]:
@@ -59,42 +58,29 @@ class TileLineReader:
 
         def resolve(operand: OperandSpec, word: Word) -> int:
             if operand.space == "ub":
-                found[f"{operand.field}_buffer"], row = self._buffer(word)
-                return row
-            if operand.space == "acc":
-                found["group"], row = self._group(word)
-                return row
-            return self._labels.resolve(operand, word, 0)
+                found[f"{operand.field}_buffer"], row = _row(word, self._buffers, "buffer", "no buffer")
+            elif operand.space == "acc":
+                found["group"], row = _row(word, self._groups, "group", "no accumulator group")
+            else:
+                row = self._labels.resolve(operand, word, 0)
+            return row
 
         fields = instruction_fields(V1, line, resolve, tile_operands)
         return {**_with_tile(line, fields), **found}
 
-    def _buffer(self, word: Word) -> tuple[int, int]:
-        name, row = _label(word, "buffer")
-        if name not in self._buffers:
-            word.fail("E0713", f"no buffer is named {printable(word.text)}", did_you_mean(name, self._buffers))
-        index, rows = self._buffers[name]
-        return index, _inside(word, row, rows)
 
-    def _group(self, word: Word) -> tuple[int, int]:
-        name, row = _label(word, "group")
-        number = int(name[1:]) if name[:1] == "g" and name[1:].isascii() and name[1:].isdecimal() and len(name) < 12 else -1
-        if not 0 <= number < len(self._groups) or name != f"g{number}":
-            word.fail("E0713", f"no accumulator group is named {printable(word.text)}", f"there are {len(self._groups):,}, from g0 up")
-        return number, _inside(word, row, self._groups[number])
-
-
-def _label(word: Word, what: str) -> tuple[str, int]:
-    """Rows of buffers and groups have names in a tile program: their addresses are not known yet."""
+def _row(word: Word, known: Mapping[str, tuple[int, int]], what: str, unknown: str) -> tuple[int, int]:
+    """The number of what a row's name names, and the row in it; `known` are their numbers and rows. Addresses are not known yet."""
     if number_in(word.text) is not None:
         word.fail("E0713", f"expected a row of a {what}, found {printable(word.text)}")
-    return label_in(word) or ("", 0)
-
-
-def _inside(word: Word, row: int, rows: int) -> int:
+    name, row = label_in(word) or ("", 0)
+    if name not in known:
+        near = did_you_mean(name, known) if what == "buffer" else f"there are {len(known):,}, from g0 up"
+        word.fail("E0713", f"{unknown} is named {printable(word.text)}", near)
+    index, rows = known[name]
     if row >= rows:
         word.fail("E0713", f"{printable(word.text)} is past the end: it has {counted(rows, 'row')}")
-    return row
+    return index, row
 
 
 def _with_tile(line: Sequence[Word], fields: dict[str, int]) -> dict[str, int]:
@@ -136,14 +122,14 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     parts = read_directives([line for line in lines.directives if line.name not in _OWN], PurePath(name).stem, errors, known)
     buffers: dict[str, VirtualBuffer] = {}
     groups: list[int] = []
-    homes = {buffer.name: index for index, buffer in enumerate(parts.host)}
+    homes = {buffer.name: index for index, buffer in enumerate(parts.lists["host"])}
     for directive in lines.directives:
         if directive.name == "groups":
             errors.attempt(_add_groups, directive, groups)
         elif directive.name == "buffer":
             errors.attempt(_add_buffer, directive, homes, buffers)
-    reader = TileLineReader([*buffers.values()], groups, Labels(V1, parts.host, ()))
-    records, layers, spans = read_code(lines.code, parts.layers, lambda line, _: reader.fields(line), TILE_RECORD, errors)
+    reader = TileLineReader([*buffers.values()], groups, Labels(V1, parts.lists["host"], ()))
+    records, layers, spans = read_code(lines.code, parts.lists["layers"], lambda line, _: reader.fields(line), TILE_RECORD, errors)
     source = Source(name, text)
     errors.require_none(source)
     records["layer"] = layers
@@ -154,7 +140,7 @@ def _buffers(tiles: TileProgram) -> Iterator[str]:
     yield ""
     for buffer in tiles.buffers:
         home = f" home={name_text(tiles.host[buffer.home].name)}" if buffer.home >= 0 else ""
-        yield shown("buffer", _BUFFER, buffer) + home
+        yield _BUFFER.line("buffer", buffer) + home
 
 
 def _groups(tiles: TileProgram) -> Iterator[str]:
@@ -163,12 +149,15 @@ def _groups(tiles: TileProgram) -> Iterator[str]:
 
 
 def _add_groups(directive: Directive, groups: list[int]) -> None:
-    (rows,) = read(_ROWS, Arguments(directive))
-    groups += rows
+    arguments = Arguments(directive)
+    groups += integers(arguments.next("rows in brackets"))
+    arguments.done()
 
 
 def _add_buffer(directive: Directive, homes: dict[str, int], buffers: dict[str, VirtualBuffer]) -> None:
-    title, rows, layer, home = read((*_BUFFER, Entry("home", WORD, default=None)), Arguments(directive))
+    arguments = Arguments(directive)
+    (title, rows, layer), home = _BUFFER.taken(arguments), arguments.take("home")
+    arguments.done()
     if home is not None and name(home) not in homes:
         home.fail("E0716", f"no host buffer is named {printable(name(home))}", did_you_mean(name(home), homes))
     if title in buffers:
@@ -195,7 +184,7 @@ def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:
 def _read_groups(directive: Directive, groups: list[int]) -> None:
     if directive.name != "groups" or len(directive.words) != 1:
         raise line_error("E0716", f"expected .groups [ROWS ROWS …], found {directive.head}", directive.head.span)
-    groups += integers(directive.words[0])
+    _add_groups(directive, groups)
 
 
 def _read_fields(line: tuple[Word, ...] | Directive, reader: TileLineReader, rows: list[dict[str, int]]) -> None:

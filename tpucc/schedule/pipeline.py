@@ -24,7 +24,7 @@ from tpucc.schedule.spill import Stay
 from tpucc.schedule.synchronise import Synchronise, Wait, synchronise, with_waits
 from tpucc.target import Target
 
-_END = LayerInfo("end", "move", Origin(made_by="schedule"), 0, (0, 0), (), "nothing is left for the device to do")
+_END = LayerInfo("end", "move", Origin(made_by="schedule"), choice="nothing is left for the device to do")
 """The layer of the instructions of a program without work."""
 
 

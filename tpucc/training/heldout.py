@@ -19,6 +19,7 @@ from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked, rounds
 from tpucc.runtime.quality import score
 from tpucc.training.plan import Plan
+from tpucc.training.state import Measure
 
 Arrays = Mapping[str, AnyArray]
 LACKING = f"the held-out set has no array {LABELS}, which accuracy is measured by"
@@ -61,7 +62,7 @@ class HeldOut:
         )
         raise InputError(Diagnostic("E0441", LACKING, help=(mend,)))
 
-    def measure(self, weights: Mapping[str, AnyArray]) -> dict[str, float]:
+    def measure(self, weights: Mapping[str, AnyArray]) -> dict[Measure, float]:
         """`{"accuracy": …}` for classes, `{"rmse": …, "r2": …}` for values; empty for labels that fit no output.
 
         What isn't finite is left out: the R² of labels that are all the same, and all of outputs that are too large.

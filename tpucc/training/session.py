@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
 from tpucc.training.plan import Plan
-from tpucc.training.state import LARGEST, State, digest, read_state
+from tpucc.training.state import LARGEST, Epoch, State, digest, read_state
 from tpucc.training.step import Step, make_step
 
 HOST = "host"
@@ -52,18 +52,6 @@ class Settings:
     weights: Path | None = None
     seed: int | None = None
     resume: Path | None = None
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What is known at the end of an epoch: see `history.json` in the reference."""
-
-    number: int
-    loss: float
-    losses: Sequence[float]
-    held_out: Mapping[str, float]
-    gradients: Mapping[str, float] = field(default_factory=dict)
-    ranges: Mapping[str, list[float]] = field(default_factory=dict)
 
 
 class Session:

@@ -6,11 +6,13 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Annotated, Any, Literal, overload
 
+import msgspec
 import numpy as np
 
 from tpucc.data.archive import Archive, Member, npz_bytes
@@ -24,6 +26,29 @@ STATE = "state/"
 NUMBERS = ("seed", "step", "until")
 LARGEST = 2**31 - 1
 """Of these numbers: dropout draws from seed and step, as int32."""
+
+
+Measure = Literal["accuracy", "rmse", "r2"]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known at the end of an epoch: see `history.json` in the reference."""
+
+    number: int
+    loss: float
+    losses: Annotated[list[float], msgspec.Meta(min_length=1)]
+    held_out: Mapping[Measure, float]
+    gradients: Mapping[str, float]
+    ranges: Mapping[str, Annotated[list[float], msgspec.Meta(min_length=2, max_length=2)]]
+
+
+@dataclass(frozen=True)
+class History:
+    """What a state's file says in words: JSON."""
+
+    epochs: tuple[Epoch, ...]
+    graph: str
 
 
 @dataclass(frozen=True)
@@ -124,8 +149,7 @@ def read_state(path: Path, shapes: Mapping[str, tuple[int, ...]], steps: int) ->
         raise _refused(path, "its history isn't one of a training")
     values = {key.removeprefix(STATE): np.asarray(arrays[key], np.float32) for key in wanted}
     numbers = {name: int(arrays[name]) for name in NUMBERS}
-    losses, epochs = tuple(arrays["losses"].tolist()), tuple(history["epochs"])
-    return State(values, losses=losses, epochs=epochs, graph=history["graph"], **numbers)
+    return State(values, losses=tuple(arrays["losses"].tolist()), epochs=tuple(map(vars, history.epochs)), graph=history.graph, **numbers)
 
 
 def _called(key: str) -> str:
@@ -148,33 +172,8 @@ def _misfit(members: Mapping[str, Member], wanted: Mapping[str, str]) -> str:
     return ""
 
 
-def _history(text: bytes) -> dict[str, Any] | None:
+def _history(text: bytes) -> History | None:
     """The history of a state; None where it isn't as `State.to_bytes` writes it."""
-    try:
-        history = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    match history:
-        case {"epochs": list(epochs), "graph": str()} if all(map(_is_epoch, epochs)):
-            return dict(history)
+    with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+        return msgspec.json.decode(text, type=History)
     return None
-
-
-def _is_epoch(found: object) -> bool:
-    """Whether this is an epoch's entry: see `session.Epoch`."""
-    if not isinstance(found, dict) or len(found) != 6:
-        return False
-    match found:
-        case {
-            "number": int(),
-            "loss": loss,
-            "losses": [_, *_] as losses,
-            "held_out": dict(held_out),
-            "gradients": dict(gradients),
-            "ranges": dict(ranges),
-        }:
-            pairs = [ends for ends in ranges.values() if isinstance(ends, list) and len(ends) == 2]
-            numbers = (loss, *losses, *held_out.values(), *gradients.values(), *chain(*pairs))
-            known = len(pairs) == len(ranges) and held_out.keys() <= {"accuracy", "rmse", "r2"}
-            return known and all(isinstance(number, float) and math.isfinite(number) for number in numbers)
-    return False

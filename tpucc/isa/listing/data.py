@@ -21,8 +21,9 @@ from tpucc.numerics import AnyArray, Int8
 
 READABLE = 16
 """Matrices and vectors up to this many lanes are shown as numbers."""
-_SCALARS = {"zero": 0, "low": -128, "high": 127, "zero_a": 0, "zero_b": 0, "scale_a": 1.0, "scale_b": 1.0}
-_VECTORS = {"bias": 0, "multiplier": 1.0}
+_DEFAULTS = {"bias": 0, "multiplier": 1.0, "zero": 0, "low": -128, "high": 127, "zero_a": 0, "zero_b": 0, "scale_a": 1.0, "scale_b": 1.0}
+"""The numbers of a parameter block, in the order of the text; the first two have one for each lane."""
+_VECTORS = ("bias", "multiplier")
 _DIGEST = re.compile("[0-9a-f]{16}")
 _TABLES = ("table", "points")
 """Of functions of 8-bit and of 16-bit values."""
@@ -95,17 +96,12 @@ def block_lines(block: AnyArray, with_data: bool) -> Iterator[str]:
         yield ".block"
         yield from lines(block.tobytes(), "raw")
         return
-    words = [f"{name}={text}" for name, default in _VECTORS.items() if (text := _vector_text(block[name], default))]
-    words += [
-        f"{name}={block[name]}" for name, default in _SCALARS.items() if block[name] != default or np.signbit(block[name]) != (default < 0)
-    ]
-    yield " ".join([".block", *words])
-    for name, default in _VECTORS.items():
-        if _vector_text(block[name], default) is None:
-            yield from lines(block[name].tobytes(), name)
+    texts = {name: _text(block[name], default) for name, default in _DEFAULTS.items()}
+    yield " ".join([".block", *(f"{name}={text}" for name, text in texts.items() if text)])
+    for name in (name for name, text in texts.items() if text is None):
+        yield from lines(block[name].tobytes(), name)
     if block["has_table"]:
-        tables = [tag for tag in _TABLES if block[tag].any()]
-        for tag in tables or ["table"]:
+        for tag in [tag for tag in _TABLES if block[tag].any()] or _TABLES[:1]:
             yield from lines(block[tag].tobytes(), tag)
 
 
@@ -115,11 +111,12 @@ def _plain(block: AnyArray) -> bool:
     return bool(finite and (block["has_table"] == 1 or (block["has_table"] == 0 and not any(block[tag].any() for tag in _TABLES))))
 
 
-def _vector_text(vector: AnyArray, default: float) -> str | None:
+def _text(values: AnyArray, default: float) -> str | None:
     """Nothing for the default, a number for equal lanes, a list for few lanes, None for what needs base64."""
-    if (vector.view(np.uint32) == vector.view(np.uint32)[0]).all():
-        return "" if vector[0] == default and not np.signbit(vector[0]) else str(vector[0])
-    return f"[{' '.join(str(value) for value in vector)}]" if len(vector) <= READABLE else None
+    lanes = np.atleast_1d(values)
+    if (lanes.view(np.uint32) == lanes.view(np.uint32)[0]).all():
+        return "" if lanes[0] == default and np.signbit(lanes[0]) == (default < 0) else str(lanes[0] if values.ndim else values.item())
+    return f"[{' '.join(map(str, lanes))}]" if len(lanes) <= READABLE else None
 
 
 def _digest_lines(data: bytes, tag: str) -> Iterator[str]:
@@ -139,11 +136,12 @@ def read_block(arguments: Arguments, dtype: np.dtype[Any], number: int, known: K
         if len(parts["raw"]) != block.dtype.itemsize or len(parts) > 1:
             raise line_error("E0717", f"raw takes all {block.dtype.itemsize:,} bytes of one parameter block", directive.head.span)
         return np.frombuffer(parts["raw"], block.dtype)
-    for name, scalar in _SCALARS.items():
-        word = arguments.take(name)
-        block[name] = scalar if word is None else _numbers(word, block[name].dtype, 1)
-    for name, default in _VECTORS.items():
-        block[name] = _vector(directive, arguments.take(name), parts.get(name), block[name][0], default)
+    for name, default in _DEFAULTS.items():
+        word, values = arguments.take(name), block[name].reshape(-1)
+        if name in parts:
+            values[:] = _exactly(directive, parts[name], values)
+        else:
+            values[:] = default if word is None else _numbers(word, values.dtype, len(values))
     for tag in _TABLES:
         if tag in parts:
             block["has_table"], block[tag] = 1, _exactly(directive, parts[tag], block[tag][0])
@@ -164,12 +162,6 @@ def _parts(directive: Directive, sizes: Mapping[str, int], number: int, known: K
         else:
             texts[tag] = texts.get(tag, "") + data
     return parts | {tag: read_bytes(directive, text, 1) for tag, text in texts.items()}
-
-
-def _vector(directive: Directive, word: Word | None, data: bytes | None, like: AnyArray, default: float) -> AnyArray:
-    if data is not None:
-        return _exactly(directive, data, like)
-    return np.full_like(like, default) if word is None else _numbers(word, like.dtype, len(like))
 
 
 def _exactly(directive: Directive, data: bytes, like: AnyArray) -> AnyArray:

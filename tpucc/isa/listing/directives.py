@@ -1,13 +1,14 @@
 """The directives of a listing: everything of a program but its instructions and stays, as lines and back.
 
-A directive that follows from the fields of a dataclass has a row of entries, by which it is written and read. The others have a function
-for each of the two.
+A directive that follows from the fields of a dataclass has a row, by which it is written and read. The others have a function for each of
+the two.
 """
 
 from __future__ import annotations
 
 import math
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,78 +21,61 @@ import numpy as np
 
 from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
 from tpucc.ir.digests import Known, Missing, digest_of, with_data, without_data
-from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
+from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.textdata import quote
 from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines, read_block, read_bytes, read_digest, read_matrix
 from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive, Errors
-from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, QUOTED, REAL, SHAPE, SIZES, SPANS, WORD, Codec, Entry, read, shown, taken
-from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, sizes, string, zero
+from tpucc.isa.listing.schema import QUOTED, SHAPE, WORD, Codec, Entry, Row
+from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, one_of, string, two_sizes, zero
 from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.machine.machine import Machine
 from tpucc.machines import DEFAULT
-from tpucc.numerics import AnyArray, Int8
 from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
 
 DEFAULT_TARGET = "tpu_v1"
 _FILLS = 8
 """Tiles of a layer on one line."""
-
-
-def _kind(word: Word) -> str:
-    if word.text not in KINDS:
-        word.fail("E0716", f"{printable(word.text)} isn't a kind of host buffer", f"the kinds are {listed(KINDS)}")
-    return word.text
-
-
-def _order(word: Word) -> str:
-    if word.text not in ORDERS:
-        word.fail("E0716", f"{printable(word.text)} isn't an order of parts", f"the orders are {listed(ORDERS)}")
-    return word.text
-
-
-def _format(word: Word) -> DeviceFormat:
-    if word.text not in DEVICE_FORMATS:
-        word.fail("E0713", f"{printable(word.text)} isn't a type of a port", f"the types are {listed([*DEVICE_FORMATS])}")
-    return DEVICE_FORMATS[word.text]
-
-
-_TITLE = Entry("name", NAME, what="a name")
+_NAME = Entry("name", what="a name")
 _PLAIN = {
-    "cores": Entry("cores", COUNT, what="a number of cores", default=1),
-    "source": Entry("source", NAME, what="a file name", default=""),
-    "lower_bound": Entry("lower_bound_rows", COUNT, what="a number of rows", default=0),
-    "written_tiles": Entry("written_tiles", COUNT, what="a number of tiles", default=0),
+    "cores": Row(Program, Entry("cores", what="a number of cores")),
+    "source": Row(Program, Entry("source", what="a file name", default="")),
+    "lower_bound": Row(Program, Entry("lower_bound_rows", what="a number of rows")),
+    "written_tiles": Row(Program, Entry("written_tiles", what="a number of tiles")),
 }
 """Directives that are one field of the program."""
-_LAYER = (
-    _TITLE,
-    Entry("kind", NAME, what="a kind"),
-    Entry("macs", COUNT, default=0, brief=True),
-    Entry("weights", SIZES, default=(0, 0), brief=True),
-    Entry("origin.spans", SPANS, "at", default=(), brief=True),
-    Entry("origin.calls", SPANS, "calls", default=(), brief=True),
-    Entry("origin.made_by", QUOTED, "made_by", default="", brief=True),
-    Entry("choice", QUOTED, default="", brief=True),
-    Entry("group", SIZES, default=(0, 0), brief=True),
+_PROGRAM = Row(Program, _NAME)
+_LAYER = Row(
+    LayerInfo,
+    _NAME,
+    Entry("kind", what="a kind"),
+    "macs",
+    "weights",
+    Entry("origin.spans", "at"),
+    Entry("origin.calls", "calls"),
+    Entry("origin.made_by", "made_by", codec=QUOTED),
+    Entry("choice", codec=QUOTED),
+    "group",
 )
-_DIVISION = (
-    Entry("parts", COUNT),
-    Entry("items", COUNT),
-    Entry("order", Codec(str, _order), default=ORDERS[0]),
-    Entry("until", NAME, default="", brief=True),
+_ORDER = Codec(str, partial(one_of, choices=ORDERS, code="E0716", what="an order of parts", which="orders"))
+_DIVISION = Row(Division, "parts", "items", Entry("order", codec=_ORDER, default=ORDERS[0]), "until")
+_KIND = Codec(str, partial(one_of, choices=KINDS, code="E0716", what="a kind of host buffer", which="kinds"))
+_HOST = Row(HostBuffer, _NAME, Entry("kind", what="a kind", codec=_KIND), Entry("start", default=None), "rows")
+_FORMAT = Codec(
+    lambda format: format.name,
+    lambda word: DEVICE_FORMATS[one_of(word, DEVICE_FORMATS, "E0713", "a type of a port", "types")],
 )
-_HOST = (_TITLE, Entry("kind", Codec(str, _kind), what="a kind"), Entry("start", COUNT, default=None), Entry("rows", COUNT))
-_PORT = (
-    _TITLE,
-    Entry("shape", SHAPE, what="a shape such as 8x4"),
-    Entry("scale", REAL, default=1.0),
-    Entry("zero_point", WORD, "zero", default=None),
-    Entry("splits", INTEGERS, default=None),
-    Entry("blocks", INTEGERS, default=None),
-    Entry("format", Codec(lambda format: format.name, _format), "type", default=DEFAULT_FORMAT, brief=True),
+_PORT = Row(
+    Port,
+    _NAME,
+    Entry("shape", what="a shape such as 8x4", codec=SHAPE),
+    Entry("scale", default=1.0),
+    Entry("zero_point", "zero", codec=WORD, default=None),
+    Entry("splits", default=None),
+    Entry("blocks", default=None),
+    Entry("format", "type", codec=_FORMAT),
 )
-_ELEMENTS = (Entry("elements", COUNT, default=0),)
+_STEP = Row(HostWork, Entry("elements", default=0))
 
 
 @dataclass(slots=True)
@@ -104,15 +88,8 @@ class Parts:
     machine: Machine
     said: dict[str, Any]
     """Names, numbers and texts, by the fields of `Program`."""
-    notes: list[str] = field(default_factory=list)
-    layers: list[LayerInfo] = field(default_factory=list)
-    host: list[HostBuffer] = field(default_factory=list)
-    inputs: list[Port] = field(default_factory=list)
-    outputs: list[Port] = field(default_factory=list)
-    tiles: list[Int8] = field(default_factory=list)
-    blocks: list[AnyArray] = field(default_factory=list)
-    constants: list[Int8] = field(default_factory=list)
-    host_steps: list[HostWork] = field(default_factory=list)
+    lists: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    """What has several parts, likewise: `notes`, `layers`, `host`, …"""
     fills: list[list[tuple[int, int, int]]] = field(default_factory=list)
     """The tiles of each layer."""
     free_row: int = 0
@@ -124,25 +101,22 @@ class Parts:
         if buffer.name in self._names:
             raise line_error("E0718", f"two host buffers are named {printable(buffer.name)}", directive.head.span)
         self._names.add(buffer.name)
-        self.host.append(buffer)
+        self.lists["host"].append(buffer)
         self.free_row = max(self.free_row, buffer.end)
-        return len(self.host) - 1
+        return len(self.lists["host"]) - 1
 
     def add_layer(self, layer: LayerInfo) -> None:
-        self.layers.append(layer)
+        self.lists["layers"].append(layer)
         self.fills.append([])
 
     @property
     def program(self) -> Program:
         """All that the directives say, as a program without instructions."""
-        types = array_types(self.machine, self.target.mxu)
-        joined = {
-            array: np.concatenate([np.zeros((0, *types[array][1]), types[array][0]), *getattr(self, array)])
-            for array in ("tiles", "blocks", "constants")
-        }
-        listed = {part: tuple(getattr(self, part)) for part in ("notes", "host", "inputs", "outputs", "host_steps")}
-        layers = tuple(replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.layers, self.fills, strict=True))
-        return bare_program(target=self.target, machine=self.machine, layers=layers, **self.said, **listed, **joined)
+        arrays = array_types(self.machine, self.target.mxu).items()
+        joined = {array: np.concatenate([np.zeros((0, *shape), dtype), *self.lists[array]]) for array, (dtype, shape) in arrays}
+        layers = [replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.lists["layers"], self.fills, strict=True)]
+        parts = {part: tuple(values) for part, values in (self.lists | {"layers": layers}).items()}
+        return bare_program(target=self.target, machine=self.machine, **self.said, **{**parts, **joined})
 
 
 def read_directives(
@@ -180,66 +154,65 @@ def surroundings(program: Program, with_data: bool) -> tuple[list[str], list[str
 
 
 def _program(arguments: Arguments, parts: Parts) -> None:
-    parts.said["name"], stage = read((_TITLE, Entry("stage", WORD, default=None)), arguments)
+    (parts.said["name"],), stage = _PROGRAM.taken(arguments), arguments.take("stage")
+    arguments.done()
     if stage is not None and stage.text != "tile":
         stage.fail("E0716", f"{printable(stage.text)} isn't a stage; the text of a tile program says stage=tile")
 
 
 def _plain(arguments: Arguments, parts: Parts) -> None:
-    entry = _PLAIN[arguments.directive.name]
-    (parts.said[entry.field],) = read((entry,), arguments)
+    row = _PLAIN[arguments.directive.name]
+    (parts.said[row.entries[0].field],) = row.read(arguments)
 
 
 def _note(arguments: Arguments, parts: Parts) -> None:
-    parts.notes += read((Entry("note", QUOTED, what="a text in quotes"),), arguments)
+    parts.lists["notes"].append(name(arguments.next("a text in quotes")))
+    arguments.done()
 
 
 def _division(arguments: Arguments, parts: Parts) -> None:
-    parts.said["division"] = Division(*read(_DIVISION, arguments))
+    parts.said["division"] = Division(*_DIVISION.read(arguments))
 
 
 def _head_lines(program: Program) -> Iterator[str]:
-    yield shown("program", (_TITLE,), program)
+    yield _PROGRAM.line("program", program)
     yield f".target {_target_text(program.target)}"
-    yield from (shown(name, (entry,), program) for name, entry in _PLAIN.items() if getattr(program, entry.field) != entry.default)
+    yield from (row.line(name, program) for name, row in _PLAIN.items() if getattr(program, row.entries[0].field) != row.entries[0].default)
     if program.division is not None:
-        yield shown("division", _DIVISION, program.division)
+        yield _DIVISION.line("division", program.division)
     yield from (f".note {quote(note)}" for note in program.notes)
 
 
 def _target(arguments: Arguments, parts: Parts) -> None:
     word = arguments.next("a target")
-    if not arguments.keyed:
-        parts.target = _built_in(word)
-        arguments.done()
-        return
-    fields: dict[str, object] = {"name": name(word), "description": Entry("description", QUOTED, default="").value(arguments)}
+    parts.target = _own_target(word, arguments) if arguments.keyed else _built_in(word)
+    arguments.done()
+    if parts.target.obstacle:
+        word.fail("E0716", f"no program can be for {printable(parts.target.name)}: it {parts.target.obstacle}")
+
+
+def _own_target(word: Word, arguments: Arguments) -> Target:
+    """A target by its numbers."""
+    description = arguments.take("description")
+    fields: dict[str, object] = {"name": name(word), "description": name(description) if description is not None else ""}
     required = {f.name for f in msgspec.structs.fields(Target) if f.required} | {*NEEDED}
     for key in number_fields():
         value = arguments.need(key) if key in required else arguments.take(key)
         fields |= {} if value is None else {key: number(value)}
     arguments.done()
     try:
-        parts.target = target_of(fields)
+        return target_of(fields)
     except ValueError as error:
         raise line_error("E0716", f"this isn't a target: {error}", arguments.directive.head.span) from None
-    _require_no_obstacle(parts.target, word)
 
 
 def _built_in(word: Word) -> Target:
     wanted = name(word)
     try:
-        target = load_target("" if wanted.endswith(".toml") else wanted)
+        return load_target("" if wanted.endswith(".toml") else wanted)
     except UsageError:
         near = did_you_mean(wanted, target_names())
         word.fail("E0716", f"no target is named {printable(wanted)}", near or f"the targets are {listed(target_names())}")
-    _require_no_obstacle(target, word)
-    return target
-
-
-def _require_no_obstacle(target: Target, word: Word) -> None:
-    if target.obstacle:
-        word.fail("E0716", f"no program can be for {printable(target.name)}: it {target.obstacle}")
 
 
 def _target_text(target: Target) -> str:
@@ -251,24 +224,24 @@ def _target_text(target: Target) -> str:
 
 
 def _layer(arguments: Arguments, parts: Parts) -> None:
-    title, kind, macs, weights, *origin, choice, group = read(_LAYER, arguments)
+    title, kind, macs, weights, *origin, choice, group = _LAYER.read(arguments)
     parts.add_layer(LayerInfo(title, kind, Origin(*origin) or Origin(made_by="assembler"), macs, weights, (), choice, group))
 
 
 def _fills(arguments: Arguments, parts: Parts) -> None:
-    if not parts.layers:
+    if not parts.fills:
         raise line_error("E0716", ".fills stands after no .layer", arguments.directive.head.span)
     for word in arguments.rest():
         tile, _, size = word.text.partition(":")
         middle = word.start + len(tile)
-        rows, columns = sizes(Word("", size, word.line, middle + 1, word.end), 2)
+        rows, columns = two_sizes(Word("", size, word.line, middle + 1, word.end))
         parts.fills[-1].append((integer(Word("", tile, word.line, word.start, middle)), rows, columns))
     arguments.done()
 
 
 def _layer_lines(program: Program) -> Iterator[str]:
     for layer in program.layers:
-        yield shown("layer", _LAYER, layer)
+        yield _LAYER.line("layer", layer)
         fills = [f"{tile}:{rows}x{columns}" for tile, rows, columns in layer.tile_fills]
         grid = tile_grid(layer, program.target.mxu)
         for start in range(0, len(fills), _FILLS):
@@ -285,18 +258,18 @@ def _stacked(grid: TileGrid, first: int, last: int) -> str:
 
 
 def _host(arguments: Arguments, parts: Parts) -> None:
-    title, kind, start, rows = read(_HOST, arguments)
+    title, kind, start, rows = _HOST.read(arguments)
     parts.add_buffer(HostBuffer(title, kind, parts.free_row if start is None else start, rows), arguments.directive)
 
 
 def _port(arguments: Arguments, parts: Parts, kind: str, ports: str) -> None:
-    title, shape, scale, zero_point, splits, blocks, format = read(_PORT, arguments)
+    title, shape, scale, zero_point, splits, blocks, format = _PORT.read(arguments)
     rows = (math.prod(shape[:-1]),) if splits is None else splits
     if blocks is None:
         stretches = [count * format.bytes_per_value for count in rows]
         blocks = _own_buffers(arguments.directive, parts, kind, title, -(-shape[-1] // parts.target.mxu), stretches)
     point = 0 if zero_point is None else zero(zero_point, format)
-    getattr(parts, ports).append(Port(title, shape, scale, point, rows, blocks, format))
+    parts.lists[ports].append(Port(title, shape, scale, point, rows, blocks, format))
 
 
 def _own_buffers(directive: Directive, parts: Parts, kind: str, title: str, columns: int, stretches: list[int]) -> tuple[int, ...]:
@@ -308,28 +281,26 @@ def _own_buffers(directive: Directive, parts: Parts, kind: str, title: str, colu
 
 
 def _host_lines(program: Program) -> Iterator[str]:
-    yield from (shown("host", _HOST, buffer) for buffer in program.host)
-    yield from (shown("input", _PORT, port) for port in program.inputs)
-    yield from (shown("output", _PORT, port) for port in program.outputs)
+    yield from (_HOST.line("host", buffer) for buffer in program.host)
+    yield from (_PORT.line("input", port) for port in program.inputs)
+    yield from (_PORT.line("output", port) for port in program.outputs)
 
 
 def _tile(arguments: Arguments, parts: Parts) -> None:
-    mxu, word = parts.target.mxu, arguments.take("sha256")
+    mxu, word, tiles = parts.target.mxu, arguments.take("sha256"), parts.lists["tiles"]
     arguments.done(block=word is None)
     if word is not None:
-        data = read_digest(word, f"weight tile {sum(map(len, parts.tiles)):,}", mxu * mxu, parts.known)
-        parts.tiles.append(np.frombuffer(data, np.int8).reshape(1, mxu, mxu))
-        return
-    tile = np.zeros((1, mxu, mxu), np.int8)
-    rows = read_matrix(arguments.directive, mxu, mxu)
-    tile[0, : len(rows)] = rows
-    parts.tiles.append(tile)
+        data = read_digest(word, f"weight tile {sum(map(len, tiles)):,}", mxu * mxu, parts.known)
+        tiles.append(np.frombuffer(data, np.int8).reshape(1, mxu, mxu))
+    else:
+        rows = read_matrix(arguments.directive, mxu, mxu)
+        tiles.append(np.pad(rows, ((0, mxu - len(rows)), (0, 0)))[np.newaxis])
 
 
 def _tiles(arguments: Arguments, parts: Parts) -> None:
     arguments.done(block=True)
     mxu, directive = parts.target.mxu, arguments.directive
-    parts.tiles.append(np.frombuffer(read_bytes(directive, directive.block_text, mxu * mxu), np.int8).reshape(-1, mxu, mxu))
+    parts.lists["tiles"].append(np.frombuffer(read_bytes(directive, directive.block_text, mxu * mxu), np.int8).reshape(-1, mxu, mxu))
 
 
 def _tile_lines(program: Program, with_data: bool) -> Iterator[str]:
@@ -350,7 +321,7 @@ def _block(arguments: Arguments, parts: Parts) -> None:
     register = parts.machine.register
     if register is None:
         raise line_error("E0716", f"{parts.machine.name} has no parameter blocks", arguments.directive.head.span)
-    parts.blocks.append(read_block(arguments, register.dtype(parts.target.mxu), len(parts.blocks), parts.known))
+    parts.lists["blocks"].append(read_block(arguments, register.dtype(parts.target.mxu), len(parts.lists["blocks"]), parts.known))
 
 
 def _block_lines(program: Program, with_data: bool) -> Iterator[str]:
@@ -363,18 +334,19 @@ def _constant(arguments: Arguments, parts: Parts) -> None:
     arguments.done(block=True)
     rows = read_matrix(directive, parts.target.mxu, len(directive.block))
     parts.add_buffer(HostBuffer(title, "constant", parts.free_row, len(rows)), directive)
-    parts.constants.append(rows)
+    parts.lists["constants"].append(rows)
 
 
 def _constants(arguments: Arguments, parts: Parts) -> None:
     mxu, directive = parts.target.mxu, arguments.directive
-    rows, word = taken((Entry("rows", COUNT, default=0), Entry("sha256", WORD, default=None)), arguments)
+    count, word = arguments.take("rows"), arguments.take("sha256")
     arguments.done(block=word is None)
+    rows = integer(count) if count is not None else 0
     if word is None:
         data = read_bytes(directive, directive.block_text, mxu)
     else:
         data = read_digest(word, "the constant rows of host memory", rows * mxu, parts.known)
-    parts.constants.append(np.frombuffer(data, np.int8).reshape(-1, mxu))
+    parts.lists["constants"].append(np.frombuffer(data, np.int8).reshape(-1, mxu))
 
 
 def _constant_lines(program: Program, with_data: bool) -> Iterator[str]:
@@ -390,18 +362,18 @@ def _text(arguments: Arguments, parts: Parts) -> None:
 
 
 def _host_step(arguments: Arguments, parts: Parts) -> None:
-    (elements,) = taken(_ELEMENTS, arguments)
-    parts.host_steps.append(HostWork(_graph(arguments, parts), (), (), elements))
+    (elements,) = _STEP.taken(arguments)
+    parts.lists["host_steps"].append(HostWork(_graph(arguments, parts), (), (), elements))
 
 
 def _step_ports(arguments: Arguments, parts: Parts) -> None:
     which = arguments.directive.name
-    if not parts.host_steps:
+    if not parts.lists["host_steps"]:
         raise line_error("E0716", f".{which} stands after no .host_step", arguments.directive.head.span)
-    step, names = parts.host_steps[-1], tuple(name(word) for word in arguments.rest())
+    step, names = parts.lists["host_steps"][-1], tuple(name(word) for word in arguments.rest())
     arguments.done()
     more: dict[str, Any] = {which: getattr(step, which) + names}
-    parts.host_steps[-1] = replace(step, **more)
+    parts.lists["host_steps"][-1] = replace(step, **more)
 
 
 def _graph(arguments: Arguments, parts: Parts) -> str:
@@ -430,7 +402,7 @@ def _text_lines(program: Program, with_data: bool) -> Iterator[str]:
     yield from _lines_of_text(".prologue", texts["prologue"])
     for index, step in enumerate(program.host_steps):
         yield from ("", f"; step {index}")
-        yield from _block_or_quoted(shown("host_step", _ELEMENTS, step), step.graph if with_data else without_data(step.graph))
+        yield from _block_or_quoted(_STEP.line("host_step", step), step.graph if with_data else without_data(step.graph))
         for ports, names in (("reads", step.reads), ("writes", step.writes)):
             yield from [f".{ports} {' '.join(map(name_text, names))}"] if names else ()
     yield from _lines_of_text(".epilogue", texts["epilogue"])

@@ -1,16 +1,19 @@
-"""Lines that follow from the fields of a dataclass: one row of entries says how such a line is written and how it is read."""
+"""Lines of a listing that follow from the fields of a dataclass: a field's type says how its value stands in a word, and its default
+whether the word may be left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
+from tpucc.diagnostics import Span
+from tpucc.ir.attributes import REQUIRED, schema
 from tpucc.ir.textdata import quote
 from tpucc.isa.listing.lines import Arguments
-from tpucc.isa.listing.words import Word, integer, integers, name, name_text, real, sizes, spans
+from tpucc.isa.listing.words import Word, integer, integers, name, name_text, real, sizes, spans, two_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,63 +32,80 @@ def _times(values: Iterable[object]) -> str:
     return "x".join(map(str, values))
 
 
-NAME = Codec(name_text, name)
-QUOTED = Codec(quote, name)
-COUNT = Codec(str, integer)
-REAL = Codec(repr, real)
-SHAPE = Codec(_times, sizes)
-SIZES = Codec(_times, partial(sizes, rank=2))
 INTEGERS = Codec(_bracketed, integers)
-SPANS = Codec(_bracketed, spans)
+QUOTED = Codec(quote, name)
+SHAPE = Codec(_times, sizes)
 WORD = Codec(str, lambda word: word)
 """For what can be read only when other words are known."""
-
-REQUIRED: Any = object()
+_CODECS: Mapping[object, Codec] = {
+    int: Codec(str, integer),
+    float: Codec(repr, real),
+    str: Codec(name_text, name),
+    tuple[int, int]: Codec(_times, two_sizes),
+    tuple[int, ...]: INTEGERS,
+    tuple[Span, ...]: Codec(_bracketed, spans),
+}
+"""By the type of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A field, which may be one of a part (`origin.spans`), as a word of a line.
+    """A field as a word of a line; its name may lead into a part: `origin.spans`.
 
-    The word has the `key`, the field's name unless said; without a key it stands by its place, and `what` names it where it is missing.
-    What has a `default` may be left out, and is printed even so unless it is `brief`.
+    The word has the `key`, the field's own name unless said; without a key it stands by its place, and `what` names it where it is missing.
+    A field with a default may be left out, and is, when it has its default: the dataclass's. A default that only the text has is printed.
     """
 
     field: str
-    codec: Codec
     key: str = ""
     what: str = ""
+    codec: Codec | None = None
     default: Any = REQUIRED
     brief: bool = False
+
+    def of(self, kind: type) -> Entry:
+        """The entry of a dataclass's field, with the codec of its type and its default."""
+        for part in self.field.split("."):
+            type_, default = schema(kind)[part]
+            kind = type_ if isinstance(type_, type) else type(None)
+        brief = self.default is REQUIRED and default is not REQUIRED
+        return replace(self, codec=self.codec or _CODECS[type_], default=default if brief else self.default, brief=brief)
 
     def text(self, of: object) -> str:
         """The word that says the field of `of`, with a blank before it; nothing for what is left out."""
         value = attrgetter(self.field)(of)
-        if self.brief and value == self.default:
-            return ""
-        return f" {'' if self.what else f'{self.key or self.field}='}{self.codec.show(value)}"
+        assert self.codec is not None
+        return (
+            "" if self.brief and value == self.default else f" {'' if self.what else f'{self.key or self.field}='}{self.codec.show(value)}"
+        )
 
     def value(self, arguments: Arguments) -> Any:
         key = self.key or self.field
         word = arguments.next(self.what) if self.what else arguments.need(key) if self.default is REQUIRED else arguments.take(key)
+        assert self.codec is not None
         return self.default if word is None else self.codec.read(word)
 
 
-Row = Sequence[Entry]
+class Row:
+    """How the values of a dataclass stand in lines of one directive; a field alone is an entry by its name."""
 
+    def __init__(self, kind: type, *entries: Entry | str) -> None:
+        self.kind, self._given = kind, entries
 
-def shown(directive: str, row: Row, of: object) -> str:
-    """The line of a value."""
-    return f".{directive}{''.join(entry.text(of) for entry in row)}"
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple((Entry(entry) if isinstance(entry, str) else entry).of(self.kind) for entry in self._given)
 
+    def line(self, directive: str, of: object) -> str:
+        """The line of a value."""
+        return f".{directive}{''.join(entry.text(of) for entry in self.entries)}"
 
-def taken(row: Row, arguments: Arguments) -> list[Any]:
-    """The values of a line in the order of its row; other words may follow."""
-    return [entry.value(arguments) for entry in row]
+    def taken(self, arguments: Arguments) -> list[Any]:
+        """The values of a line in the order of the entries; other words may follow."""
+        return [entry.value(arguments) for entry in self.entries]
 
-
-def read(row: Row, arguments: Arguments) -> list[Any]:
-    """The values of a whole line, in the order of its row. Raises `LineError` E0716 for any other word, and for a block."""
-    found = taken(row, arguments)
-    arguments.done()
-    return found
+    def read(self, arguments: Arguments) -> list[Any]:
+        """The values of a whole line. Raises `LineError` E0716 for any other word, and for a block."""
+        found = self.taken(arguments)
+        arguments.done()
+        return found

@@ -19,16 +19,14 @@ from typing import TypeGuard
 
 from tpucc.diagnostics import did_you_mean, printable
 from tpucc.isa.listing.lines import Arguments, Directive, Errors
-from tpucc.isa.listing.schema import COUNT, NAME, Entry, read, shown
-from tpucc.isa.listing.words import Word, line_error
+from tpucc.isa.listing.schema import Entry, Row
+from tpucc.isa.listing.words import Word, line_error, name, name_text
 from tpucc.isa.program import Program, Resident
 
-_STAY = (
-    Entry("name", NAME, what="a name"),
-    Entry("layer", COUNT, default=0),
-    *(Entry("start", COUNT), Entry("rows", COUNT)),
-    *(Entry("first", COUNT, default=None), Entry("last", COUNT, default=None)),
-)
+_WORDS = (Entry("name", what="a name"), Entry("layer", default=0), "start", "rows")
+_PLACED = Row(Resident, *_WORDS)
+"""A stay between its two lines."""
+_NUMBERED = Row(Resident, *_WORDS, Entry("first", default=None), Entry("last", default=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +60,18 @@ def read_stays(code: Sequence[tuple[Word, ...] | Directive], errors: Errors) -> 
 
 
 def _begin(line: Directive, position: int, count: int, stays: list[Resident], lasting: dict[str, list[int]]) -> None:
-    title, layer, start, rows, first, last = read(_STAY, Arguments(line))
+    title, layer, start, rows, first, last = _NUMBERED.read(Arguments(line))
     if last is None:
         lasting.setdefault(title, []).append(len(stays))
     stays.append(Resident(title, layer, start, rows, position if first is None else first, count - 1 if last is None else last))
 
 
 def _end(line: Directive, position: int, count: int, stays: list[Resident], lasting: dict[str, list[int]]) -> None:
-    (title,) = read(_STAY[:1], Arguments(line))
+    arguments = Arguments(line)
+    title = name(arguments.next("a name"))
+    arguments.done()
     if not lasting.get(title):
-        near = did_you_mean(title, [name for name, begun in lasting.items() if begun])
+        near = did_you_mean(title, [each for each, begun in lasting.items() if begun])
         raise line_error("E0716", f"{printable(title)} ends here, but no .resident of it stands before", line.head.span, near)
     index = lasting[title].pop(0)
     stays[index] = replace(stays[index], last=position - 1)
@@ -82,22 +82,15 @@ def stay_lines(program: Program) -> StayLines:
     stays, count = program.residents, len(program.instructions)
     firsts = [stay.first for stay in stays]
     if firsts != sorted(firsts) or (stays and not 0 <= firsts[0] <= firsts[-1] < count):
-        return StayLines(["", *(shown("resident", _STAY, stay) for stay in stays)], {}, {})
+        return StayLines(["", *(_NUMBERED.line("resident", stay) for stay in stays)], {}, {})
     before: dict[int, list[str]] = {}
     after: dict[int, list[str]] = {}
-    for stay, plain in zip(stays, _plain(stays, count), strict=True):
-        before.setdefault(stay.first, []).append(shown("resident", _STAY[:-2] if plain else _STAY, stay))
-        if plain:
-            after.setdefault(stay.last, []).append(shown("end", _STAY[:1], stay))
-    return StayLines([], before, after)
-
-
-def _plain(stays: Sequence[Resident], count: int) -> list[bool]:
-    """Which stays their places in the text say: those that end in the program, of one name in the order in which they began."""
-    plain: list[bool] = []
     ends: dict[str, int] = {}
+    """The last instruction of each name's stays so far."""
     for stay in stays:
-        plain.append(max(stay.first, ends.get(stay.name, 0)) <= stay.last < count)
-        if plain[-1]:
+        plain = max(stay.first, ends.get(stay.name, 0)) <= stay.last < count
+        before.setdefault(stay.first, []).append((_PLACED if plain else _NUMBERED).line("resident", stay))
+        if plain:
+            after.setdefault(stay.last, []).append(f".end {name_text(stay.name)}")
             ends[stay.name] = stay.last
-    return plain
+    return StayLines([], before, after)

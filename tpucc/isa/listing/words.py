@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
-from tpucc.diagnostics import Diagnostic, Label, LineError, Span, printable
+from tpucc.diagnostics import Diagnostic, Label, LineError, Span, listed, printable
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.textdata import quote, unquote
 
@@ -134,24 +134,44 @@ def real(word: Word) -> float:
 
 def spans(word: Word) -> tuple[Span, ...]:
     """The places of `at=[3:5-12 4:1-5:9]`."""
-    return tuple(_span(word, text) for text in word.text.strip("[]").split())
+    found = [(text, Span.parse(text)) for text in word.text.strip("[]").split()]
+    for text, span in found:
+        if span is None:
+            word.fail("E0713", f"expected places such as 3:5-12 or 3:5-4:2, found {printable(text)}")
+    return tuple(span for _, span in found if span is not None)
 
 
-def _span(word: Word, text: str) -> Span:
-    span = Span.parse(text)
-    if span is None:
-        word.fail("E0713", f"expected places such as 3:5-12 or 3:5-4:2, found {printable(text)}")
-    return span
+def sizes(word: Word) -> tuple[int, ...]:
+    """`8x4` as numbers."""
+    return _whole(word, word.text.split("x"), "sizes such as 8x4")
 
 
-def sizes(word: Word, rank: int = 0) -> tuple[int, ...]:
-    """`8x4` as numbers; `rank` of them when that is given."""
-    found = [number_in(text) for text in word.text.split("x")]
-    known = [size for size in found if size is not None]
-    if len(known) != len(found) or (rank and len(found) != rank):
-        word.fail("E0713", f"expected sizes such as {'8x4' if rank != 1 else '8'}, found {printable(word.text)}")
-    _require_small(word, known)
-    return tuple(known)
+def two_sizes(word: Word) -> tuple[int, int]:
+    """`8x4`, and no more or fewer than two numbers."""
+    texts = word.text.split("x")
+    first, second = _whole(word, texts if len(texts) == 2 else [""], "sizes such as 8x4")
+    return first, second
+
+
+def integers(word: Word) -> tuple[int, ...]:
+    """`8` or `[8 8 4]`."""
+    return _whole(word, word.text.strip("[]").replace(",", " ").split(), f"numbers for {word.key or 'this'}")
+
+
+def _whole(word: Word, texts: Sequence[str], expected: str) -> tuple[int, ...]:
+    found = [value for value in map(number_in, texts) if value is not None]
+    if len(found) != len(texts):
+        word.fail("E0713", f"expected {expected}, found {printable(word.text)}")
+    if max(found, default=0) > LARGEST:
+        word.fail("E0713", f"numbers are at most {LARGEST:,}")
+    return tuple(found)
+
+
+def one_of(word: Word, choices: Collection[str], code: str, what: str, which: str) -> str:
+    """The word, which must be one of the choices: `{word} isn't {what}; the {which} are …`."""
+    if word.text not in choices:
+        word.fail(code, f"{printable(word.text)} isn't {what}", f"the {which} are {listed(list(choices))}")
+    return word.text
 
 
 def zero(word: Word, of: DeviceFormat) -> int:
@@ -161,21 +181,6 @@ def zero(word: Word, of: DeviceFormat) -> int:
         first, last = of.zero_points[0], of.zero_points[-1]
         word.fail("E0713", f"zero must be an integer from {first} to {last}, not {printable(word.text)}")
     return value
-
-
-def integers(word: Word) -> tuple[int, ...]:
-    """`8` or `[8 8 4]`."""
-    values = [number_in(text) for text in word.text.strip("[]").replace(",", " ").split()]
-    known = [value for value in values if value is not None]
-    if len(known) != len(values):
-        word.fail("E0713", f"expected numbers for {word.key or 'this'}, found {printable(word.text)}")
-    _require_small(word, known)
-    return tuple(known)
-
-
-def _require_small(word: Word, numbers: Sequence[int]) -> None:
-    if any(number > LARGEST for number in numbers):
-        word.fail("E0713", f"numbers are at most {LARGEST:,}")
 
 
 def name_text(name: str) -> str:

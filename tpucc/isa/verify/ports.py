@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 from tpucc.diagnostics import printable
 from tpucc.isa.program import Port, Program
-from tpucc.isa.verify.rules import Context, Rule, Violation, twice
+from tpucc.isa.verify.rules import Context, Rule, Violation, each_part, twice
 
 RULES = (
     Rule("V0106", "ports", "A port's parts and column blocks are host buffers of its kind with its rows; each belongs to one port."),
@@ -28,42 +29,35 @@ def check(context: Context) -> Iterator[Violation]:
     program = context.program
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
         yield from twice("V0106", f"{kind} ports", kind, ports)
-        for port in ports:
-            yield from _port(program, port, kind)
-        yield from _owners(program, ports, kind)
+        yield from each_part("V0106", kind, f"{kind} port", ports, partial(_port, program, kind))
+        yield from each_part("V0107", kind, f"{kind} port", ports, _scale)
+        owners = Counter(block for port in ports for block in port.blocks)
+        for index, buffer in enumerate(program.host):
+            if buffer.kind == kind and owners[index] != 1:
+                message = f"the {kind} host buffer {printable(buffer.name)} belongs to {owners[index]} ports instead of one"
+                yield Violation("V0106", message, about=("host", buffer.name))
     yield from _steps(program)
 
 
-def _port(program: Program, port: Port, kind: str) -> Iterator[Violation]:
-    name, about = f"{kind} port {printable(port.name)}", (kind, port.name)
+def _port(program: Program, kind: str, port: Port) -> Iterator[str]:
     if not port.shape or min(port.shape) <= 0 or any(rows <= 0 for rows in port.splits) or sum(port.splits) != math.prod(port.shape[:-1]):
-        yield Violation("V0106", f"{name} has the shape {list(port.shape)}, but parts of {list(port.splits)} rows", about=about)
+        yield f"has the shape {list(port.shape)}, but parts of {list(port.splits)} rows"
         return
     columns = -(-port.shape[-1] // program.target.mxu)
     if len(port.blocks) != len(port.splits) * columns:
-        yield Violation("V0106", f"{name} needs {len(port.splits)}×{columns} host buffers and has {len(port.blocks):,}", about=about)
+        yield f"needs {len(port.splits)}×{columns} host buffers and has {len(port.blocks):,}"
         return
     for position, block in enumerate(port.blocks):
         rows = port.splits[position // columns] * port.format.bytes_per_value
         if not 0 <= block < len(program.host):
-            yield Violation("V0106", f"{name} lies in host buffer {block}; there are {len(program.host):,}", about=about)
+            yield f"lies in host buffer {block}; there are {len(program.host):,}"
         elif (program.host[block].kind, program.host[block].rows) != (kind, rows):
-            yield Violation(
-                "V0106", f"{name} needs {rows:,} {kind} rows in the host buffer {printable(program.host[block].name)}", about=about
-            )
+            yield f"needs {rows:,} {kind} rows in the host buffer {printable(program.host[block].name)}"
+
+
+def _scale(port: Port) -> Iterator[str]:
     if not (math.isfinite(port.scale) and port.scale > 0 and port.zero_point in port.format.zero_points):
-        yield Violation("V0107", f"{name} has scale {port.scale!r} and zero point {port.zero_point}", about=about)
-
-
-def _owners(program: Program, ports: Sequence[Port], kind: str) -> Iterator[Violation]:
-    owners = Counter(block for port in ports for block in port.blocks)
-    for index, buffer in enumerate(program.host):
-        if buffer.kind == kind and owners[index] != 1:
-            yield Violation(
-                "V0106",
-                f"the {kind} host buffer {printable(buffer.name)} belongs to {owners[index]} ports instead of one",
-                about=("host", buffer.name),
-            )
+        yield f"has scale {port.scale!r} and zero point {port.zero_point}"
 
 
 def _steps(program: Program) -> Iterator[Violation]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.listing.lines import Places
-from tpucc.isa.program import HostBuffer, Port, Program
+from tpucc.isa.program import Program
 from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
 
@@ -91,7 +92,24 @@ class Context:
             yield self.violation(code, index, message if isinstance(message, str) else message(index))
 
 
-def twice(code: str, what: str, kind: str, named: Iterable[HostBuffer | Port]) -> Iterator[Violation]:
+class Named(Protocol):
+    """A part of a program that has a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+_Part = TypeVar("_Part", bound=Named)
+
+
+def each_part(code: str, kind: str, title: str, parts: Iterable[_Part], faults: Callable[[_Part], Iterator[str]]) -> Iterator[Violation]:
+    """A violation for each fault of each of the parts, whose directive is `kind`: a fault is the words after `title NAME`."""
+    for part in parts:
+        for fault in faults(part):
+            yield Violation(code, f"{title} {printable(part.name)} {fault}", about=(kind, part.name))
+
+
+def twice(code: str, what: str, kind: str, named: Iterable[Named]) -> Iterator[Violation]:
     """A violation for each name that several have; `kind` is their directive's."""
     for name, count in Counter(each.name for each in named).items():
         if count > 1:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
 from math import prod
 
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.program import CORES, HOST_ROWS, KINDS, ORDERS, Program, array_types
-from tpucc.isa.verify.rules import Context, Rule, Violation, twice
+from tpucc.isa.program import CORES, HOST_ROWS, KINDS, ORDERS, HostBuffer, LayerInfo, Program, Resident, array_types
+from tpucc.isa.verify.rules import Context, Rule, Violation, each_part, twice
 from tpucc.machine.memory import Contents
 from tpucc.target import MEMORY_ROWS
 
@@ -68,27 +69,24 @@ def _layers(program: Program) -> Iterator[Violation]:
     outside = np.flatnonzero((program.layer_of >= len(program.layers)) | (program.layer_of < 0))
     if len(outside):
         index = int(outside[0])
-        yield Violation(
-            "V0102", f"instruction {index:,} belongs to layer {program.layer_of[index]}; there are {len(program.layers):,}", index
-        )
-    for layer in program.layers:
-        about = ("layer", layer.name)
-        if not layer.origin:
-            yield Violation("V0102", f"layer {printable(layer.name)} has no origin", about=about)
-        if not 0 <= layer.macs < MACS or min(layer.weights) < 0 or prod(layer.weights) > WEIGHTS:
-            yield Violation("V0102", f"layer {printable(layer.name)} has a size below zero, or one that no layer has", about=about)
-        elif layer.macs and not all(layer.weights):
-            yield Violation("V0102", f"layer {printable(layer.name)} has {layer.macs:,} multiply-accumulates, and no weights", about=about)
-        if any(layer.group) and not _divides(layer.group, layer.weights):
-            sizes = "×".join(map(str, layer.group))
-            why = f"layer {printable(layer.name)} has groups of {sizes}, into which its weights can't be divided"
-            yield Violation("V0102", why, about=about)
-        for tile, rows, columns in layer.tile_fills:
-            if not (0 <= tile < program.tile_count and 0 < rows <= program.target.mxu and 0 < columns <= program.target.mxu):
-                yield Violation(
-                    "V0102", f"layer {printable(layer.name)} names tile {tile} filled {rows}×{columns}, which can't be", about=about
-                )
-                break
+        message = f"instruction {index:,} belongs to layer {program.layer_of[index]}; there are {len(program.layers):,}"
+        yield Violation("V0102", message, index)
+    yield from each_part("V0102", "layer", "layer", program.layers, partial(_layer, program))
+
+
+def _layer(program: Program, layer: LayerInfo) -> Iterator[str]:
+    if not layer.origin:
+        yield "has no origin"
+    if not 0 <= layer.macs < MACS or min(layer.weights) < 0 or prod(layer.weights) > WEIGHTS:
+        yield "has a size below zero, or one that no layer has"
+    elif layer.macs and not all(layer.weights):
+        yield f"has {layer.macs:,} multiply-accumulates, and no weights"
+    if any(layer.group) and (min(layer.group) <= 0 or any(w % part for w, part in zip(layer.weights, layer.group, strict=True))):
+        yield f"has groups of {'×'.join(map(str, layer.group))}, into which its weights can't be divided"
+    mxu, tiles = program.target.mxu, program.tile_count
+    unfit = (fill for fill in layer.tile_fills if not (0 <= fill[0] < tiles and 0 < fill[1] <= mxu and 0 < fill[2] <= mxu))
+    for tile, rows, columns in islice(unfit, 1):
+        yield f"names tile {tile} filled {rows}×{columns}, which can't be"
 
 
 def _division(program: Program) -> Iterator[Violation]:
@@ -102,54 +100,39 @@ def _division(program: Program) -> Iterator[Violation]:
         yield Violation("V0102", f"the batch is divided until {printable(found.until)}, which is no layer", about=("division", ""))
 
 
-def _divides(group: tuple[int, int], weights: tuple[int, int]) -> bool:
-    return min(group) > 0 and not any(whole % part for part, whole in zip(group, weights, strict=True))
-
-
 def _host(program: Program) -> Iterator[Violation]:
     yield from twice("V0103", "host buffers", "host", program.host)
-    for buffer in program.host:
-        if buffer.kind not in KINDS:
-            yield Violation(
-                "V0103", f"host buffer {printable(buffer.name)} has the unknown kind {printable(buffer.kind)}", about=("host", buffer.name)
-            )
-        if buffer.start < 0 or buffer.rows <= 0:
-            yield Violation(
-                "V0103",
-                f"host buffer {printable(buffer.name)} has {buffer.rows:,} rows from row {buffer.start:,}",
-                about=("host", buffer.name),
-            )
+    yield from each_part("V0103", "host", "host buffer", program.host, _buffer)
     for below, above in pairwise(sorted(program.host, key=lambda buffer: buffer.start)):
         if below.end > above.start:
-            yield Violation(
-                "V0103", f"the host buffers {printable(below.name)} and {printable(above.name)} overlap", about=("host", above.name)
-            )
+            message = f"the host buffers {printable(below.name)} and {printable(above.name)} overlap"
+            yield Violation("V0103", message, about=("host", above.name))
     constant = sum(buffer.rows for buffer in program.host if buffer.kind == "constant")
     if constant != len(program.constants):
-        yield Violation(
-            "V0103",
-            f"the constant host buffers have {constant:,} rows, but there is data for {len(program.constants):,}",
-            about=("constants", ""),
-        )
+        message = f"the constant host buffers have {constant:,} rows, but there is data for {len(program.constants):,}"
+        yield Violation("V0103", message, about=("constants", ""))
+
+
+def _buffer(buffer: HostBuffer) -> Iterator[str]:
+    if buffer.kind not in KINDS:
+        yield f"has the unknown kind {printable(buffer.kind)}"
+    if buffer.start < 0 or buffer.rows <= 0:
+        yield f"has {buffer.rows:,} rows from row {buffer.start:,}"
 
 
 def _residents(program: Program) -> Iterator[Violation]:
     memory = program.machine.holding(Contents.VALUES)
     rows, title = (memory.size(program.target), memory.title) if memory is not None else (0, "machine")
-    for resident in program.residents:
-        name, about = printable(resident.name), ("resident", resident.name)
-        if not (resident.start >= 0 and resident.rows > 0 and resident.end <= rows):
-            yield Violation(
-                "V0104",
-                f"the stay of {name} has {resident.rows:,} rows from row {resident.start:,}, outside the {title}",
-                about=about,
-            )
-        elif not 0 <= resident.first <= resident.last < program.instructions.size:
-            yield Violation("V0104", f"the stay of {name} lasts from instruction {resident.first:,} to {resident.last:,}", about=about)
-        elif not 0 <= resident.layer < len(program.layers):
-            yield Violation(
-                "V0104", f"the stay of {name} belongs to layer {resident.layer}; there are {len(program.layers):,}", about=about
-            )
+
+    def faults(stay: Resident) -> Iterator[str]:
+        if not (stay.start >= 0 and stay.rows > 0 and stay.end <= rows):
+            yield f"has {stay.rows:,} rows from row {stay.start:,}, outside the {title}"
+        elif not 0 <= stay.first <= stay.last < program.instructions.size:
+            yield f"lasts from instruction {stay.first:,} to {stay.last:,}"
+        elif not 0 <= stay.layer < len(program.layers):
+            yield f"belongs to layer {stay.layer}; there are {len(program.layers):,}"
+
+    yield from each_part("V0104", "resident", "the stay of", program.residents, faults)
     if program.lower_bound_rows < 0:
         yield Violation("V0104", f"the lower bound of the {title}'s peak is {program.lower_bound_rows:,} rows", about=("lower_bound", ""))
 
@@ -162,11 +145,8 @@ def _memories(program: Program) -> Iterator[Violation]:
         return
     weights = program.tiles.nbytes + program.written_tiles * target.tile_bytes + program.blocks.nbytes
     if weights > target.weight_memory_bytes:
-        yield Violation(
-            "V0105",
-            f"tiles and parameter blocks take {weights:,} bytes of {target.weight_memory_bytes:,} of weight memory",
-            about=_over(program),
-        )
+        message = f"tiles and parameter blocks take {weights:,} bytes of {target.weight_memory_bytes:,} of weight memory"
+        yield Violation("V0105", message, about=_over(program))
     if program.host_rows > HOST_ROWS:
         message = f"the host memory of {program.host_rows:,} rows can't be simulated; at most {HOST_ROWS:,} rows can"
         yield Violation("V0105", message, about=("host", max(program.host, key=lambda held: held.end).name))

@@ -107,7 +107,7 @@ def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple
     """
     made = with_waits(replace(listing, placed=np.arange(len(listing))), waits)
     layer = np.zeros(len(made), np.uint32)
-    parts = {"layers": (LayerInfo("listing", "listing", Origin(()), 0, (0, 0), ()),), "layer_of": layer, "written_tiles": 1}
+    parts = {"layers": (LayerInfo("listing", "listing", Origin(())),), "layer_of": layer, "written_tiles": 1}
     return bare_program(name="listing", target=target, instructions=made.records, **parts), made.placed
 
 
