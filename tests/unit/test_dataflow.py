@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.support.rewrites import ATTRIBUTES
-from tpucc.ir.dataflow import Computed, after, backward, before, constant_values, forward, holding, needed_values, stages
+from tpucc.ir.dataflow import Computed, backward, constant_values, forward, leading_to, needed_values, reached_from, stages, true_of
 from tpucc.ir.node import Node
 from tpucc.ir.parser import parse_graph
 
@@ -53,7 +53,7 @@ def test_neighbours_that_a_flow_does_not_visit_say_nothing() -> None:
 
 
 def test_a_fact_holds_unless_it_is_false_or_empty() -> None:
-    assert holding({"a": True, "b": False, "c": 0, "d": "", "e": "why"}) == {"a", "e"}
+    assert true_of({"a": True, "b": False, "c": 0, "d": "", "e": "why"}) == {"a", "e"}
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_a_fact_holds_unless_it_is_false_or_empty() -> None:
     ],
 )
 def test_what_is_after_or_before_a_node_without_a_stop_between(starts: set[str], stops: set[str], below: set[str], above: set[str]) -> None:
-    assert after(GRAPH, starts, stops) == below
-    assert before(GRAPH.nodes, starts, stops) == above
+    assert reached_from(GRAPH, starts, stops) == below
+    assert leading_to(GRAPH.nodes, starts, stops) == above
 
 
 def test_nodes_without_inputs_are_constant_and_outputs_need_the_others() -> None:

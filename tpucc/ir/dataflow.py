@@ -38,29 +38,29 @@ def backward(nodes: Sequence[Node], fact: Fact[T]) -> dict[str, T]:
     return found
 
 
-def holding(facts: Mapping[str, T]) -> frozenset[str]:
-    """The nodes of which a fact holds: it is true, not 0 and not empty."""
+def true_of(facts: Mapping[str, T]) -> frozenset[str]:
+    """The nodes that a fact is true of: it isn't False, 0 or empty there."""
     return frozenset(name for name, fact in facts.items() if fact)
 
 
-def after(nodes: Iterable[Node], starts: Container[str], stops: Container[str] = ()) -> frozenset[str]:
-    """The nodes `starts`, and those that depend on one of them without a node of `stops` between or at the end."""
-    return holding(forward(nodes, lambda node, operands: node.name in starts or (any(operands.values()) and node.name not in stops)))
+def reached_from(nodes: Iterable[Node], starts: Container[str], stops: Container[str] = ()) -> frozenset[str]:
+    """The nodes `starts`, and the nodes that depend on one of them by a path without a node of `stops`."""
+    return true_of(forward(nodes, lambda node, operands: node.name in starts or (any(operands.values()) and node.name not in stops)))
 
 
-def before(nodes: Sequence[Node], starts: Container[str], stops: Container[str] = ()) -> frozenset[str]:
-    """The nodes `starts`, and those that one of them depends on without a node of `stops` between or at the end."""
-    return holding(backward(nodes, lambda node, readers: node.name in starts or (any(readers.values()) and node.name not in stops)))
+def leading_to(nodes: Sequence[Node], ends: Container[str], stops: Container[str] = ()) -> frozenset[str]:
+    """The nodes `ends`, and the nodes that one of them depends on by a path without a node of `stops`."""
+    return true_of(backward(nodes, lambda node, readers: node.name in ends or (any(readers.values()) and node.name not in stops)))
 
 
 def constant_values(graph: Graph) -> frozenset[str]:
     """The nodes that depend on no input: constants, weights, and whatever is computed from these alone."""
-    return holding(forward(graph, lambda node, operands: not node.is_input and all(operands.values())))
+    return true_of(forward(graph, lambda node, operands: not node.is_input and all(operands.values())))
 
 
 def needed_values(graph: Graph) -> frozenset[str]:
     """The nodes that the outputs are, or depend on."""
-    return before(graph.nodes, graph.output_nodes)
+    return leading_to(graph.nodes, graph.output_nodes)
 
 
 def stages(graph: Graph, device: Container[str]) -> dict[str, int]:

@@ -20,7 +20,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from tpucc.diagnostics import Diagnostic, ProgramError
-from tpucc.ir.dataflow import Computed, after, backward, before, forward, holding, stages
+from tpucc.ir.dataflow import Computed, backward, forward, leading_to, reached_from, stages, true_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Side
 from tpucc.ops import OPS, facts_of
@@ -187,8 +187,8 @@ def _places(work: _Work) -> dict[str, Side]:
     """
     host = _forced_to_host(work)
     device = {node.name for node in work.nodes if computes(node) and node.name not in host}
-    device |= _of_kind(work, Boundary, (after(work.nodes, device) | before(work.nodes, device)) - host)
-    device |= _of_kind(work, MOVING, (after(work.nodes, device, host) & before(work.nodes, device, host)) - host)
+    device |= _of_kind(work, Boundary, (reached_from(work.nodes, device) | leading_to(work.nodes, device)) - host)
+    device |= _of_kind(work, MOVING, (reached_from(work.nodes, device, host) & leading_to(work.nodes, device, host)) - host)
     return {node.name: "device" if node.name in device else "host" for node in work.graph}
 
 
@@ -199,11 +199,11 @@ def _of_kind(work: _Work, kinds: type | tuple[type, ...], among: Container[str])
 def _forced_to_host(work: _Work) -> frozenset[str]:
     """The nodes that the device lacks, with all that comes before them at the beginning or after them at the end."""
     lacking = frozenset(work.lacking)
-    below, above = after(work.nodes, work.products), before(work.nodes, work.products)
+    below, above = reached_from(work.nodes, work.products), leading_to(work.nodes, work.products)
     middle = lacking & below & above
     ends = ((lacking & below) - above) | ((lacking & _after_device_work(work)) - below - above)
-    end = after(work.nodes, ends)
-    edges = end | before(work.nodes, lacking - end - middle)
+    end = reached_from(work.nodes, ends)
+    edges = end | leading_to(work.nodes, lacking - end - middle)
     return edges | middle | _enclosed(work, middle, edges)
 
 
@@ -213,15 +213,15 @@ def _after_device_work(work: _Work) -> frozenset[str]:
     def starts(node: Node, operands: Mapping[str, bool]) -> bool:
         return any(operands.values()) or (computes(node) and node.name not in work.lacking)
 
-    return holding(forward(work.nodes, starts))
+    return true_of(forward(work.nodes, starts))
 
 
 def _enclosed(work: _Work, middle: frozenset[str], edges: frozenset[str]) -> frozenset[str]:
     """The nodes between nodes of the host without a product near: every path between one of them and a product passes a node of the host.
     The device would stop for them twice."""
     host = middle | edges
-    near = after(work.nodes, work.products, host) | before(work.nodes, work.products, host)
-    return after(work.nodes, middle) & before(work.nodes, host) - near
+    near = reached_from(work.nodes, work.products, host) | leading_to(work.nodes, work.products, host)
+    return reached_from(work.nodes, middle) & leading_to(work.nodes, host) - near
 
 
 def _sums_for_host(graph: Graph) -> frozenset[str]:
@@ -262,7 +262,7 @@ def _scaled_inputs(work: _Work) -> list[str]:
     scaler, `(x - mean) * factor`, makes all columns equally large, but only if it reads the numbers themselves. So the host computes the
     scaler in float32, and quantises its result. A division by such a column is the host's in any case.
     """
-    read = before(work.nodes, work.products)
+    read = leading_to(work.nodes, work.products)
 
     def scaling(node: Node, operands: Mapping[str, _Scaling]) -> _Scaling:
         if node.is_input:
@@ -344,7 +344,7 @@ class _Quotients:
 
     def layer_clamps(self, moved: Collection[str]) -> list[str]:
         """The nodes of `moved` that clamp a layer to bounds without 0, and alone read it: the layer can have a clamp of its own."""
-        layers = holding(self._layers(guards=False)) & self._device
+        layers = true_of(self._layers(guards=False)) & self._device
         nodes = (node for node in self._work.nodes if node.name in moved and layers.issuperset(node.operands))
         return [node.name for node in nodes if self._selects_alone(node) and not _lets_zero_through(node)]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 from tpucc.diagnostics import listed, some
-from tpucc.ir.dataflow import Computed, after, backward, before, forward
+from tpucc.ir.dataflow import Computed, backward, forward, leading_to, reached_from
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Side
 from tpucc.ops.matmul import OP as matmul
@@ -110,7 +110,7 @@ class Placed:
         """Of the layers that are kept, by their names, those that the host computes before the device starts or after it has finished."""
         if not self._device:
             return
-        below, above = after(self._computed.nodes, self._device), before(self._computed.nodes, self._device)
+        below, above = reached_from(self._computed.nodes, self._device), leading_to(self._computed.nodes, self._device)
         done: set[str] = set()
         for when, others in (("before the device starts", below), ("after the device has finished", above)):
             inside = {name: [node for node in nodes if node not in others and node not in done] for name, nodes in layers.items()}
