@@ -10,10 +10,10 @@ from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, ch
 from tpucc.ir.graph import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import View
+from tpucc.passes.device_work import needs_host
 from tpucc.passes.flatten_to_convolution import FlattenToConvolution
 from tpucc.passes.fuse_activation import FuseActivation
 from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.place import needs_host
 from tpucc.passes.sink_views import SinkViews
 
 MAP = """

@@ -16,9 +16,10 @@ from tpucc.ops.clip import ClipAttributes
 from tpucc.options import options_of
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.device_work import keeps_rows, needs_host
 from tpucc.passes.fuse_activation import FuseActivation
 from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.place import Place, keeps_rows, needs_host, placement
+from tpucc.passes.place import Place, placement
 
 W44 = np.ones((4, 4), np.float32)
 

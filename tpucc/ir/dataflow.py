@@ -1,77 +1,87 @@
-"""Questions about what depends on what in a graph, whatever its operators mean. Each is one sweep over the nodes."""
+"""Facts that flow over a graph: from operands to their readers, or from readers back to their operands.
+
+A fact says something about a node. It depends on the node and on the same fact of its neighbours: the operands in a forward flow, the
+readers in a backward flow. Definitions come before uses in a graph. So one sweep meets each node after the neighbours that its fact depends
+on, and the facts that it finds are the fixed point.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from tpucc.ir.graph import Graph
+from tpucc.ir.node import Node
+
+T = TypeVar("T")
+Fact = Callable[[Node, Mapping[str, T]], T]
+"""The fact of a node, from the node and the facts of its neighbours by their names. Neighbours that the flow doesn't visit are left out."""
+
+
+def forward(nodes: Iterable[Node], fact: Fact[T]) -> dict[str, T]:
+    """The fact of each of `nodes`, which stand in the order of their graph, from the facts of its operands."""
+    found: dict[str, T] = {}
+    for node in nodes:
+        found[node.name] = fact(node, {name: found[name] for name in node.operands if name in found})
+    return found
+
+
+def backward(nodes: Sequence[Node], fact: Fact[T]) -> dict[str, T]:
+    """The fact of each of `nodes`, which stand in the order of their graph, from the facts of its readers."""
+    found: dict[str, T] = {}
+    readers: dict[str, dict[str, T]] = {node.name: {} for node in nodes}
+    for node in reversed(nodes):
+        found[node.name] = fact(node, readers[node.name])
+        for name in node.operands:
+            if name in readers:
+                readers[name][node.name] = found[node.name]
+    return found
+
+
+def true_of(facts: Mapping[str, T]) -> frozenset[str]:
+    """The nodes that a fact is true of: it isn't False, 0 or empty there."""
+    return frozenset(name for name, fact in facts.items() if fact)
+
+
+def reached_from(nodes: Iterable[Node], starts: Container[str], stops: Container[str] = ()) -> frozenset[str]:
+    """The nodes `starts`, and the nodes that depend on one of them by a path without a node of `stops`."""
+    return true_of(forward(nodes, lambda node, operands: node.name in starts or (any(operands.values()) and node.name not in stops)))
+
+
+def leading_to(nodes: Sequence[Node], ends: Container[str], stops: Container[str] = ()) -> frozenset[str]:
+    """The nodes `ends`, and the nodes that one of them depends on by a path without a node of `stops`."""
+    return true_of(backward(nodes, lambda node, readers: node.name in ends or (any(readers.values()) and node.name not in stops)))
 
 
 def constant_values(graph: Graph) -> frozenset[str]:
     """The nodes that depend on no input: constants, weights, and whatever is computed from these alone."""
-    found: set[str] = set()
-    for node in graph:
-        if not node.is_input and all(name in found for name in node.operands):
-            found.add(node.name)
-    return frozenset(found)
+    return true_of(forward(graph, lambda node, operands: not node.is_input and all(operands.values())))
 
 
 def needed_values(graph: Graph) -> frozenset[str]:
-    """The nodes that the outputs depend on."""
-    found = set(graph.output_nodes)
-    for node in reversed(graph.nodes):
-        if node.name in found:
-            found.update(node.operands)
-    return frozenset(found)
+    """The nodes that the outputs are, or depend on."""
+    return leading_to(graph.nodes, graph.output_nodes)
 
 
 def stages(graph: Graph, device: Container[str]) -> dict[str, int]:
     """The segment of each value of the device, the stage of each value of the host. Stage k stands between the segments k - 1 and k."""
-    found: dict[str, int] = {}
-    for node in graph:
+
+    def stage(node: Node, operands: Mapping[str, int]) -> int:
         late = 0 if node.name in device else 1
-        found[node.name] = max((found[name] + late * (name in device) for name in node.operands), default=0)
-    return found
+        return max((at + late * (name in device) for name, at in operands.items()), default=0)
+
+    return forward(graph, stage)
 
 
-class Relations:
-    """Which nodes of a graph lie before and after which, among those that depend on inputs and lead to outputs (`computed`)."""
+class Computed:
+    """The nodes of a graph that depend on inputs and that outputs depend on, in order. The others decide nothing about these."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.constants = constant_values(graph)
         needed = needed_values(graph) - self.constants
-        self.computed = tuple(node for node in graph if node.name in needed)
+        self.nodes = tuple(node for node in graph if node.name in needed)
 
-    def before(self, marked: Iterable[str]) -> dict[str, str]:
-        """For each node after one of `marked` the nearest of them on one of its paths."""
-        chosen = frozenset(marked)
-        found: dict[str, str] = {}
-        for node in self.computed:
-            for operand in node.operands:
-                if operand in chosen or operand in found:
-                    found[node.name] = operand if operand in chosen else found[operand]
-                    break
-        return found
-
-    def after(self, marked: Iterable[str]) -> dict[str, str]:
-        """For each node before one of `marked` the nearest of them on one of its paths."""
-        chosen = frozenset(marked)
-        found: dict[str, str] = {}
-        for node in reversed(self.computed):
-            reached = node.name if node.name in chosen else found.get(node.name)
-            if reached is not None:
-                found.update((operand, reached) for operand in node.operands if operand not in self.constants)
-        return found
-
-    def near(self, marked: Iterable[str], stops: Iterable[str], *, backwards: bool = False) -> set[str]:
-        """The nodes that a path leads to from one of `marked` (or from there to one, `backwards`) without a node of `stops`."""
-        chosen, closed = frozenset(marked), frozenset(stops)
-        found: set[str] = set()
-        for node in reversed(self.computed) if backwards else self.computed:
-            reached = node.name in chosen or (node.name in found and node.name not in closed)
-            if backwards and reached:
-                found.update(node.operands)
-            elif not backwards and any(name in chosen or (name in found and name not in closed) for name in node.operands):
-                found.add(node.name)
-        return found
+    def operands(self, node: Node) -> list[str]:
+        """The operands of a node that depend on inputs; one that it reads twice is there twice."""
+        return [name for name in node.operands if name not in self.constants]

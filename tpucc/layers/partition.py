@@ -11,10 +11,10 @@ Operators of the host that wait for the device, but that the device doesn't wait
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tpucc.ir.dataflow import stages
+from tpucc.ir.dataflow import backward, forward, leading_to, stages, true_of
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import NoAttributes, Node, Output
@@ -128,17 +128,12 @@ class _Cut:
 
         Values that nothing needs are left out of the prologue: among them may be any constant that was folded away.
         """
-        leading = _leading(self._graph, self._device)
-        parts: dict[str, int] = {}
-        needed = set(self._graph.output_nodes)
-        for node in reversed(self._graph.nodes):
-            time = times[node.name]
-            kept = time > 0 or node.name in needed or node.is_input
-            if node.name in self._device or kept:
-                needed.update(node.operands)
-            if node.name not in self._device and kept and (not constant.made(node) or node.name in self._graph.output_nodes):
-                parts[node.name] = time if time == 0 or node.name in leading else self._last
-        return dict(reversed(parts.items()))
+        late = {node.name for node in self._graph if node.is_input or times[node.name] > 0}
+        needed = leading_to(self._graph.nodes, late | self._device | self._graph.output_nodes)
+        leading = leading_to(self._graph.nodes, self._device)
+        copied = self._copied - self._graph.output_nodes
+        names = (node.name for node in self._graph if node.name in needed - self._device - copied)
+        return {name: times[name] if times[name] == 0 or name in leading else self._last for name in names}
 
     def _read_by(self, names: Iterable[str]) -> set[str]:
         return {operand for name in names for operand in self._graph[name].operands}
@@ -176,26 +171,19 @@ class _Cut:
 
 def _device(graph: Graph) -> frozenset[str]:
     """The layers, and the views between them; other views of integers are the host's, to whom they cost nothing either."""
-    found: set[str] = set()
-    leading = _views_for_layers(graph)
-    for node in graph:
-        if is_layer(node) or (node.name in leading and node.operands[0] in found):
-            found.add(node.name)
-    return frozenset(found)
+    views = _views_for_layers(graph)
+    return true_of(forward(graph, lambda node, operands: is_layer(node) or (node.name in views and any(operands.values()))))
 
 
 def _views_for_layers(graph: Graph) -> frozenset[str]:
-    """Views of integers that a layer reads, maybe through others."""
-    found: set[str] = set()
-    for node in reversed(graph.nodes):
-        if any(_shows_rows(user, node.name, found) for user in graph.users[node.name]) and _is_walk(graph, node):
-            found.add(node.name)
-    return frozenset(found)
+    """Views of integers whose rows a layer reads, maybe through others; a layer's weights are read from weight memory."""
 
+    def shows_rows(node: Node, readers: Mapping[str, bool]) -> bool:
+        users = graph.users[node.name]
+        read = any(node.name not in weights_of(user) if is_layer(user) else readers[user.name] for user in users)
+        return read and _is_walk(graph, node)
 
-def _shows_rows(user: Node, name: str, views: Container[str]) -> bool:
-    """Whether a layer reads the value's rows, or one of the `views` shows them; weights it reads from weight memory."""
-    return name not in weights_of(user) if is_layer(user) else user.name in views
+    return true_of(backward(graph.nodes, shows_rows))
 
 
 def _is_walk(graph: Graph, node: Node) -> bool:
@@ -209,15 +197,6 @@ def _is_walk(graph: Graph, node: Node) -> bool:
         *rows, lanes = node.attributes.ranges
         return lanes == range(shown.columns) and all(places.step > 0 for places in rows)
     return node.type.columns == shown.columns
-
-
-def _leading(graph: Graph, device: frozenset[str]) -> frozenset[str]:
-    """The values of the host that the device needs, directly or by way of other values of the host."""
-    found: set[str] = set()
-    for node in reversed(graph.nodes):
-        if node.name in device or node.name in found:
-            found.update(name for name in node.operands if name not in device)
-    return frozenset(found)
 
 
 def _elements(graph: Graph, node: Node) -> int:

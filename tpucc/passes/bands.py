@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import counted
+from tpucc.ir.dataflow import backward
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType
@@ -68,11 +69,12 @@ class _Splitter:
         whom it costs nothing."""
         new = [node for node in graph if self._graph.by_name.get(node.name) is not node]
         moving = {node.name for node in new if slice_.made(node) or concat.made(node)}
-        on_device = {node.name for node in graph if node.on_device}
-        for node in reversed(graph.nodes):
-            if node.name in moving and not any(user.name in on_device for user in graph.users[node.name]):
-                on_device.discard(node.name)
-        return graph.with_nodes(replace(n, place="host") if n.on_device and n.name not in on_device else n for n in graph)
+
+        def stays(node: Node, readers: Mapping[str, bool]) -> bool:
+            return node.on_device and (node.name not in moving or any(readers.values()))
+
+        on_device = backward(graph.nodes, stays)
+        return graph.with_nodes(replace(n, place="host") if n.on_device and not on_device[n.name] else n for n in graph)
 
     def _place(self, choice: Choice, nodes: Sequence[Node]) -> None:
         """The run in bands, after those of the nodes between its own that it may depend on, and before those that depend on it."""

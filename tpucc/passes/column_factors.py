@@ -16,7 +16,7 @@ from tpucc.ops import OPS
 from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.opdef import Boundary, Expression
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.quotients import multiplies
+from tpucc.passes.device_work import multiplies
 from tpucc.passes.rewriter import as_columns, constant_of, is_pinned
 from tpucc.passes.rules import Family, Match, Rules, columns, rule, value
 

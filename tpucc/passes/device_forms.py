@@ -26,7 +26,7 @@ from tpucc.ops.reductions import ReductionAttributes, axes_of
 from tpucc.ops.reshape import OP as reshape
 from tpucc.ops.rules import FLOAT32_MAX, FLOAT32_NORMAL
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.place import is_devices
+from tpucc.passes.device_work import is_devices
 from tpucc.passes.rewriter import Rewriter, constant_of
 from tpucc.target import Target
 

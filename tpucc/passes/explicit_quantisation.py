@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
-from tpucc.ir.dataflow import constant_values
+from tpucc.ir.dataflow import backward, constant_values
 from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, IntegerFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Output
@@ -73,25 +73,24 @@ def _fixed(graph: Graph) -> dict[str, TensorType]:
 
 def _quantised(graph: Graph) -> Iterator[tuple[Node, Node]]:
     """Each `quantize` of a value of the device that is only read to be quantised, and has no parameters yet; and that value."""
+    only_quantised = _only_quantised(graph)
     for node in graph:
         if quantizes(node.op) and node.type.quantisation is not None:
             value = _computed(graph, graph[node.operands[0]])
             on_device = value.on_device or (constant.made(value) and _only_for_device(graph, node))
-            if on_device and value.type.quantisation is None and _only_quantised(graph, value):
+            if on_device and value.type.quantisation is None and only_quantised[value.name]:
                 yield node, value
 
 
-def _only_quantised(graph: Graph, value: Node) -> bool:
-    """Whether nothing reads the value but `quantize`, maybe through views of the device: another reader wants its whole range."""
-    waiting = [value]
-    while waiting:
-        node = waiting.pop()
-        views = [reader for reader in graph.users[node.name] if reader.on_device and is_view(reader)]
-        others = [reader for reader in graph.users[node.name] if not quantizes(reader.op) and reader not in views]
-        if others or node.name in graph.output_nodes:
-            return False
-        waiting += views
-    return True
+def _only_quantised(graph: Graph) -> Mapping[str, bool]:
+    """Whether nothing reads a value but `quantize`, maybe through views of the device: another reader wants its whole range."""
+
+    def only_quantised(node: Node, readers: Mapping[str, bool]) -> bool:
+        others = (reader for reader in graph.users[node.name] if not quantizes(reader.op))
+        views = all(reader.on_device and is_view(reader) and readers[reader.name] for reader in others)
+        return views and node.name not in graph.output_nodes
+
+    return backward(graph.nodes, only_quantised)
 
 
 def _only_for_device(graph: Graph, node: Node) -> bool:

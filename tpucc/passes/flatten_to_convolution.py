@@ -16,7 +16,7 @@ from tpucc.ops import facts_of
 from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.matmul import OP as matmul
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.place import device_values
+from tpucc.passes.device_work import device_values
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
 
 

@@ -1,42 +1,44 @@
-"""Which operators run on the device and which on the host.
+"""The pass `place`: which operators run on the device, and which on the host.
 
-Products with weights always go on the device, those among them whose weights the host writes while the model runs. Operators that the
-device lacks, and other products of two computed values, go on the host:
-before the device starts, after it has finished, or in the middle, where the device stops and waits. At the edges, an operator of the host
-pulls all before it, or all after it, to the host. In the middle, what the device can compute goes there, unless nothing but operators of
-the host stands around it.
+Products with weights always go on the device, also products whose weights the host writes while the model runs. Operators that the device
+lacks, and other products of two computed values, go on the host: before the device starts, after it has finished, or in the middle, where
+the device stops and waits. At the edges, an operator of the host pulls all before it, or all after it, to the host. In the middle, what the
+device can compute goes there, unless nothing but operators of the host stands around it.
 
-What the host divides, or divides by, or takes a root or a logarithm of, is its own as far back as it can be, and so are a product with a
-reciprocal and a function of a quotient (`singular.py`). Where the device reads a divisor as well, both compute it.
+The host keeps some values in float32 that the device could compute, because their integers would be wrong: divisors, numerators, functions
+of quotients, and input columns that differ in size.
+
+Each question about the graph is a flow of facts (`tpucc.ir.dataflow`), with its reason. `_decided` puts the answers together. What it moves
+to the host changes other answers, so it asks again until nothing changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property
-from itertools import chain
 
-from tpucc.diagnostics import Diagnostic, ProgramError, listed, some
-from tpucc.ir.dataflow import Relations, constant_values
+from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir.dataflow import Computed, backward, forward, leading_to, reached_from, stages, true_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Side
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.matmul import OP as matmul
-from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
+from tpucc.ops.div import OP as div
+from tpucc.ops.facts import UNCHANGED, Values, selects
+from tpucc.ops.opdef import Boundary, Clamp, Rearrangement, View
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.device_work import MOVING, computes, multiplies, needs_host
 from tpucc.passes.host_copies import with_clamps, with_copies
-from tpucc.passes.kept_layers import MOVING, SHOWN, Layers, computes, kept_layers
-from tpucc.passes.layering.products import layer_name
-from tpucc.passes.rewriter import has_weights, is_product, obstacle
-from tpucc.passes.scaled_inputs import scaled_inputs
-from tpucc.passes.singular import STAYS, adds_bias, copied_for_host, guards_of_layers, kept_in_float32
+from tpucc.passes.kept_layers import kept_layers
+from tpucc.passes.placement_notes import KEPT, Placed
+from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_product
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
-KEPT = "kept in float32"
-IDLE = "also without --keep"
-NAMED = 3
-"""Products that a note names; the others are counted. Of layers that were asked for there are as many as messages name (`SHOWN`)."""
+STAYS = "divisors, numerators, and arguments of sqrt and log stay in float32 on the host, back to the last layer with weights"
+QUOTIENT = "products with reciprocals are quotients, and stay in float32 on the host"
+FUNCTION = "functions of quotients stay in float32 on the host, as the range of the quotients can be far wider"
+SCALED = "input columns differ in size; one 8-bit scale would destroy the small ones, so the host scales them in float32"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Place(Pass):
     With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
     transformer, between which layer norms are, stay in float32.
 
-    With `float_inputs`, what scales an input's columns apart before the first product is the host's (`scaled_inputs.py`).
+    With `float_inputs`, what scales an input's columns apart before the first product is the host's.
     """
 
     name = "place"
@@ -63,15 +65,16 @@ class Place(Pass):
 
     def run(self, graph: Graph, context: Context) -> Graph:
         _require_operators(graph)
-        sums = tuple(_sums_for_host(graph)) if self.float_sums else ()
+        sums = _sums_for_host(graph) if self.float_sums else frozenset()
         layers = kept_layers(graph, context.on_host)
-        kept = frozenset((*chain.from_iterable(layers), *sums))
+        kept = sums.union(*layers)
         decided = self._decided(graph, kept)
         if all(node.place == decided.places[node.name] for node in decided.graph):
             return graph
         placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
-        before = self._decided(graph, sums).places if layers else {}
-        return placed.noting(*_notes(decided, kept, layers, before), *_followers(decided, layers, before))
+        without_layers = self._decided(graph, sums).places if layers else {}
+        explained = Placed(placed, _Work(placed, kept).lacking, decided.exact, decided.copies, layers, without_layers)
+        return placed.noting(*explained.notes())
 
     def _decided(self, graph: Graph, kept: Collection[str]) -> _Decision:
         return _decided(graph, kept, self.float_divisors, self.float_inputs)
@@ -98,10 +101,19 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
     return {node.name: places[node.name] for node in graph}
 
 
+def _require_operators(graph: Graph) -> None:
+    for node in graph:
+        if node.op not in OPS:
+            raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """The places of a graph's nodes; why some are the host's for the sake of quotients and the like (`exact`); and of the host's own copies
-    of nodes of the device, which the graph has got, what each is a copy of."""
+    """The decision for all nodes of `graph`, which may have further nodes: clamps, and copies that the host makes of nodes of the device.
+
+    `places` are those of the nodes. `exact` has the nodes that the host computes in float32 because integers would be wrong, each with the
+    reason. `copies` has the copied node of each copy.
+    """
 
     graph: Graph
     places: Mapping[str, Side]
@@ -110,19 +122,23 @@ class _Decision:
 
 
 def _decided(graph: Graph, kept: Collection[str], float_divisors: bool = True, float_inputs: bool = True) -> _Decision:
-    relations = _Placing(graph, kept)
-    exact: dict[str, str] = scaled_inputs(relations, relations.products) if float_inputs else {}
+    """The places, asked for again after each change: first of what moves to the host as it is, then of clamps and copies.
+
+    Each change moves a node to the host or adds one, so that there is an end.
+    """
+    exact = dict.fromkeys(_scaled_inputs(_Work(graph, kept)), SCALED) if float_inputs else {}
     copies: dict[str, str] = {}
     while True:
-        relations = _Placing(graph, {*exact, *kept})
-        places = _places(relations)
+        work = _Work(graph, {*exact, *kept})
+        places = _places(work)
         if not float_divisors:
             return _Decision(graph, places, exact, copies)
-        if more := kept_in_float32(relations, places):
+        quotients = _Quotients(work, places)
+        if more := quotients.to_move():
             exact |= more
             continue
-        shared = copied_for_host(relations, places)
-        clamped = with_clamps(graph, guards_of_layers(relations, places, {*exact, *shared}), Place.name)
+        shared = quotients.to_copy()
+        clamped = with_clamps(graph, quotients.layer_clamps({*exact, *shared}), Place.name)
         if clamped is not graph:
             graph = clamped
         elif shared:
@@ -133,97 +149,29 @@ def _decided(graph: Graph, kept: Collection[str], float_divisors: bool = True, f
             return _Decision(graph, places, exact, copies)
 
 
-def _places(relations: _Placing) -> dict[str, Side]:
-    on_host = _forced_to_host(relations)
-    device = {node.name for node in relations.computed if node.name not in on_host and computes(node)}
-    device |= _boundaries(relations, device, on_host)
-    device |= _between(relations, device, on_host)
-    return {node.name: "device" if node.name in device else "host" for node in relations.graph}
+# What the device lacks, and what it computes
 
 
-def _require_operators(graph: Graph) -> None:
-    for node in graph:
-        if node.op not in OPS:
-            raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
-
-
-def needs_host(node: Node, operands: Sequence[Node]) -> str:
-    """Why the device can't run the operator; empty when it can. That a product needs weights is another matter."""
-    legalisation = OPS[node.op].legalisation
-    if isinstance(legalisation, Matrix) and (why := obstacle(node, operands)):
-        return why
-    if isinstance(legalisation, OnHost):
-        return legalisation.why
-    if isinstance(legalisation, Boundary | Given):
-        return ""
-    if isinstance(legalisation, View):
-        kept = keeps_rows(operands[0].type.shape, node.type.shape)
-        return "" if kept else "the device can only regroup rows: the last size must stay"
-    if isinstance(legalisation, Rearrangement) and (why := legalisation.obstacle(node.attributes, [o.type.shape for o in operands])):
-        return why
-    if any(type_.dtype != "f32" for type_ in (node.type, *(operand.type for operand in operands))):
-        return "the device computes with quantised f32 values"
-    return ""
-
-
-def device_values(graph: Graph) -> frozenset[str]:
-    """The products with weights, and what the device can compute from them."""
-    found: set[str] = set()
-    constants = constant_values(graph)
-    for node in graph:
-        if is_devices(node, graph.operands(node), found, constants):
-            found.add(node.name)
-    return frozenset(found)
-
-
-def is_devices(node: Node, operands: Sequence[Node], on_device: Container[str], constants: Container[str]) -> bool:
-    """Whether the node is a product with weights, which are `constants`, or what the device can compute from values that it has."""
-    from_device = any(name in on_device for name in node.operands) and not is_product(node)
-    return (from_device or has_weights(node, operands, constants)) and not needs_host(node, operands)
-
-
-def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
-    """Whether two shapes of one size have the same rows and columns on the device."""
-    return (before[-1:] or (1,)) == (after[-1:] or (1,))
-
-
-def _sums_for_host(graph: Graph) -> Iterator[str]:
-    """The sums that nobody reads but operators that the device lacks, and other such sums, maybe through views.
-
-    A product's bias is no such sum: it is part of the layer.
-    """
-    relations = _Placing(graph)
-    of_host: set[str] = set()
-    for node in reversed(relations.computed):
-        readers = [reader.name for reader in graph.users[node.name]]
-        only_host = bool(readers) and of_host.issuperset(readers) and node.name not in graph.output_nodes
-        if facts_of(node.op).signs and only_host and not adds_bias(graph, node):
-            yield node.name
-            of_host.add(node.name)
-        elif node.name in relations.host_only or (only_host and isinstance(OPS[node.op].legalisation, MOVING)):
-            of_host.add(node.name)
-
-
-class _Placing(Relations):
-    """A graph in which each computed node is a product, something that the device lacks, or neither; it lacks what is `kept`, too."""
+class _Work(Computed):
+    """The nodes to place: products for the device, nodes that it lacks, and others. `kept` is for the host, though the device has it."""
 
     def __init__(self, graph: Graph, kept: Collection[str] = ()) -> None:
         super().__init__(graph)
-        self.kept = kept
+        self._kept = kept
+
+    @cached_property
+    def lacking(self) -> Mapping[str, str]:
+        """The nodes that the device lacks, each with the reason."""
+        reasons = {node.name: self._why_host(node) for node in self.nodes}
+        return {name: why for name, why in reasons.items() if why}
 
     @cached_property
     def products(self) -> frozenset[str]:
-        """The products with weights, which the device computes."""
-        return frozenset(node.name for node in self.computed if is_product(node) and node.name not in self.host_only)
-
-    @cached_property
-    def host_only(self) -> Mapping[str, str]:
-        """The operators that the device lacks, and why."""
-        reasons = {node.name: self._why_host(node) for node in self.computed}
-        return {name: why for name, why in reasons.items() if why}
+        """The products that the device computes."""
+        return frozenset(node.name for node in self.nodes if is_product(node) and node.name not in self.lacking)
 
     def _why_host(self, node: Node) -> str:
-        if node.name in self.kept:
+        if node.name in self._kept:
             return KEPT
         operands = self.graph.operands(node)
         if is_product(node) and not has_weights(node, operands, self.constants):
@@ -231,146 +179,328 @@ class _Placing(Relations):
         return needs_host(node, operands)
 
 
-def _forced_to_host(relations: _Placing) -> set[str]:
-    """The operators that the device lacks, with all that comes before them in the prologue or after them in the epilogue."""
-    above, below = relations.before(relations.products), relations.after(relations.products)
-    middle = {name for name in relations.host_only if name in above and name in below}
-    last = {name for name in relations.host_only if name in above} - middle
-    last |= _free_after(relations, last, {name for name in relations.host_only if name not in above and name not in below})
-    epilogue = last | relations.before(last).keys()
-    first = relations.host_only.keys() - epilogue - middle
-    edges = epilogue | first | relations.after(first).keys()
-    return edges | middle | _enclosed(relations, middle, edges)
+def _places(work: _Work) -> dict[str, Side]:
+    """The place of each node, precision left aside.
+
+    Boundaries of integers are the device's beside its work. Nodes that only move values are the device's between its work: at the edges
+    they cost the host nothing.
+    """
+    host = _forced_to_host(work)
+    device = {node.name for node in work.nodes if computes(node) and node.name not in host}
+    device |= _of_kind(work, Boundary, (reached_from(work.nodes, device) | leading_to(work.nodes, device)) - host)
+    device |= _of_kind(work, MOVING, (reached_from(work.nodes, device, host) & leading_to(work.nodes, device, host)) - host)
+    return {node.name: "device" if node.name in device else "host" for node in work.graph}
 
 
-def _enclosed(relations: _Placing, middle: set[str], edges: set[str]) -> set[str]:
-    """The operators that stand between operators of the host, with no product near: every path between one of them and a product passes
-    an operator of the host."""
-    if not middle:
-        return set()
-    inside = relations.before(middle).keys() & relations.after(middle | edges).keys()
-    stops = middle | edges
-    near = relations.near(relations.products, stops) | relations.near(relations.products, stops, backwards=True)
-    return inside - near - relations.products
+def _of_kind(work: _Work, kinds: type | tuple[type, ...], among: Container[str]) -> set[str]:
+    return {node.name for node in work.nodes if node.name in among and isinstance(OPS[node.op].legalisation, kinds)}
 
 
-def _free_after(relations: _Placing, last: set[str], free: set[str]) -> set[str]:
-    """Of host-only operators related to no product: those that follow something the device can compute, and so end its work."""
-    started: set[str] = set()
-    ends: set[str] = set()
-    for node in relations.computed:
-        if any(operand in started for operand in node.operands):
-            started.add(node.name)
-            if node.name in free:
-                ends.add(node.name)
-        elif node.name not in relations.host_only and computes(node):
-            started.add(node.name)
-    return ends
+def _forced_to_host(work: _Work) -> frozenset[str]:
+    """The nodes that the device lacks, with all that comes before them at the beginning or after them at the end."""
+    lacking = frozenset(work.lacking)
+    below, above = reached_from(work.nodes, work.products), leading_to(work.nodes, work.products)
+    middle = lacking & below & above
+    ends = ((lacking & below) - above) | ((lacking & _after_device_work(work)) - below - above)
+    end = reached_from(work.nodes, ends)
+    edges = end | leading_to(work.nodes, lacking - end - middle)
+    return edges | middle | _enclosed(work, middle, edges)
 
 
-def _boundaries(relations: _Placing, device: set[str], on_host: set[str]) -> set[str]:
-    """The `quantize` and `dequantize` before or after device work."""
-    near = relations.before(device).keys() | relations.after(device).keys()
-    return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, Boundary)}
+def _after_device_work(work: _Work) -> frozenset[str]:
+    """The nodes that the device can compute, and all after them. Where no product is near, a node of the host ends such work."""
+
+    def starts(node: Node, operands: Mapping[str, bool]) -> bool:
+        return any(operands.values()) or (computes(node) and node.name not in work.lacking)
+
+    return true_of(forward(work.nodes, starts))
 
 
-def _between(relations: _Placing, device: set[str], on_host: set[str]) -> set[str]:
-    """The operators that only move values, from device work to device work without the host between. Elsewhere the host computes them."""
-    near = relations.near(device, on_host) & relations.near(device, on_host, backwards=True)
-    return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, MOVING)}
+def _enclosed(work: _Work, middle: frozenset[str], edges: frozenset[str]) -> frozenset[str]:
+    """The nodes between nodes of the host without a product near: every path between one of them and a product passes a node of the host.
+    The device would stop for them twice."""
+    host = middle | edges
+    near = reached_from(work.nodes, work.products, host) | leading_to(work.nodes, work.products, host)
+    return reached_from(work.nodes, middle) & leading_to(work.nodes, host) - near
 
 
-def _written(node: Node) -> str:
-    """The product as in a source: `a @ b`, `conv2d(x, k)`."""
-    return " @ ".join(node.operands) if matmul.made(node) else f"{node.op}({', '.join(node.operands)})"
+def _sums_for_host(graph: Graph) -> frozenset[str]:
+    """The sums that nothing reads but nodes that the device lacks, and other such sums, maybe through views.
+
+    A product's bias is no such sum: it is part of the layer.
+    """
+    work = _Work(graph)
+
+    def is_sum(node: Node) -> bool:
+        return bool(facts_of(node.op).signs) and not _adds_bias(graph, node)
+
+    def is_for_host(node: Node, readers: Mapping[str, bool]) -> bool:
+        if node.name in work.lacking:
+            return True
+        only_host = bool(readers) and all(readers.values()) and node.name not in graph.output_nodes
+        return only_host and (is_sum(node) or isinstance(OPS[node.op].legalisation, MOVING))
+
+    for_host = backward(work.nodes, is_for_host)
+    return frozenset(node.name for node in work.nodes if for_host[node.name] and is_sum(node))
 
 
-def _kept_name(node: Node, layer: Sequence[str], shown: str, relations: _Placing) -> str:
-    """How a note names the layer with this node: as its product's weights, `fc1`; else by the node that is shown, with the others, also
-    where layers that the device computes go by the name of the weights, too."""
-    name = layer_name(node) if is_product(node) else node.name
-    alike = [other for other in relations.computed if is_product(other) and layer_name(other) == name]
-    if name != node.name and all(other.name in relations.kept for other in alike):
-        return name
-    others = [member for member in layer if member != shown]
-    return " with ".join((relations.graph[shown].origin.after(shown), *([listed(others)] if others else [])))
+# Input columns
 
 
-def _notes(decided: _Decision, kept: Collection[str], layers: Layers, before: Mapping[str, Side]) -> Iterator[str]:
-    """For each reason one note that names the products of the host, or what is exact: those of an unrolled loop once. Layers that were
-    asked for have each their name, in the order of the graph; those that were the host's before have a note of their own."""
-    relations = _Placing(decided.graph, kept)
-    named: dict[str, dict[object, str]] = {}
-    asked: dict[str, list[str]] = {}
-    functions = {layer[-1] for layer in layers if not any(is_product(decided.graph[name]) for name in layer)}
-    idle = {layer for layer in layers if all(before[name] == "host" for name in layer)}
-    whole = {name: layer for layer in layers for name in layer}
-    exact = {*decided.exact.values()}
-    for node in relations.computed:
-        why = decided.exact.get(node.name, "") if computes(node) else ""
-        why = why or (relations.host_only.get(node.name, "") if is_product(node) or node.name in functions else "")
-        if why == KEPT:
-            layer = whole.get(node.name, (node.name,))
-            name = _kept_name(node, layer, layers.get(layer, node.name), relations)
-            named.setdefault(IDLE if layer in idle else why, {})[name] = name
-            asked.setdefault(name, []).extend([] if layer in idle else [node.name])
-        elif why:
-            written = _written(node) if is_product(node) else node.name
-            written = f"a copy of {decided.copies[node.name]}" if node.name in decided.copies else written
-            named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, node.origin.after(written))
-    for why, nodes in named.items():
-        shown = some([*nodes.values()], SHOWN if why in (KEPT, IDLE) else NAMED)
-        where = "" if why in exact else f" {'is' if len(nodes) == 1 else 'are'} computed on the host"
-        yield f"{why}: {shown}{where}"
-    if untimed := [*_untimed(decided, relations, asked)]:
-        yield f"not timed: {'; '.join(untimed)}"
-    alone = [layers[layer] for layer in layers if layer[-1] in functions and layer not in idle and _is_between_integers(decided, layer)]
-    if alone:
-        yield (
-            f"{listed(alone)} {'reads' if len(alone) == 1 else 'read'} integers of the device, which makes integers of what comes out:"
-            " that gains little, unless the layers around are kept as well"
+class _Scaling(IntEnum):
+    """How a value is computed from inputs: otherwise, step by step, or in steps one of which has a factor for each column."""
+
+    OTHERWISE = 0
+    IN_STEPS = 1
+    BY_COLUMN = 2
+
+
+def _scaled_inputs(work: _Work) -> list[str]:
+    """Where inputs that are scaled with more than one factor are ready for the products that read them.
+
+    The columns of data differ in size: the 13 of wine are from 0.1 to 1,680. One 8-bit scale for all would make the small columns 0. A
+    scaler, `(x - mean) * factor`, makes all columns equally large, but only if it reads the numbers themselves. So the host computes the
+    scaler in float32, and quantises its result. A division by such a column is the host's in any case.
+    """
+    read = leading_to(work.nodes, work.products)
+
+    def scaling(node: Node, operands: Mapping[str, _Scaling]) -> _Scaling:
+        if node.is_input:
+            return _Scaling.IN_STEPS
+        if not _is_step(node, len(work.operands(node))) or not all(operands.values()):
+            return _Scaling.OTHERWISE
+        by_column = node.name in read and (_Scaling.BY_COLUMN in operands.values() or _has_factors(work, node))
+        return _Scaling.BY_COLUMN if by_column else _Scaling.IN_STEPS
+
+    scaled = [name for name, how in forward(work.nodes, scaling).items() if how is _Scaling.BY_COLUMN]
+    return [name for name in scaled if not any(reader.name in scaled for reader in work.graph.users[name])]
+
+
+def _is_step(node: Node, computed: int) -> bool:
+    """Whether a node with so many operands that depend on inputs multiplies by, divides by, or adds a constant, or moves values."""
+    if node.type.dtype != "f32" or not computed:
+        return False
+    is_arithmetic = bool(facts_of(node.op).signs) or multiplies(node) or div.made(node)
+    return isinstance(OPS[node.op].legalisation, View | Rearrangement) or (is_arithmetic and computed == 1)
+
+
+def _has_factors(work: _Work, node: Node) -> bool:
+    """Whether the node multiplies, or divides, by a constant of several values."""
+    values = [value.data for operand in work.graph.operands(node) if (value := constant_of(operand)) is not None]
+    return not facts_of(node.op).signs and any((value != value.flat[0]).any() for value in values if value.size)
+
+
+# Quotients, roots and logarithms
+
+
+class _Need(IntEnum):
+    """Why a node's operands should be in float32 on the host. `COPIED`: as singular operands, of a copy of the node."""
+
+    NOTHING = 0
+    NUMERATOR = 1
+    SINGULAR = 2
+    COPIED = 3
+
+
+class _InLayer(IntEnum):
+    """Whether a node is part of a layer, and a clamp of it comes before."""
+
+    NO = 0
+    SUMS = 1
+    CLAMPED = 2
+
+
+class _Quotients:
+    """What the host divides, divides by, or takes a root or a logarithm of, given the places so far.
+
+    Integers have equal steps. A divisor of less than half a step would become 0, and the quotient infinite. Squares and exponentials become
+    that small although their arguments don't. A numerator is small where its divisor is small, and there half a step of the numerator's
+    range is a large part of the quotient. These operands are *singular*; with the numerators they stay in float32, back to the last layer
+    with weights. Where the device reads a divisor as well, both compute it.
+    """
+
+    def __init__(self, work: Computed, places: Mapping[str, Side]) -> None:
+        self._work = work
+        self._graph = work.graph
+        self._places = places
+        self._device = frozenset(name for name, place in places.items() if place == "device")
+        self._stages = stages(work.graph, self._device)
+
+    def to_move(self) -> dict[str, str]:
+        """The nodes on the device that belong on the host, each with the reason. Other reasons are asked for when one gives nothing."""
+        return (
+            dict.fromkeys(self._of_quotients(), STAYS)
+            or dict.fromkeys(self._products(), QUOTIENT)
+            or dict.fromkeys(self._functions(), FUNCTION)
         )
 
+    def to_copy(self) -> frozenset[str]:
+        """The nodes on the device that a singular operand of the host's is computed from and that the device reads as well.
 
-def _untimed(decided: _Decision, relations: Relations, layers: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Of the layers that are kept, by their names, those that the host computes before the device starts or after it has finished."""
-    device = {name for name, place in decided.places.items() if place == "device"}
-    edges = {"before the device starts": relations.before(device), "after the device has finished": relations.after(device)}
-    done: set[str] = set()
-    for when, others in edges.items() if device else ():
-        inside = {name: [node for node in nodes if node not in others and node not in done] for name, nodes in layers.items()}
-        found = [name if len(there) == len(layers[name]) else f"a part of {name}" for name, there in inside.items() if there]
-        done.update(chain.from_iterable(inside.values()))
-        if found:
-            yield f"{some(found, SHOWN)} {'is' if len(found) == 1 else 'are'} computed {when}"
+        The host can compute each once more, from layers that come to it instead: never later than the node itself would have come. There
+        is nothing left that `to_move` would still move.
+        """
+        return frozenset(name for name, need in self._needs(copies=True).items() if need is _Need.COPIED)
+
+    def layer_clamps(self, moved: Collection[str]) -> list[str]:
+        """The nodes of `moved` that clamp a layer to bounds without 0, and alone read it: the layer can have a clamp of its own."""
+        layers = true_of(self._layers(guards=False)) & self._device
+        nodes = (node for node in self._work.nodes if node.name in moved and layers.issuperset(node.operands))
+        return [node.name for node in nodes if self._selects_alone(node) and not _lets_zero_through(node)]
+
+    @cached_property
+    def _reciprocals(self) -> dict[str, str]:
+        """For each `c / v`, also where it has been moved or multiplied by constants, the division. Its product with x is c * x / v."""
+
+        def division(node: Node, operands: Mapping[str, str]) -> str:
+            computed = self._work.operands(node)
+            if div.made(node) and computed == [node.operands[1]]:
+                return node.name
+            keeps = len(computed) == 1 and (multiplies(node) or facts_of(node.op).values in UNCHANGED)
+            return operands[computed[0]] if keeps else ""
+
+        return {name: division for name, division in forward(self._work.nodes, division).items() if division}
+
+    def _layers(self, *, guards: bool = True) -> dict[str, _InLayer]:
+        """The layers, which become integers once: products; their sums with a bias; and clamps and the largest of windows of either, which
+        alone read it: they round nothing.
+
+        A clamp of what is read elsewhere isn't part of the layer: the device would make, and send, both. Nor is, without `guards`, a clamp
+        to bounds without 0: integers have a 0, and what is near it would become that. A sum with a constant after a clamp is no bias.
+        """
+
+        def in_layer(node: Node, operands: Mapping[str, _InLayer]) -> _InLayer:
+            if is_product(node):
+                return _InLayer.SUMS
+            operand = max(operands.values(), default=_InLayer.NO)
+            if operand is _InLayer.SUMS and _adds_bias(self._graph, node):
+                return _InLayer.SUMS
+            if operand and self._selects_alone(node) and (guards or _lets_zero_through(node)):
+                return _InLayer.CLAMPED if facts_of(node.op).elementwise else operand
+            return _InLayer.NO
+
+        return forward(self._work.nodes, in_layer)
+
+    def _needs(self, staying: Container[str] = (), *, copies: bool = False) -> dict[str, _Need]:
+        """What each node needs of its operands, back from the divisions, roots and logarithms of the host.
+
+        A node of the device has a need if it moves to the host. None does in a layer, at a boundary, by which the source says what is
+        integers, among the numerators `staying`, or where the device reads it as well, which would have to get it back. With `copies`, the
+        host gets copies there.
+        """
+        layers = {_Need.NUMERATOR: self._layers(), _Need.SINGULAR: self._layers(guards=False)}
+
+        def need(node: Node, readers: Mapping[str, _Need]) -> _Need:
+            wanted = max((max(passed, self._need_of(name, node.name)) for name, passed in readers.items()), default=_Need.NOTHING)
+            wanted = min(wanted, _Need.SINGULAR)
+            if not wanted or node.name not in self._device:
+                return wanted
+            stays = wanted is _Need.NUMERATOR and node.name in staying
+            if stays or layers[wanted][node.name] or isinstance(OPS[node.op].legalisation, Boundary):
+                return _Need.NOTHING
+            if all(passed in (_Need.NUMERATOR, _Need.SINGULAR) for name, passed in readers.items() if name in self._device):
+                return wanted
+            return _Need.COPIED if copies and wanted is _Need.SINGULAR else _Need.NOTHING
+
+        return backward(self._work.nodes, need)
+
+    def _need_of(self, reader: str, operand: str) -> _Need:
+        """Why a node of the host needs an operand in float32, on its own account."""
+        node = self._graph[reader]
+        if reader in self._device:
+            return _Need.NOTHING
+        singular = self._singular_operands(node)
+        if operand in singular:
+            return _Need.SINGULAR
+        return _Need.NUMERATOR if singular or self._is_product_with_reciprocal(node) else _Need.NOTHING
+
+    def _of_quotients(self) -> list[str]:
+        """The nodes on the device that a singular operand of the host's is computed from, or another operand of such a node.
+
+        Averages of windows in a numerator stay where the host would get all that they are made of for their sake alone.
+        """
+        needs = self._needs()
+
+        def is_sent(node: Node, operands: Mapping[str, bool]) -> bool:
+            """Whether the host gets the node's value for the sake of a numerator alone, or moves the node on such values."""
+            if node.name not in self._device:
+                return False
+            if needs[node.name]:
+                return any(operands.values())
+            return node.name not in self._graph.output_nodes and not any(map(gets_anyway, self._graph.users[node.name]))
+
+        def gets_anyway(reader: Node) -> bool:
+            return self._places[reader.name] == "host" or needs[reader.name] is _Need.SINGULAR
+
+        sent = forward(self._work.nodes, is_sent)
+        numerators = [node for node in self._work.nodes if needs[node.name] is _Need.NUMERATOR and facts_of(node.op).windows is not None]
+        if staying := {node.name for node in numerators if sent[node.name]}:
+            needs = self._needs(staying)
+        return [name for name, need in needs.items() if need and name in self._device]
+
+    def _products(self) -> Iterator[str]:
+        """The products on the device of a value and a reciprocal of the host's, `x * (c / v)`: such a product is the quotient `c * x / v`.
+
+        As integers, the reciprocals of large numbers are lost beside those of small ones. A product stays where the host could compute it
+        only after another stop of the device.
+        """
+        for node in self._work.nodes:
+            if node.name in self._device and self._is_product_with_reciprocal(node):
+                known = [self._stages[self._reciprocals[name]] for name in node.operands if name in self._reciprocals]
+                others = (name for name in self._work.operands(node) if name not in self._reciprocals)
+                if max((self._stages[name] + (name in self._device) for name in others), default=0) <= max(known):
+                    yield node.name
+
+    def _functions(self) -> list[str]:
+        """The functions on the device of one quotient of the host's: element-wise, maybe with constants, or the largest of windows.
+
+        A divisor near 0 makes quotients of any size. Of a range that holds them a clamp, or a function that saturates, leaves a step or
+        two. The host computes the function where it has the quotient: the device doesn't stop for it.
+        """
+
+        def is_quotient(node: Node, operands: Mapping[str, bool]) -> bool:
+            if len(operands) == 1 and any(operands.values()) and _is_function(node):
+                return True
+            return node.name not in self._device and (self._divides(node) or self._is_product_with_reciprocal(node))
+
+        return [name for name, is_one in forward(self._work.nodes, is_quotient).items() if is_one and name in self._device]
+
+    def _singular_operands(self, node: Node) -> list[str]:
+        """The computed operands with finite values at which the node's result isn't finite."""
+        operands = (node.operands[index] for index in facts_of(node.op).singular)
+        return [name for name in operands if name not in self._work.constants]
+
+    def _divides(self, node: Node) -> bool:
+        """Whether the node divides by a computed value."""
+        return len(node.operands) > 1 and bool(self._singular_operands(node))
+
+    def _is_product_with_reciprocal(self, node: Node) -> bool:
+        return multiplies(node) and any(name in self._reciprocals for name in node.operands)
+
+    def _selects_alone(self, node: Node) -> bool:
+        """Whether the node's values are some of its operand's, or the bounds of a clamp, and it alone reads these."""
+        facts = facts_of(node.op)
+        return facts.keeps_parameters and facts.values is Values.COMPUTED and len(self._graph.users[node.operands[0]]) == 1
 
 
-def _followers(decided: _Decision, layers: Layers, before: Mapping[str, Side]) -> Iterator[str]:
-    """A note of what the device would compute, `before` being the places without layers that are kept: it reads only these."""
-    kept = {*chain.from_iterable(layers)}
-    moved = [
-        node.origin.after(node.name)
-        for node in decided.graph
-        if computes(node) and node.name not in kept and decided.places[node.name] == "host" and before.get(node.name) == "device"
-    ]
-    if moved:
-        yield f"computed on the host as well, as what they read is the host's then: {some(moved, NAMED)}"
+def _lets_zero_through(node: Node) -> bool:
+    legalisation = OPS[node.op].legalisation
+    if not isinstance(legalisation, Clamp):
+        return True
+    low, high = legalisation.bounds(node.attributes)
+    return low <= 0 <= high
 
 
-def _is_between_integers(decided: _Decision, layer: Sequence[str]) -> bool:
-    """Whether a layer of the host's has nothing from the host and nothing for it, what is only moved between them aside."""
-    graph, device = decided.graph, {name for name, place in decided.places.items() if place == "device"}
-    constants = Relations(graph).constants
+def _adds_bias(graph: Graph, node: Node) -> bool:
+    """Whether the node is a sum with a constant that has one value a column."""
+    if not facts_of(node.op).signs:
+        return False
+    constants = [value for operand in graph.operands(node) if (value := constant_of(operand)) is not None]
+    return any(as_columns(value, node.type) is not None for value in constants)
 
-    def computed(ahead: list[Node], beside: Callable[[Node], Iterable[Node]]) -> Iterator[str]:
-        while ahead:
-            node = ahead.pop()
-            if computes(node) or node.is_input or node.name in graph.output_nodes:
-                yield node.name
-            else:
-                ahead += beside(node)
 
-    operands = [graph[name] for member in layer for name in graph[member].operands if name not in constants and name not in layer]
-    read = set(computed(operands, lambda node: [operand for operand in graph.operands(node) if operand.name not in constants]))
-    readers = set(computed([*graph.users[layer[-1]]], lambda node: graph.users[node.name]))
-    return layer[-1] not in graph.output_nodes and read | readers <= device
+def _is_function(node: Node) -> bool:
+    """Whether each value of the result depends on one value of the one operand that isn't constant, or is one of its values."""
+    facts = facts_of(node.op)
+    single = facts.elementwise or facts.values in UNCHANGED or selects(facts)
+    return single and not isinstance(OPS[node.op].legalisation, Boundary)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.dataflow import constant_values
+from tpucc.ir.dataflow import constant_values, leading_to, reached_from
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
@@ -51,9 +51,10 @@ class PushSlices(Pass):
     rows: bool = True
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        above = _above(graph)
+        above = reached_from(graph, {node.name for node in graph if is_product(node)})
+        below = leading_to(graph.nodes, {node.name for node in graph if isinstance(legalisation_of(node.op), COMPUTING)})
         slices = {node.name for node in graph if _is_slice(node) and (self.rows or _takes_columns(graph, node))}
-        chosen = slices & above & _below(graph)
+        chosen = slices & above & below
         return _Parts(graph, above, chosen, self).collect() if chosen else graph
 
 
@@ -69,24 +70,6 @@ def _takes_columns(graph: Graph, node: Node) -> bool:
     return attributes.stops[-1:] != () and attributes.stops[-1] - attributes.starts[-1] < graph[node.operands[0]].type.columns
 
 
-def _above(graph: Graph) -> set[str]:
-    """The products, and the values that depend on one."""
-    found: set[str] = set()
-    for node in graph:
-        if is_product(node) or any(name in found for name in node.operands):
-            found.add(node.name)
-    return found
-
-
-def _below(graph: Graph) -> set[str]:
-    """The values that something which the device computes depends on."""
-    found: set[str] = set()
-    for node in reversed(graph.nodes):
-        if isinstance(legalisation_of(node.op), COMPUTING) or node.name in found:
-            found.update(node.operands)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A part of a value that is read: the name it gets, which part it is, and the origin of the slice that reads it."""
@@ -99,7 +82,7 @@ class _Asked:
 class _Parts:
     """The nodes of the new graph, collected from the last to the first."""
 
-    def __init__(self, graph: Graph, above: set[str], chosen: set[str], options: PushSlices) -> None:
+    def __init__(self, graph: Graph, above: frozenset[str], chosen: set[str], options: PushSlices) -> None:
         self._graph = graph
         self._above = above
         self._constants = constant_values(graph)

@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from math import prod
 
 from tpucc.diagnostics import counted, listed
-from tpucc.ir.dataflow import Relations, stages
+from tpucc.ir.dataflow import constant_values, stages
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
@@ -28,7 +28,7 @@ from tpucc.ops.matmul import OP as matmul
 from tpucc.ops.opdef import OnHost
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice
-from tpucc.passes.place import device_values, is_devices
+from tpucc.passes.device_work import device_values, is_devices
 from tpucc.passes.rewriter import Rewriter, is_product
 from tpucc.target import Target
 
@@ -95,8 +95,7 @@ class _Choice:
 
     def __init__(self, graph: Graph, context: Context, way: str) -> None:
         self.graph, self.context, self.way = graph, context, way
-        relations = Relations(graph)
-        self._constants = relations.constants
+        self._constants = constant_values(graph)
         self._possible = {node.name for node in graph if self._has_choice(node)}
         self._products = self._decided()
         self.by_device = {product.node.name for product in self._products if product.by_device}

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, UsageError, counted, did_you_mean, listed, printable
 from tpucc.files import MODELS, read_file, write_file
+from tpucc.ir.dataflow import leading_to
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
@@ -256,8 +257,6 @@ class Runtime:
     def _device_outputs(self) -> dict[str, Node]:
         """The device's results that the outputs are made of, as inputs of the host's graphs: by the output's name where it is dequantised
         or reshaped at most, else by their own."""
-        from networkx import ancestors
-
         found: dict[str, Node] = {}
         for output in self.epilogue.outputs:
             node = self._through_views(self._after_device[output.node])
@@ -266,7 +265,7 @@ class Runtime:
             if self._is_device_result(node):
                 found[output.name] = node
             else:
-                sources = ancestors(self.epilogue.nx, output.node)
+                sources = leading_to(self.epilogue.nodes, {output.node})
                 found |= {node.name: node for node in self.epilogue.inputs if node.name in sources and self._is_device_result(node)}
         return {name: node for name, node in found.items() if name in self.outputs or self._has_the_batch(node)}
 

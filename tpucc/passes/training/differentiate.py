@@ -14,6 +14,7 @@ import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, listed
 from tpucc.ir.constants import Constant
+from tpucc.ir.dataflow import leading_to, reached_from
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Output
 from tpucc.ops import OPS
@@ -86,7 +87,7 @@ class _Backward:
         left = [name for name in self._wanted if name in self._active and name not in self._gradients]
         for node in self._graph:
             for operand in node.operands if node.name in self._gradients else ():
-                behind = self._behind(self._graph[operand])
+                behind = leading_to(self._graph.nodes, {operand})
                 if operand not in self._gradients and (weights := [name for name in left if name in behind]):
                     left = [name for name in left if name not in weights]
                     why = f"the gradient of {node.op} is 0, for a small change of {operand} doesn't change its result"
@@ -94,33 +95,18 @@ class _Backward:
 
     def _between(self) -> frozenset[str]:
         """The nodes that depend on a state and on which the loss depends."""
-        after = set(self._wanted)
-        for node in self._graph:
-            if not after.isdisjoint(node.operands):
-                after.add(node.name)
-        before = {self._loss}
-        for node in reversed(self._graph.nodes):
-            if node.name in before:
-                before.update(node.operands)
-        return frozenset(after & before)
+        return reached_from(self._graph, self._wanted) & leading_to(self._graph.nodes, {self._loss})
 
     def _obstacle(self, node: Node) -> Diagnostic | None:
         rule = OPS[node.op].gradient
         if node.name not in self._active or isinstance(rule, Rule):
             return None
-        weights = ", ".join(name for name in self._wanted if name in self._behind(node))
+        behind = leading_to(self._graph.nodes, {node.name})
+        weights = ", ".join(name for name in self._wanted if name in behind)
         verb = "has no gradient" if isinstance(rule, Stops) else "has no gradient yet"
         message = f"the loss depends on {weights} through {node.op}, which {verb}: {rule.why}"
         mend = f"compute the loss without this operator, or declare {weights} `fixed`"
         return Diagnostic("E0940", message, node.origin.trail(), (mend,))
-
-    def _behind(self, node: Node) -> set[str]:
-        """The values that a node depends on."""
-        found = {node.name}
-        for other in reversed(self._graph.nodes):
-            if other.name in found:
-                found.update(other.operands)
-        return found
 
     def _found(self, node: Node) -> bool:
         """Adds up the gradient of a node's value; says whether there is any."""
