@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import cast
 
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from tpucc.diagnostics import CompileError, Source, Span
-from tpucc.frontend import ast, literals, table
+from tpucc.frontend import ast, literals
 from tpucc.frontend.build import Builder
 from tpucc.frontend.layout import Layout
 from tpucc.frontend.limits import DEFAULT, Limits
@@ -19,6 +20,7 @@ from tpucc.frontend.scan import Text
 from tpucc.frontend.syntax_errors import explained, unexpected
 from tpucc.ir.collector import collector_paused
 
+GRAMMAR = Path(__file__).with_name("model.lark")
 BROKEN = "\0"
 """Stands in the text for a statement whose error is already reported."""
 
@@ -107,12 +109,19 @@ def _problem(error: UnexpectedInput, body: str) -> Problem:
 
 @lru_cache(maxsize=8)
 def _parser(start: str, limits: Limits) -> Lark:
-    """The parser of modules or of lone expressions."""
+    """The parser of modules or of lone expressions. Lark keeps its table in a file beside the grammar, where it can write one."""
 
     def hole(text: str, span: Span) -> ast.Expression:
         return literals.simple_hole(text, span) or _hole(text, span, limits)
 
-    return table.parser(start, postlex=Layout(limits, flat=start != "module"), transformer=Builder(limits, hole))
+    return Lark(
+        GRAMMAR.read_text("utf-8"),
+        parser="lalr",
+        start=start,
+        cache=str(GRAMMAR.with_name(f"{start}.table")),
+        postlex=Layout(limits, flat=start != "module"),
+        transformer=Builder(limits, hole),
+    )
 
 
 def _hole(text: str, span: Span, limits: Limits) -> ast.Expression:
