@@ -15,8 +15,8 @@ from lark import Token
 
 from tpucc.diagnostics import Span
 from tpucc.frontend import ast, literals
-from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import LimitReached, Problem, span_of
+from tpucc.frontend.layout import span_of
+from tpucc.frontend.problem import LimitReached, Limits, Problem
 from tpucc.frontend.words import PYTHON_ONLY
 
 Children = list[Any]

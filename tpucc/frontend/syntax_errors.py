@@ -14,8 +14,8 @@ from lark import Token
 
 from tpucc.diagnostics import Span, did_you_mean, listed, printable
 from tpucc.frontend import words
-from tpucc.frontend.layout import unclosed
-from tpucc.frontend.problem import Problem, span_of
+from tpucc.frontend.layout import span_of, unclosed
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.scan import Statement, Text
 
 HEADERS = ("if", "elif", "for", "def", "model", "train")
