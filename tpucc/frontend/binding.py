@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from tpucc.diagnostics import Label, Span, counted, did_you_mean, listed
 from tpucc.frontend import ast
 from tpucc.frontend.problem import Problem
+from tpucc.frontend.words import advice
 
 Value = TypeVar("Value")
-ELSEWHERE: Mapping[str, str] = {
-    "activation": "an activation is called on the result: relu(…)",
-    **dict.fromkeys(("bias", "use_bias"), "a bias is added to the result: … + b"),
-    **dict.fromkeys(("filters", "kernel_size", "units"), "the weight's own shape says this: declare it with weight NAME: f32[…]"),
-    "name": "operators have no names: the variable that the result is assigned to names it",
-    "momentum": "momentum is an optimizer of its own: momentum(rate, decay=0.9)",
-    "weight_decay": "a penalty on weights is part of the loss: + 0.0001 * sum(w * w)",
-}
-"""Arguments of other frameworks' operators, and what takes their place here."""
-RENAMED: Mapping[str, str] = {
-    "dim": "axis",
-    "pool_size": "size",
-    "kernel_size": "size",
-    "strides": "stride",
-    "eps": "epsilon",
-    "lr": "rate",
-    "learning_rate": "rate",
-    "beta_1": "beta1",
-    "beta_2": "beta2",
-    "rho": "decay",
-}
-"""Arguments that have another name here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +74,5 @@ def _require_parameter(callee: Callee, name: ast.Identifier) -> None:
 
 def _instead(name: str, names: Sequence[str]) -> str:
     """Our argument for another framework's argument `name`, of an operator with the arguments `names`; empty when unknown."""
-    here = RENAMED.get(name)
-    return f"the argument is called {here} here" if here in names else ELSEWHERE.get(name, "")
+    here = advice("renamed", name)
+    return f"the argument is called {here} here" if here in names else advice("arguments", name)

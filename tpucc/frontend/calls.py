@@ -18,36 +18,13 @@ from tpucc.frontend.statements import run_body
 from tpucc.frontend.static import STATIC
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Given, Poison, Tensor, Value, describe, poisoned
+from tpucc.frontend.words import advice
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef
 
 IDENTITY_OUTSIDE_TRAINING = frozenset({"dropout"})
 """Operators that do something in `train` alone; elsewhere their value is their first operand, once the arguments are checked."""
 SPLIT = Callee("split", (("x", True), ("parts", True), ("axis", True)), None, "split(x, parts, axis)", "function")
-PYTHON_FUNCTIONS = {
-    "print": "tpucc shows shapes in its reports; nothing is printed while compiling",
-    **dict.fromkeys(("int", "round"), "// divides without a remainder"),
-    **dict.fromkeys(("enumerate", "zip"), "count with range: for i in range(len(values)):"),
-    **dict.fromkeys(("Dense", "Linear"), "a dense layer is a product with a weight: x @ w + b"),
-    **dict.fromkeys(("dense", "linear"), "write it as a def: return x @ w + b"),
-    "convolution": "write it as a def: return conv2d(x, w) + b",
-    "arithmetic": "write + - * between tensors",
-    **dict.fromkeys(("weight", "Parameter", "Variable"), "a weight is declared in a line of its own: weight w: f32[16, 4]"),
-    "dot": "the product of tensors is a @ b",
-    "super": "there are no classes: a def makes the layers of a model",
-    "random": "weights random(seed=0), at the top level, draws the weights",
-    "str": 'a string takes values in holes: "layer{i}"',
-    **dict.fromkeys(("LayerNorm", "LayerNormalization"), "layer_norm(x, gamma, beta) normalises rows, with weights for gamma and beta"),
-    "depthwise_conv2d": "conv2d(x, w, groups=x.shape[3]), with a kernel [height, width, 1, filters]",
-    **dict.fromkeys(("upsample", "interpolate", "UpSampling2D"), "resize(x, (height, width)) makes images larger"),
-    "Conv2DTranspose": "conv_transpose2d(x, w), with a kernel [height, width, channels in, filters]",
-    "conv1d": "write it as conv2d of an image that is one pixel high",
-    **dict.fromkeys(("lstm", "LSTM", "gru", "GRU"), "write it as a def of one step, called in a loop over x[:, t]"),
-    "attention": "write it out: softmax(q @ transpose(k, (0, 2, 1))) @ v; the host multiplies computed values",
-    **dict.fromkeys(("squeeze", "unsqueeze", "expand_dims"), "reshape adds and removes axes of size 1"),
-    "stack": "reshape adds the axis, and concat joins along it",
-    "chunk": "split(x, parts, axis) gives the parts as a tuple",
-}
 
 
 def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
@@ -215,4 +192,4 @@ def _unknown(frame: Frame, function: ast.Name, span: Span) -> Problem:
     if name == frame.run.model:
         return _of_model(name, span)
     near = did_you_mean(name, {*frame.run.functions, *function_names()})
-    return Problem("E0203", f"no function is named {name}", function.span, "not known here", PYTHON_FUNCTIONS.get(name) or near)
+    return Problem("E0203", f"no function is named {name}", function.span, "not known here", advice("functions", name) or near)

@@ -17,6 +17,7 @@ from tpucc.frontend.problem import Problem, Unknown
 from tpucc.frontend.slices import static_part, tensor_part
 from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
+from tpucc.frontend.words import advice
 from tpucc.ops import OPS
 
 CHOICE = "where(mask, a, b) chooses between tensors, element by element"
@@ -177,8 +178,7 @@ def _attribute(frame: Frame, node: ast.Attribute, _: Hint) -> Value:
     if not isinstance(value, Tensor):
         raise Problem("E0223", f"{describe(value)} has no .{name}", node.name.span, "only tensors have a .shape")
     if name != "shape":
-        instead = {"T": "write transpose(x, (1, 0))", "ndim": "write len(x.shape)", "size": "multiply the sizes of x.shape"}
-        raise Problem("E0223", f"a tensor has no .{name}", node.name.span, "", instead.get(name) or did_you_mean(name, ["shape"]))
+        raise Problem("E0223", f"a tensor has no .{name}", node.name.span, "", advice("attributes", name) or did_you_mean(name, ["shape"]))
     return items(value.type.shape)
 
 

@@ -12,6 +12,7 @@ from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.problem import LimitReached, Limits, Problem, Reports, Unknown
 from tpucc.frontend.values import POISON, Given, Items, Tensor, Value
+from tpucc.frontend.words import advice
 from tpucc.ir.graph import GraphBuilder
 from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType
@@ -43,16 +44,6 @@ def function_names() -> frozenset[str]:
 def hints(hint: Hint, count: int) -> Sequence[Hint]:
     """The names for each of several values, if there are as many."""
     return [(name,) for name in hint] if len(hint) == count else [()] * count
-
-
-PYTHON_NAMES = {
-    "None": "every value of the language is a number, a string, True, False, a list or a tensor; an axis is added by reshape",
-    "random": "weights random(seed=0), at the top level, draws the weights",
-    **{word: f'a word as a value stands in quotation marks: padding="{word}"' for word in ("same", "valid")},
-    "self": "a def has no self",
-    "np": "NumPy's functions that exist here are called by their own names: zeros(...), concat(...)",
-    **dict.fromkeys(("tf", "torch", "nn", "keras"), "operators are called by their own names: relu(...), conv2d(...)"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +167,7 @@ class Frame:
         if (name.text in self.run.functions and not own) or is_function(name.text):
             return Problem("E0222", f"{name.text} is a function, not a value", name.span, "", f"call it: {name.text}(…)")
         near = did_you_mean(name.text, self.known_names() | {"True", "False"})
-        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or PYTHON_NAMES.get(name.text, mend))
+        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or advice("names", name.text) or mend)
 
     def add(self, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType, span: Span, hint: Hint) -> Tensor:
         """Adds a node to the graph, named after the variable that it is for, or its operator. Raises `LimitReached`."""

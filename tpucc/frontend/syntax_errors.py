@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -140,15 +140,15 @@ def _python_only(case: Case) -> Iterator[Problem]:
         yield Problem("E0114", "`**` is not in the language", span, "", "write a power as a product: x * x")
     if token.type == "IF" and case.statement.previous == "else":
         yield Problem("E0114", "`else if` is written `elif`", case.text.span(pieces[-1].start(), case.offset + 2))
-    if token.type == "NAME" and token in words.PYTHON_ONLY:
+    if token.type == "NAME" and words.advice("words", token):
         yield _foreign(str(token), case.span)
     for piece in (pieces[0], pieces[-1]) if pieces and token != "=" else ():
-        if piece[0] in words.PYTHON_ONLY:
+        if words.advice("words", piece[0]):
             yield _foreign(piece[0], case.text.span(*piece.span()))
 
 
 def _foreign(word: str, span: Span) -> Problem:
-    return Problem("E0114", f"`{word}` is not in the language", span, "", words.PYTHON_ONLY[word])
+    return Problem("E0114", f"`{word}` is not in the language", span, "", words.advice("words", word))
 
 
 def _inside_brackets(case: Case) -> Iterator[Problem]:
@@ -167,7 +167,7 @@ def _misplaced(case: Case) -> Iterator[Problem]:
         mend = "align it with its if; nothing may stand between them"
         yield Problem("E0115", f"this {token} belongs to no if", case.span, "", mend)
     if case.at_top and at_start and token.type in ("NAME", "FOR", "IF", "RETURN", "WEIGHT", "PASS"):
-        near = did_you_mean(words.ELSEWHERE.get(token, token), words.TOP_LEVEL) if token.type == "NAME" else ""
+        near = did_you_mean(words.advice("definitions", token) or token, words.TOP_LEVEL) if token.type == "NAME" else ""
         assigned = case.text.text[case.offset + len(token) :].lstrip(" \t").startswith("=")
         mend = f"for a static value write: param {token} = …" if assigned else "indent it under the def or model that it belongs to"
         label = f"only {listed(words.TOP_LEVEL)} can"
@@ -258,30 +258,6 @@ RULES: tuple[Callable[[Case], Iterator[Problem]], ...] = (
     _anything,
 )
 
-INSTEAD: Mapping[str, str] = {
-    "!": "write not, or != for different",
-    "&": "write and",
-    "|": "write or",
-    "^": "write a power as a product: x * x",
-    "~": "write not",
-    ";": "write one statement a line",
-    "{": "lists stand in [ ], and a block is indented under a colon",
-    "}": "lists stand in [ ], and a block is indented under a colon",
-    "?": "a choice is written value if condition else other; every size in a type is a number",
-    "$": "a param is used by its plain name; -D changes it",
-    "\\": "inside brackets, lines continue by themselves",
-    ".": "numbers are written like 0.5",
-    "<": "compare with <, <=, > or >=",
-    "×": "write *",
-    "÷": "write // or /",
-    "−": "write the plain minus sign -",
-    "–": "write the plain minus sign -",
-    "—": "write the plain minus sign -",
-    "→": "write ->",
-    "≤": "write <=",
-    "≥": "write >=",
-    "≠": "write !=",
-}
 QUOTES = "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb`\u00b4"
 BLANKS = ("Zs", "Cf", "Cc")
 
@@ -296,8 +272,8 @@ def unexpected(text: Text, offset: int) -> Problem:
     if character in QUOTES:
         message = f"{character} isn't a quotation mark of the language"
         return Problem("E0102", message, span, "", 'strings stand between plain quotes: "fc1.w"')
-    if character in INSTEAD:
-        return Problem("E0102", f"`{character}` means nothing here", span, "", INSTEAD[character])
+    if mend := words.advice("characters", character):
+        return Problem("E0102", f"`{character}` means nothing here", span, "", mend)
     if unicodedata.category(character) in BLANKS:
         return Problem("E0102", f"an invisible character: {printable(name)}", span, "delete it, or type a plain space")
     if character.isalpha():

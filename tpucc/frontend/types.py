@@ -12,6 +12,7 @@ from tpucc.frontend.frame import Frame, integer_mend, param_of, require_elements
 from tpucc.frontend.problem import Problem, Unknown
 from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.values import POISON, Poison, Value, describe, is_number
+from tpucc.frontend.words import advice
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import Range, TensorType
@@ -22,11 +23,6 @@ KNOWN_SIZES = (
     "every size is known while compiling: write param batch = 8 at the top, and batch here; tpucc run takes other batches all the same"
 )
 """The data types that a source may name; the others arise by quantising."""
-
-ALIASES = {
-    **dict.fromkeys(("float32", "float", "f64", "f16", "bf16", "float64"), "f32"),
-    **dict.fromkeys(("int32", "int", "i64"), "i32"),
-}
 
 
 def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> TensorType | Poison:
@@ -59,7 +55,7 @@ def _require_dtype(dtype: ast.Identifier) -> None:
     if dtype.text in FORMATS:
         mend = "models are written in f32; the compiler quantises, and quantize(x, scale) fixes how"
     else:
-        near = ALIASES.get(dtype.text)
+        near = advice("types", dtype.text)
         mend = f"did you mean {near}?" if near else did_you_mean(dtype.text, DECLARABLE)
     raise Problem("E0320", f"{dtype.text} isn't a data type", dtype.span, "expected f32, or i32 for indices", mend)
 
