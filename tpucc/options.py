@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
-from tpucc.frontend.elaborate import Limits
+from tpucc.frontend.problem import Limits
 from tpucc.ir.dtypes import BY_BITS
 from tpucc.passes.base import GOALS, Goal, Pass
 from tpucc.passes.choices import require_choice

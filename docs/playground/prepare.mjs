@@ -31,9 +31,9 @@ import compileall, os
 from py_compile import PycInvalidationMode
 
 compileall.compile_dir(place, quiet=2, force=True, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
-from lark import Transformer
-from tpucc.frontend import layout, limits, table
-table.parser("module", postlex=layout.Layout(limits.Limits(), flat=False), transformer=Transformer())
+from tpucc.diagnostics import Source
+from tpucc.frontend.parse import parse
+parse(Source("first.tpu", "param batch = 8")) # which stores the parser's table
 with zipfile.ZipFile("/made.zip", "w") as archive:
     for at, folders, files in os.walk(place):
         for name in files:

@@ -15,7 +15,7 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.diagnostics import Source
 from tpucc.driver import check_source, compile_source
-from tpucc.frontend.limits import Limits
+from tpucc.frontend.problem import Limits
 from tpucc.interop.sources import read_source
 from tpucc.options import Keywords, options_of
 

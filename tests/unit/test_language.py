@@ -16,7 +16,7 @@ from tests.support.seeds import at_length
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
 from tpucc.frontend.elaborate import Model
-from tpucc.frontend.limits import DEFAULT, Limits
+from tpucc.frontend.problem import DEFAULT, Limits
 from tpucc.ir.dtypes import I16
 from tpucc.ir.types import Range
 from tpucc.options import Options

@@ -16,9 +16,9 @@ from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
+from tpucc.frontend.directives import OPTIMIZERS, Optimizer, signature
 from tpucc.frontend.elaborate import Model
-from tpucc.frontend.limits import DEFAULT, Limits
-from tpucc.frontend.optimizers import OPTIMIZERS, Optimizer, signature
+from tpucc.frontend.problem import DEFAULT, Limits
 from tpucc.frontend.training import Training
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import OPS, also

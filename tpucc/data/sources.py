@@ -11,7 +11,8 @@ from tpucc.data.archive import naming, read_arrays
 from tpucc.data.weights import bind_archive, bind_arrays, bind_drawn, require_source
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, printable
 from tpucc.files import MODELS, inside, opened, unreadable
-from tpucc.frontend.elaborate import Limits, Model
+from tpucc.frontend.elaborate import Model
+from tpucc.frontend.problem import Limits
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked

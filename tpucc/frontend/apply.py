@@ -12,7 +12,7 @@ from tpucc.diagnostics import Span, listed
 from tpucc.frontend import ast
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.problem import Problem
-from tpucc.frontend.values import POISON, Items, Tensor, Value, describe, has_tensor, is_number, poisoned
+from tpucc.frontend.values import Given, Items, Tensor, Value, describe, has_tensor, is_number
 from tpucc.ir.constants import Constant
 from tpucc.ir.node import Attributes, NoAttributes
 from tpucc.ir.types import TensorType
@@ -84,9 +84,7 @@ def inferred(made: Application) -> TensorType:
 def operand(frame: Frame, value: Value, node: ast.Expression) -> Operand:
     """A value in a tensor's place; a static number becomes a scalar constant. Raises `Problem` for anything else."""
     variable = node.text if isinstance(node, ast.Name) else ""
-    if isinstance(value, Tensor):
-        return Operand(value, node.span, variable)
-    return Operand(scalar(frame, value, node.span), node.span, variable)
+    return Operand(value if isinstance(value, Tensor) else scalar(frame, value, node.span), node.span, variable)
 
 
 def scalar(frame: Frame, value: Value, span: Span) -> Tensor:
@@ -117,14 +115,14 @@ def reciprocal(value: Value, span: Span) -> float:
     return result
 
 
-def tensors_of(frame: Frame, value: Value, node: ast.Expression, what: str) -> list[Operand] | None:
-    """The tensors of a list, for an operator that takes one; None when one of them is wrong. Raises `Problem`."""
+def operands(frame: Frame, given: Given, many: bool, op: str) -> list[Operand]:
+    """The operands of one parameter of an operator: one, or where it takes `many`, the tensors of a list. Raises `Problem`."""
+    if not many:
+        return [operand(frame, given.value, given.node)]
+    value, node = given.value, given.node
     if not isinstance(value, Items):
-        raise Problem(
-            "E0324", f"{what} takes a list of tensors, found {describe(value)}", node.span, "", f"write it as a list: {what}([a, b])"
-        )
-    if poisoned(value) or POISON in value.values:
-        return None
+        message = f"{op} takes a list of tensors, found {describe(value)}"
+        raise Problem("E0324", message, node.span, "", f"write it as a list: {op}([a, b])")
     frame.run.spend(10 * len(value.values), node.span)  # as many operands, each with its place
     places = ast.parts(node, len(value.values))
     return [operand(frame, inner, place) for inner, place in zip(value.values, places, strict=True)]

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Span, listed
-from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import LimitReached, Problem
+from tpucc.frontend.problem import LimitReached, Limits, Problem
 from tpucc.frontend.static import require_static
-from tpucc.frontend.values import Items, Value, describe, is_integer, is_number
+from tpucc.frontend.values import Items, Value, describe, is_number
 from tpucc.ir.constants import Constant
 from tpucc.ops.rules import MAX_RANK
 
-WORDS = {int: "an integer", float: "a number", str: "a string", bool: "True or False", type(None): "nothing"}
-
-
-class _Mismatch(Exception):
-    """A value isn't of the declared kind."""
+WORDS = {int: "an integer", float: "a number", str: "a string", bool: "True or False"}
 
 
 @cache
@@ -34,48 +30,21 @@ def declared(attributes: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
 
 
 def converted(name: str, value: Value, annotation: Any, span: Span, limits: Limits) -> object:
-    """A static value as the attribute `name` wants it. Raises `Problem`."""
+    """A static value as the attribute `name` wants it; in place of a list of integers, a lone one will do. Raises `Problem`."""
     require_static(value, name, span)
     if annotation is Constant:
         return _array(name, value, span, limits)
     try:
-        return _as(value, annotation)
-    except _Mismatch:
+        if get_origin(annotation) is tuple and get_args(annotation) == (int, ...) and not isinstance(value, Items):
+            return (msgspec.convert(value, int),)
+        return msgspec.convert(_plain(value), annotation)
+    except msgspec.ValidationError:
         message = f"{name} must be {listed(list(dict.fromkeys(_kinds(annotation))), 'or')}, found {describe(value)}"
         raise Problem("E0306", message, span) from None
 
 
-def _as(value: Value, annotation: Any) -> object:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return _as_one_of(value, get_args(annotation))
-    if get_origin(annotation) is tuple:
-        return _as_tuple(value, get_args(annotation))
-    if annotation is float and is_integer(value):
-        return float(value)
-    if type(value) is not annotation:
-        raise _Mismatch
-    return value
-
-
-def _as_one_of(value: Value, choices: Sequence[Any]) -> object:
-    for choice in choices:
-        try:
-            return _as(value, choice)
-        except _Mismatch:
-            continue
-    raise _Mismatch
-
-
-def _as_tuple(value: Value, inner: Sequence[Any]) -> tuple[object, ...]:
-    """A tuple of any length `(int, ...)`, for which a lone integer will do as in NumPy, or of a given one."""
-    if len(inner) == 2 and inner[1] is Ellipsis:
-        values = value.values if isinstance(value, Items) else (value,) if inner[0] is int else None
-        if values is None:
-            raise _Mismatch
-        return tuple(_as(item, inner[0]) for item in values)
-    if not isinstance(value, Items) or len(value.values) != len(inner):
-        raise _Mismatch
-    return tuple(_as(item, kind) for item, kind in zip(value.values, inner, strict=True))
+def _plain(value: Value) -> object:
+    return tuple(map(_plain, value.values)) if isinstance(value, Items) else value
 
 
 def _kinds(annotation: Any) -> list[str]:
@@ -113,13 +82,7 @@ def _array(name: str, value: Value, span: Span, limits: Limits) -> Constant:
 
 def _shape(value: Value) -> tuple[int, ...]:
     """The sizes of nested lists, taken from the first of each level."""
-    shape: list[int] = []
-    while isinstance(value, Items):
-        shape.append(len(value.values))
-        if not value.values:
-            break
-        value = value.values[0]
-    return tuple(shape)
+    return (len(value.values), *(_shape(value.values[0]) if value.values else ())) if isinstance(value, Items) else ()
 
 
 def _leaves(name: str, value: Value, shape: tuple[int, ...], span: Span) -> Iterator[int | float]:

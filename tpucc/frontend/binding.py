@@ -1,36 +1,17 @@
-"""Arguments to parameters: the rules of Python's calls, for `def`s and operators alike."""
+"""Arguments to parameters: the rules of Python's calls, for `def`s, operators and optimizers alike."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tpucc.diagnostics import Label, Span, counted, did_you_mean, listed
 from tpucc.frontend import ast
 from tpucc.frontend.problem import Problem
+from tpucc.frontend.words import advice
 
-ELSEWHERE: Mapping[str, str] = {
-    "activation": "an activation is called on the result: relu(…)",
-    **dict.fromkeys(("bias", "use_bias"), "a bias is added to the result: … + b"),
-    **dict.fromkeys(("filters", "kernel_size", "units"), "the weight's own shape says this: declare it with weight NAME: f32[…]"),
-    "name": "operators have no names: the variable that the result is assigned to names it",
-    "momentum": "momentum is an optimizer of its own: momentum(rate, decay=0.9)",
-    "weight_decay": "a penalty on weights is part of the loss: + 0.0001 * sum(w * w)",
-}
-"""Arguments of other frameworks' operators, and what takes their place here."""
-RENAMED: Mapping[str, str] = {
-    "dim": "axis",
-    "pool_size": "size",
-    "kernel_size": "size",
-    "strides": "stride",
-    "eps": "epsilon",
-    "lr": "rate",
-    "learning_rate": "rate",
-    "beta_1": "beta1",
-    "beta_2": "beta2",
-    "rho": "decay",
-}
-"""Arguments that have another name here."""
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +34,25 @@ class Callee:
         return () if self.definition else (f"the {self.kind} is {self.signature}",)
 
 
-def bind(callee: Callee, arguments: Sequence[ast.Argument], span: Span) -> Mapping[str, ast.Argument]:
-    """Which argument each parameter gets. Raises `Problem` when some get none, or two, or arguments are left over."""
+def bind(callee: Callee, arguments: Sequence[ast.Argument], values: Sequence[Value], span: Span) -> dict[str, Value]:
+    """What each parameter gets: the value of its argument. Raises `Problem` when some get none, or two, or arguments are left over."""
     positional = [argument for argument in arguments if argument.name is None]
     if len(positional) > len(callee.formals):
         raise _too_many(callee, positional, len(positional))
-    bound = {name: argument for (name, _), argument in zip(callee.formals, positional, strict=False)}
-    for argument in arguments:
+    bound = {name: number for number, (name, _) in enumerate(callee.formals[: len(positional)])}
+    for number, argument in enumerate(arguments):
         if argument.name is not None:
-            _require_free(callee, argument.name, bound)
-            bound[argument.name.text] = argument
+            name = argument.name.text
+            _require_parameter(callee, argument.name)
+            if name in bound:
+                first = Label(arguments[bound[name]].span, "it already gets its value here")
+                raise Problem("E0212", f"{callee.name} gets its argument {name} twice", argument.name.span, notes=(first,))
+            bound[name] = number
     missing = [name for name, required in callee.formals if required and name not in bound]
     if missing:
         what = f"the argument {missing[0]}" if len(missing) == 1 else f"the arguments {listed(missing)}"
         raise Problem("E0209", f"{callee.name} needs {what}", span, "missing in this call", *callee.help, notes=callee.notes)
-    return bound
+    return {name: values[number] for name, number in bound.items()}
 
 
 def _too_many(callee: Callee, positional: Sequence[ast.Argument], found: int) -> Problem:
@@ -77,7 +62,7 @@ def _too_many(callee: Callee, positional: Sequence[ast.Argument], found: int) ->
     return Problem("E0210", message, positional[most].span, "one too many", *callee.help, notes=callee.notes)
 
 
-def _require_free(callee: Callee, name: ast.Identifier, bound: Mapping[str, ast.Argument]) -> None:
+def _require_parameter(callee: Callee, name: ast.Identifier) -> None:
     names = [name for name, _ in callee.formals]
     if name.text not in names:
         near = did_you_mean(name.text, names)
@@ -85,12 +70,9 @@ def _require_free(callee: Callee, name: ast.Identifier, bound: Mapping[str, ast.
         instead = "" if callee.definition else _instead(name.text, names)
         mends = (instead, known) if instead else (near or known,)
         raise Problem("E0211", f"{callee.name} has no argument {name.text}", name.span, "", *mends, notes=callee.notes)
-    if name.text in bound:
-        first = Label(bound[name.text].span, "it already gets its value here")
-        raise Problem("E0212", f"{callee.name} gets its argument {name.text} twice", name.span, notes=(first,))
 
 
 def _instead(name: str, names: Sequence[str]) -> str:
     """Our argument for another framework's argument `name`, of an operator with the arguments `names`; empty when unknown."""
-    here = RENAMED.get(name)
-    return f"the argument is called {here} here" if here in names else ELSEWHERE.get(name, "")
+    here = advice("renamed", name)
+    return f"the argument is called {here} here" if here in names else advice("arguments", name)

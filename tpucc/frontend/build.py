@@ -15,9 +15,9 @@ from lark import Token
 
 from tpucc.diagnostics import Span
 from tpucc.frontend import ast, literals
-from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import LimitReached, Problem, span_of
-from tpucc.frontend.words import PYTHON_ONLY
+from tpucc.frontend.layout import span_of
+from tpucc.frontend.problem import LimitReached, Limits, Problem
+from tpucc.frontend.words import advice
 
 Children = list[Any]
 """The argument that lark gives to a rule's method; its type follows from the grammar."""
@@ -262,8 +262,8 @@ def _target(value: ast.Expression) -> ast.Target:
 def _unused(value: ast.Expression) -> Exception:
     if isinstance(value, ast.Text):
         return Problem("E0119", "a string alone does nothing", value.span, "", "comments begin with #")
-    if isinstance(value, ast.Name) and value.text in PYTHON_ONLY:
-        return Problem("E0114", f"`{value.text}` is not in the language", value.span, "", PYTHON_ONLY[value.text])
+    if isinstance(value, ast.Name) and (instead := advice("words", value.text)):
+        return Problem("E0114", f"`{value.text}` is not in the language", value.span, "", instead)
     mend = _meant(value.function) if isinstance(value, ast.Call) else ""
     if isinstance(value, ast.Comparison):
         mend = "a single = gives a name its value"
@@ -276,7 +276,7 @@ def _meant(function: ast.Expression) -> str:
     if isinstance(function, ast.Attribute) and function.name.text in ("append", "extend", "insert"):
         name = function.value.text if isinstance(function.value, ast.Name) else "values"
         return f"lists don't change: {name} = {name} + [y]"
-    return PYTHON_ONLY.get(function.text, "") if isinstance(function, ast.Name) else ""
+    return advice("words", function.text) if isinstance(function, ast.Name) else ""
 
 
 def _require_defaults_last(parameters: Sequence[ast.Parameter]) -> None:

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
 from tpucc.frontend import ast
 from tpucc.frontend.calls import call
 from tpucc.frontend.directives import Directives, read_directives
 from tpucc.frontend.frame import Frame, Run, is_function
-from tpucc.frontend.inputs import declare_inputs
-from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
-from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
-from tpucc.frontend.shared import shared
+from tpucc.frontend.problem import DEFAULT, LimitReached, Limits, Problem
 from tpucc.frontend.statements import run_block, run_body
 from tpucc.frontend.training import Training, elaborate_training
-from tpucc.frontend.types import tensor_type
-from tpucc.frontend.unused import unused
+from tpucc.frontend.types import declare_inputs, tensor_type
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
-from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.frontend.warnings import warnings_of
+from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
-
-__all__ = ["Limits", "Model", "elaborate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +41,8 @@ def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | No
     run, values = _prepared(module, source, params or {}, limits)
     try:
         return _elaborated(module, run, values)
-    except TooManyErrors:
-        raise CompileError(run.reports.in_order(), source) from None
     except LimitReached as reached:
-        raise run.reports.limit_error(reached, source) from None
+        raise run.reports.limit_error(reached) from None
     except RecursionError:
         deep = Diagnostic("E0602", "too many operations, blocks and calls inside each other")
         raise LimitError(deep, source) from None
@@ -58,7 +51,7 @@ def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | No
 def require_values(module: ast.Module, source: Source, given: Sequence[Mapping[str, str]], limits: Limits = DEFAULT) -> None:
     """Raises `UsageError` for one of several `-D` that is no value, without a look at anything else of the source."""
     for params in given:
-        with suppress(TooManyErrors, LimitReached, RecursionError, Problem):  # which compiling tells
+        with suppress(CompileError, LimitReached, RecursionError, Problem):  # which compiling tells
             _, values = _prepared(module, source, params, limits)
             values.read_given()
 
@@ -66,10 +59,10 @@ def require_values(module: ast.Module, source: Source, given: Sequence[Mapping[s
 def _prepared(module: ast.Module, source: Source, given: Mapping[str, str], limits: Limits) -> tuple[Run, Params]:
     functions = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Def)}
     declared = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Param)}
-    values = Params(declared, given, limits)
     model = next((item.name.text for item in module.items if isinstance(item, ast.ModelDef)), "")
-    run = Run(source, limits, functions, call, values.value, declared, given, model)
-    values.run = run
+    run = Run(source, limits, call, functions, declared, given, model=model)
+    values = Params(run)
+    run.param = values.value
     return run, values
 
 
@@ -79,24 +72,25 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     values.evaluate_all()
     directives, for_training = read_directives(module, run)
     models = [item for item in module.items if isinstance(item, ast.ModelDef)]
-    if not models:
-        run.reports.raise_any(run.source)
-        raise _no_model(run.source)
-    for other in models[1:]:
-        note = (Label(models[0].span, "the first is here"),)
-        run.reports.add(Problem("E0206", "a file has one model, and this is another", other.span, notes=note))
     trains = [item for item in module.items if isinstance(item, ast.TrainDef)]
-    for other_train in trains[1:]:
-        note = (Label(trains[0].span, "the first is here"),)
-        run.reports.add(Problem("E0920", "a file has one train, and this is another", other_train.span, notes=note))
+    if not models:
+        run.reports.raise_any()
+        raise _no_model(run.source)
+    _require_one(models, "E0206", "a file has one model", run)
+    _require_one(trains, "E0920", "a file has one train", run)
     run.graph.name, run.graph.source = models[0].name.text, run.source.name
     _run_model(models[0], run)
     training = elaborate_training(trains[0], models[0], run, for_training) if trains else None
     _check_uncalled(module, run, models[0] if trains else None)
-    run.reports.raise_any(run.source)
+    run.reports.raise_any()
     graph = run.graph.build()
-    warnings = (*shared(module, run.repeated), *unused(module, graph, training))
-    return Model(graph=graph, training=training, warnings=warnings, **vars(directives))
+    return Model(graph=graph, training=training, warnings=warnings_of(module, graph, training, run.repeated), **vars(directives))
+
+
+def _require_one(definitions: Sequence[ast.ModelDef | ast.TrainDef], code: str, message: str, run: Run) -> None:
+    for other in definitions[1:]:
+        note = (Label(definitions[0].span, "the first is here"),)
+        run.reports.add(Problem(code, f"{message}, and this is another", other.span, notes=note))
 
 
 def _check_uncalled(module: ast.Module, run: Run, model: ast.ModelDef | None) -> None:
@@ -107,28 +101,17 @@ def _check_uncalled(module: ast.Module, run: Run, model: ast.ModelDef | None) ->
     functions = run.functions if model is None else {**run.functions, model.name.text: model}
     for item in module.items:
         if isinstance(item, ast.Def) and item.name.text not in run.called:
-            alone = replace(
-                run, functions=functions, param=lambda _: POISON, graph=GraphBuilder(""), weights={}, rounds=0, calls=0, steps=0
-            )
             unknown: dict[str, Value] = {parameter.name.text: POISON for parameter in item.parameters}
-            with suppress(LimitReached):
+            with run.beside(functions=functions, param=lambda _: POISON) as alone, suppress(LimitReached):
                 run_block(Frame(alone, item.body, unknown, functions=(item.name.text,)), item.body)
-            run.reports.take(alone.reports)
 
 
 def _no_model(source: Source) -> CompileError:
     last = max(1, source.text.rstrip().count("\n") + 1)
-    mend = "a file has one, which is what tpucc compiles; it begins with `model name(x: f32[8, 4]):` and ends with a line `return …`"
     end = len(source.line(last)) + 1
-    return CompileError(
-        Diagnostic(
-            "E0205",
-            "the file has no model" if source.text.strip() else "the file is empty",
-            (Label(Span(last, end, last, end + 1)),),
-            (mend,),
-        ),
-        source,
-    )
+    message = "the file has no model" if source.text.strip() else "the file is empty"
+    mend = "a file has one, which is what tpucc compiles; it begins with `model name(x: f32[8, 4]):` and ends with a line `return …`"
+    return CompileError(Diagnostic("E0205", message, (Label(Span(last, end, last, end + 1)),), (mend,)), source)
 
 
 def _require_unique(module: ast.Module, run: Run) -> None:

@@ -1,16 +1,18 @@
-"""The state of an elaboration: what belongs to the whole run, and what to one call."""
+"""The state of an elaboration: what belongs to the whole run, and what to one call; and where a variable's value comes from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
-from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import LimitReached, Problem, Reports
-from tpucc.frontend.values import POISON, Items, Tensor, Value
+from tpucc.frontend.problem import LimitReached, Limits, Problem, Reports, Unknown
+from tpucc.frontend.values import POISON, Given, Items, Tensor, Value
+from tpucc.frontend.words import advice
 from tpucc.ir.graph import GraphBuilder
 from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType
@@ -20,6 +22,8 @@ Hint = tuple[str, ...]
 """The names that the statement around an expression gives to its results; from them come the names of nodes."""
 
 STATIC_FUNCTIONS = ("len", "min", "max", "ceil_div", "range", "split")
+HOPS = 100
+"""Names that are followed at most, from a value to the expression that made it."""
 
 
 def is_operator(name: str) -> bool:
@@ -37,14 +41,9 @@ def function_names() -> frozenset[str]:
     return frozenset((*OPS, *STATIC_FUNCTIONS)) - INTERNAL
 
 
-PYTHON_NAMES = {
-    "None": "every value of the language is a number, a string, True, False, a list or a tensor; an axis is added by reshape",
-    "random": "weights random(seed=0), at the top level, draws the weights",
-    **{word: f'a word as a value stands in quotation marks: padding="{word}"' for word in ("same", "valid")},
-    "self": "a def has no self",
-    "np": "NumPy's functions that exist here are called by their own names: zeros(...), concat(...)",
-    **dict.fromkeys(("tf", "torch", "nn", "keras"), "operators are called by their own names: relu(...), conv2d(...)"),
-}
+def hints(hint: Hint, count: int) -> Sequence[Hint]:
+    """The names for each of several values, if there are as many."""
+    return [(name,) for name in hint] if len(hint) == count else [()] * count
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +65,14 @@ class Run:
 
     source: Source
     limits: Limits
-    functions: Mapping[str, ast.Def | ast.ModelDef]
-    """What the source defines and calls may name; the model is there for `train` alone."""
     call: Callable[[Frame, ast.Call, Hint], Value]
-    param: Callable[[str], Value]
-    params: Mapping[str, ast.Param]
+    functions: Mapping[str, ast.Def | ast.ModelDef] = field(default_factory=dict)
+    """What the source defines and calls may name; the model is there for `train` alone."""
+    params: Mapping[str, ast.Param] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     """The texts of `-D`, by name."""
+    param: Callable[[str], Value] = lambda _: POISON
+    """The value of a declared param."""
     model: str = ""
     """The model's name."""
     training: bool = False
@@ -89,7 +89,14 @@ class Run:
     steps: int = 0
 
     def __post_init__(self) -> None:
-        self.reports = Reports(self.limits)
+        self.reports = Reports(self.source, self.limits)
+
+    @contextmanager
+    def beside(self, **changes: Any) -> Iterator[Run]:
+        """Another elaboration of the same source, with a graph, weights and counters of its own. Its errors are reported here, too."""
+        other = replace(self, graph=GraphBuilder("train", self.source.name), weights={}, rounds=0, calls=0, steps=0, **changes)
+        with self.reports.with_those_of(other.reports):
+            yield other
 
     def spend(self, steps: int, span: Span) -> None:
         """Counts steps of evaluating. Raises `LimitReached` when they are too many in all."""
@@ -125,7 +132,7 @@ class Frame:
     """The names of the `def`s in progress, and of the model that `train` calls, the innermost first."""
     hint: Hint = ()
     caller: Frame | None = None
-    arguments: Mapping[str, ast.Argument] = field(default_factory=dict)
+    arguments: Mapping[str, Given] = field(default_factory=dict)
     """What the caller gave, by the parameter's name."""
     result: Value = POISON
     returned: tuple[ast.Expression, ...] | None = None
@@ -133,8 +140,10 @@ class Frame:
     declared: set[Span] = field(default_factory=set)
     """The declarations of weights without a key that it has run."""
 
-    def report(self, problem: Problem) -> None:
-        self.run.reports.add(problem, self.calls)
+    def report(self, wrong: Problem | Unknown) -> None:
+        """Reports what is wrong, unless it is already."""
+        if isinstance(wrong, Problem):
+            self.run.reports.add(wrong, self.calls)
 
     def lookup(self, name: ast.Name) -> Value:
         """A variable's value, or a param's. Raises `Problem` for a name without one."""
@@ -158,7 +167,7 @@ class Frame:
         if (name.text in self.run.functions and not own) or is_function(name.text):
             return Problem("E0222", f"{name.text} is a function, not a value", name.span, "", f"call it: {name.text}(…)")
         near = did_you_mean(name.text, self.known_names() | {"True", "False"})
-        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or PYTHON_NAMES.get(name.text, mend))
+        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or advice("names", name.text) or mend)
 
     def add(self, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType, span: Span, hint: Hint) -> Tensor:
         """Adds a node to the graph, named after the variable that it is for, or its operator. Raises `LimitReached`."""
@@ -199,3 +208,49 @@ def identifiers(target: ast.Target) -> Iterator[ast.Identifier]:
     else:
         for inner in target.targets:
             yield from identifiers(inner)
+
+
+def origin(frame: Frame, node: ast.Expression) -> tuple[Frame, ast.Expression]:
+    """The expression that made a value, and the call that it stands in: a name leads to its only assignment, or to the argument that it
+    was given as. A param's name and one whose value may have several origins stay as they are."""
+    for _ in range(HOPS):
+        if not isinstance(node, ast.Name) or node.text not in frame.variables:
+            break
+        places = [found for found in assigned(frame.body) if found.text == node.text]
+        if not places and frame.caller is not None and node.text in frame.arguments:
+            frame, node = frame.caller, frame.arguments[node.text].node
+        elif (made := _assignment(frame, node.text)) is not None and len(places) == 1 and node.text not in frame.arguments:
+            node = made
+        else:
+            break
+    return frame, node
+
+
+def _assignment(frame: Frame, name: str) -> ast.Expression | None:
+    statements = (each for each in ast.statements(frame.body) if isinstance(each, ast.Assign) and not each.operator)
+    return next((each.value for each in statements if isinstance(each.target, ast.Identifier) and each.target.text == name), None)
+
+
+def param_of(frame: Frame, node: ast.Expression) -> ast.Param | None:
+    """The param whose value an expression has, by its name or handed over to a call."""
+    frame, made = origin(frame, node)
+    return frame.run.params.get(made.text) if isinstance(made, ast.Name) and made.text not in frame.variables else None
+
+
+def integer_mend(frame: Frame, node: ast.Expression, value: Value) -> str:
+    """What makes an integer of a number with a point: of a quotient another division, of 3.0 the digits alone; else nothing."""
+    if not isinstance(value, float):
+        return ""
+    param = param_of(frame, node)
+    if _divides(param.value if param is not None else origin(frame, node)[1]):
+        return "divide with //, which rounds down to an integer; / gives a number with a point"
+    whole = value.is_integer() and abs(value) < 2**53
+    return f"write {value:.0f} without a point" if whole else ""
+
+
+def _divides(node: ast.Expression) -> bool:
+    if isinstance(node, ast.Unary):
+        return _divides(node.operand)
+    if isinstance(node, ast.Items):
+        return any(map(_divides, node.items))
+    return isinstance(node, ast.Chain) and ("/" in node.operators or any(map(_divides, node.operands)))

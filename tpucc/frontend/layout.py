@@ -13,14 +13,18 @@ from lark import Token
 from lark.lark import PostLex
 
 from tpucc.diagnostics import Label, Span
-from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import LimitReached, Problem, span_of
+from tpucc.frontend.problem import LimitReached, Limits, Problem
 
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
 OPENERS = {close: opener for opener, close in CLOSERS.items()}
 WORDS = {" ": "spaces", "\t": "tabs"}
 AT_EDGE = "start the line at its left edge"
 """The first line of a file has nothing to be indented under."""
+
+
+def span_of(token: Token) -> Span:
+    """The place of a token."""
+    return Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)
 
 
 class Layout(PostLex):

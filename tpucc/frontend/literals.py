@@ -11,8 +11,8 @@ from lark import Token
 
 from tpucc.diagnostics import Span, printable
 from tpucc.frontend import ast
-from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import LimitReached, Problem, span_of
+from tpucc.frontend.layout import span_of
+from tpucc.frontend.problem import LimitReached, Limits, Problem
 
 ESCAPES = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "t": "\t"}
 PIECE = re.compile(r"\\.|\{\{|\}\}|\{|\}|[^\\{}]+")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from tpucc.diagnostics import Diagnostic, Label, Source, UsageError, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, Source, UsageError, did_you_mean, listed
 from tpucc.frontend import ast
-from tpucc.frontend.expressions import evaluate
+from tpucc.frontend.expressions import known
 from tpucc.frontend.frame import Frame, Run
-from tpucc.frontend.limits import Limits
 from tpucc.frontend.parse import parse_expression
-from tpucc.frontend.problem import LimitReached, Problem
-from tpucc.frontend.values import POISON, Value, describe, has_tensor, poisoned
+from tpucc.frontend.problem import LimitReached, Problem, Unknown
+from tpucc.frontend.values import POISON, Value, describe, has_tensor
 
 
 def unknown_param(name: str, declared: Collection[str]) -> UsageError:
@@ -25,10 +24,7 @@ def unknown_param(name: str, declared: Collection[str]) -> UsageError:
 class Params:
     """Evaluates each param once, when it is first asked for: a param may use those below it."""
 
-    declared: Mapping[str, ast.Param]
-    given: Mapping[str, str]
-    limits: Limits
-    run: Run = field(init=False)
+    run: Run
     _values: dict[str, Value] = field(default_factory=dict)
     _asked: list[str] = field(default_factory=list)
 
@@ -36,19 +32,22 @@ class Params:
         """The value of a declared param. Raises `Problem` when it depends on itself."""
         if name in self._values:
             return self._values[name]
+        param = self.run.params[name]
         if name in self._asked:
             cycle = " → ".join([*self._asked[self._asked.index(name) :], name])
-            raise Problem("E0221", f"the param {name} depends on itself: {cycle}", self.declared[name].span)
+            raise Problem("E0221", f"the param {name} depends on itself: {cycle}", param.span)
         self._asked.append(name)
         try:
-            self._values[name] = self._evaluated(self.declared[name])
+            self._values[name] = _static(Frame(self.run), param.value)
+        except Unknown:
+            self._values[name] = POISON
         finally:
             self._asked.pop()
         return self._values[name]
 
     def evaluate_all(self) -> None:
         """Evaluates every param, so that each error is reported, used or not."""
-        for name in self.declared:
+        for name in self.run.params:
             try:
                 self.value(name)
             except Problem as problem:
@@ -57,36 +56,28 @@ class Params:
 
     def read_given(self) -> None:
         """Evaluates the values of `-D`. Raises `UsageError` for a name that the source doesn't have, or a value that is none."""
-        for name, text in self.given.items():
-            if name not in self.declared:
-                raise unknown_param(name, self.declared)
-            self._values[name] = self._read(name, text)
+        for name, text in self.run.given.items():
+            if name not in self.run.params:
+                raise unknown_param(name, self.run.params)
+            self._values[name] = self._read(Source(f"-D {name}", text))
 
-    def _evaluated(self, param: ast.Param) -> Value:
-        value = evaluate(Frame(self.run), param.value)
-        if not poisoned(value) and has_tensor(value):
-            raise Problem("E0215", f"a param is a static value, and this is {describe(value)}", param.value.span)
-        return value
-
-    def _read(self, name: str, text: str) -> Value:
-        source = Source(f"-D {name}", text)
+    def _read(self, source: Source) -> Value:
+        run = Run(source, self.run.limits, self.run.call)
         try:
-            tree = parse_expression(text, self.limits)
-        except (Problem, LimitReached) as found:
-            raise _bad(found.diagnostic, source) from None
-        run = Run(source, self.limits, {}, self.run.call, self.value, {})
-        try:
-            value = evaluate(Frame(run), tree)
+            return _static(Frame(run), parse_expression(source.text, run.limits))
         except LimitReached as reached:
-            raise _bad(replace(reached.diagnostic, help=()), source) from None
-        if run.reports:
-            raise _bad(run.reports.in_order()[0], source)
-        if has_tensor(value):
-            raise _bad(Diagnostic("E0215", f"a param is a static value, and this is {describe(value)}", (Label(tree.span),)), source)
-        return value
+            wrong = reached.diagnostic
+        except Problem as problem:
+            wrong = problem.diagnostic
+        except Unknown:
+            wrong = run.reports.in_order()[0]
+        mend = "a value is a number, a text in quotes, True, False or a list, as in a source: -D batch=8, -D name='\"relu\"'"
+        raise UsageError(replace(wrong, code="E0519", message=f"this is no value: {wrong.message}", help=(*wrong.help, mend)), source)
 
 
-def _bad(found: Diagnostic, source: Source) -> UsageError:
-    """A wrong `-D`, with the words that the same error has in a source."""
-    mend = (*found.help, "a value is a number, a text in quotes, True, False or a list, as in a source: -D batch=8, -D name='\"relu\"'")
-    return UsageError(Diagnostic("E0519", f"this is no value: {found.message}", found.labels, mend), source)
+def _static(frame: Frame, node: ast.Expression) -> Value:
+    """The value of an expression that holds no tensor. Raises `Problem` and `Unknown`."""
+    value = known(frame, node)
+    if has_tensor(value):
+        raise Problem("E0215", f"a param is a static value, and this is {describe(value)}", node.span)
+    return value

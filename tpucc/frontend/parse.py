@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import cast
 
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from tpucc.diagnostics import CompileError, Source, Span
-from tpucc.frontend import ast, literals, table
+from tpucc.frontend import ast, literals
 from tpucc.frontend.build import Builder
 from tpucc.frontend.layout import Layout
-from tpucc.frontend.limits import DEFAULT, Limits
-from tpucc.frontend.problem import LimitReached, Problem, Reports, TooManyErrors
+from tpucc.frontend.problem import DEFAULT, LimitReached, Limits, Problem, Reports
 from tpucc.frontend.scan import Text
 from tpucc.frontend.syntax_errors import explained, unexpected
 from tpucc.ir.collector import collector_paused
 
+GRAMMAR = Path(__file__).with_name("model.lark")
 BROKEN = "\0"
 """Stands in the text for a statement whose error is already reported."""
 
@@ -33,27 +34,22 @@ def parse(source: Source, limits: Limits = DEFAULT) -> ast.Module:
     `LimitError` where the source is too large, too deeply nested, or contains a number that is too long.
     """
     source = replace(source, text=source.text.removeprefix("\ufeff"))
-    text, reports = source.text, Reports(limits)
+    text, reports = source.text, Reports(source, limits)
     try:
-        _require_sound(text, limits)
+        _require_sound(source, limits)
         while True:
             try:
-                module = cast(ast.Module, _parsed("module", text, limits))
+                module = _parsed("module", text, limits)
             except Problem as problem:
                 reports.add(problem)
-                remaining = "" if problem.final or len(text) > RETRIED_BYTES else _without(text, problem)
-                if not remaining:
-                    raise CompileError(reports.in_order(), source) from None
-                text = remaining
+                text = "" if problem.final or len(text) > RETRIED_BYTES else _without(text, problem)
+                if not text:
+                    reports.raise_any()
             else:
-                reports.raise_any(source)
-                return module
-    except Problem as problem:
-        raise CompileError(problem.diagnostic, source) from None
+                reports.raise_any()
+                return cast(ast.Module, module)
     except LimitReached as reached:
-        raise reports.limit_error(reached, source) from None
-    except TooManyErrors:
-        raise CompileError(reports.in_order(), source) from None
+        raise reports.limit_error(reached) from None
 
 
 def parse_expression(text: str, limits: Limits = DEFAULT) -> ast.Expression:
@@ -78,13 +74,15 @@ def _without(source: str, found: Problem) -> str:
     return source[:start] + blank + BROKEN + (":" if deeper else "") + "\n" * statement.count("\n", len(blank)) + source[end:]
 
 
-def _require_sound(text: str, limits: Limits) -> None:
-    """Checks what the lexer must be able to rely on."""
+def _require_sound(source: Source, limits: Limits) -> None:
+    """Checks what the lexer must be able to rely on. Raises `LimitReached` and `CompileError`."""
+    text = source.text
     if len(text) > limits.source_bytes:
         raise LimitReached("E0612", f"the source has {len(text):,} characters; {limits.source_bytes:,} are the most", Span(1, 1, 1, 2))
     if BROKEN in text:
         offset = text.index(BROKEN)
-        raise Problem("E0102", "the source contains a NUL character", Text(text).span(offset, offset + 1), "a text file has none")
+        found = Problem("E0102", "the source contains a NUL character", Text(text).span(offset, offset + 1), "a text file has none")
+        raise CompileError(found.diagnostic, source)
 
 
 def _parsed(start: str, text: str, limits: Limits) -> ast.Module | ast.Expression:
@@ -107,12 +105,19 @@ def _problem(error: UnexpectedInput, body: str) -> Problem:
 
 @lru_cache(maxsize=8)
 def _parser(start: str, limits: Limits) -> Lark:
-    """The parser of modules or of lone expressions."""
+    """The parser of modules or of lone expressions. Lark keeps its table in a file beside the grammar, where it can write one."""
 
     def hole(text: str, span: Span) -> ast.Expression:
         return literals.simple_hole(text, span) or _hole(text, span, limits)
 
-    return table.parser(start, postlex=Layout(limits, flat=start != "module"), transformer=Builder(limits, hole))
+    return Lark(
+        GRAMMAR.read_text("utf-8"),
+        parser="lalr",
+        start=start,
+        cache=str(GRAMMAR.with_name(f"{start}.table")),
+        postlex=Layout(limits, flat=start != "module"),
+        transformer=Builder(limits, hole),
+    )
 
 
 def _hole(text: str, span: Span, limits: Limits) -> ast.Expression:

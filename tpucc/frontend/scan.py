@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tpucc.diagnostics import Span
@@ -15,35 +14,22 @@ PIECE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A word, a bracket, a string or another character, and its place in the text."""
-
-    kind: str
-    text: str
-    start: int
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-
 @dataclass(frozen=True)
 class Statement:
     """The statement that an offset of the text lies in: its first offset, and the pieces before that offset."""
 
     start: int
-    pieces: tuple[Piece, ...]
-    brackets: tuple[Piece, ...]
+    pieces: tuple[re.Match[str], ...]
+    brackets: tuple[re.Match[str], ...]
     """The brackets that are open, the outermost first."""
 
     @property
     def first(self) -> str:
-        return self.pieces[0].text if self.pieces else ""
+        return self.pieces[0][0] if self.pieces else ""
 
     @property
     def previous(self) -> str:
-        return self.pieces[-1].text if self.pieces else ""
+        return self.pieces[-1][0] if self.pieces else ""
 
 
 class Text:
@@ -72,15 +58,15 @@ class Text:
 
     def statement_at(self, offset: int) -> Statement:
         """The statement around `offset`; the text before it must be sound."""
-        start, pieces, brackets = 0, list[Piece](), list[Piece]()
-        for piece in self._pieces(0, offset):
-            if piece.kind == "newline" and not brackets:
-                start, pieces = piece.start + 1, []
-            elif piece.kind == "open":
+        start, pieces, brackets = 0, list[re.Match[str]](), list[re.Match[str]]()
+        for piece in PIECE.finditer(self.text, 0, offset):
+            if piece.lastgroup == "newline" and not brackets:
+                start, pieces = piece.end(), []
+            elif piece.lastgroup == "open":
                 brackets.append(piece)
-            elif piece.kind == "close" and brackets:
+            elif piece.lastgroup == "close" and brackets:
                 brackets.pop()
-            if piece.kind not in ("blank", "newline"):
+            if piece.lastgroup not in ("blank", "newline"):
                 pieces.append(piece)
         return Statement(start, tuple(pieces), tuple(brackets))
 
@@ -92,13 +78,13 @@ class Text:
         """
         edge = len(self.indentation(self.line_of(start)))
         depth = 0
-        for piece in self._pieces(start, len(self.text)):
-            if piece.kind == "open":
+        for piece in PIECE.finditer(self.text, start):
+            if piece.lastgroup == "open":
                 depth += 1
-            elif piece.kind == "close":
+            elif piece.lastgroup == "close":
                 depth = max(0, depth - 1)
-            elif piece.kind == "newline" and self._ends_here(piece.start, offset, depth, edge):
-                return piece.start
+            elif piece.lastgroup == "newline" and self._ends_here(piece.start(), offset, depth, edge):
+                return piece.start()
         return len(self.text)
 
     def _ends_here(self, newline: int, offset: int, depth: int, edge: int) -> bool:
@@ -107,7 +93,3 @@ class Text:
             return newline >= offset
         found = re.compile(r"[ \t]*([^\s#)\]}])").match(self.text, newline + 1)
         return found is not None and found.start(1) - newline - 1 <= edge
-
-    def _pieces(self, start: int, end: int) -> Iterator[Piece]:
-        for found in PIECE.finditer(self.text, start, end):
-            yield Piece(found.lastgroup or "", found.group(), found.start())

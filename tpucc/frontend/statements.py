@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from tpucc.diagnostics import Label, Span, counted
 from tpucc.frontend import ast
-from tpucc.frontend.expressions import condition, evaluate, joined
-from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, sanitised
-from tpucc.frontend.origins import integer_mend
-from tpucc.frontend.problem import LimitReached, Problem
+from tpucc.frontend.expressions import all_known, condition, evaluate, joined
+from tpucc.frontend.frame import Declared, Frame, Hint, assigned, hints, identifiers, integer_mend, sanitised
+from tpucc.frontend.problem import LimitReached, Problem, Unknown
 from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
@@ -38,9 +36,12 @@ def _run(frame: Frame, statement: ast.Statement) -> bool:
     frame.run.spend(1, statement.span)
     try:
         return _RULES[type(statement)](frame, statement)
-    except Problem as problem:
-        frame.report(problem)
+    except (Problem, Unknown) as wrong:
+        frame.report(wrong)
         _poison(frame, (statement,))
+        if isinstance(statement, ast.If) and any(isinstance(inner, ast.Return) for inner in ast.statements((statement,))):
+            frame.returned = ()
+            return True
         return False
     except RecursionError:
         raise LimitReached("E0602", "too many operations, blocks and calls inside each other", statement.span) from None
@@ -73,11 +74,9 @@ def _bind(frame: Frame, target: ast.Target, value: Value) -> None:
     if isinstance(target, ast.Identifier):
         frame.variables[target.text] = value
         return
-    if isinstance(value, Poison):
-        for name in identifiers(target):
-            frame.variables[name.text] = POISON
-        return
     count = len(target.targets)
+    if isinstance(value, Poison):
+        value = items((POISON,) * count)
     if not isinstance(value, Items):
         mend = "take its parts by index: x[0]" if isinstance(value, Tensor) else ""
         raise Problem("E0214", f"{counted(count, 'name')} for one value, {describe(value)}", target.span, "", mend)
@@ -133,8 +132,9 @@ def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> No
 
 
 def _for(frame: Frame, node: ast.For) -> bool:
-    values = _values(frame, node.values)
-    if isinstance(values, Poison):
+    try:
+        values = _values(frame, node.values)
+    except Unknown:
         _poison(frame, (node,))
         return run_block(frame, node.body)
     limit = frame.run.limits.iterations
@@ -152,13 +152,13 @@ def _for(frame: Frame, node: ast.For) -> bool:
     return False
 
 
-def _values(frame: Frame, node: ast.Expression) -> Sequence[Value] | Poison:
-    """The values that a loop runs over: a range, or a static list. Raises `Problem`."""
+def _values(frame: Frame, node: ast.Expression) -> Sequence[Value]:
+    """The values that a loop runs over: a range, or a static list. Raises `Problem` and `Unknown`."""
     if isinstance(node, ast.Call) and isinstance(node.function, ast.Name) and node.function.text == "range":
         return _range(frame, node)
     value = evaluate(frame, node)
     if isinstance(value, Poison):
-        return POISON
+        raise Unknown
     if isinstance(value, Items):
         return value.values
     mend = "for i in range(n):, or a list: for units in [64, 32]:"
@@ -169,38 +169,27 @@ def _values(frame: Frame, node: ast.Expression) -> Sequence[Value] | Poison:
     raise Problem("E0225", f"a loop can't run over {describe(value)}", node.span, "", mend)
 
 
-def _range(frame: Frame, node: ast.Call) -> range | Poison:
-    values = [evaluate(frame, argument.value) for argument in node.arguments]
-    if any(map(poisoned, values)):
-        return POISON
-    for argument in node.arguments:
+def _range(frame: Frame, node: ast.Call) -> range:
+    arguments = node.arguments
+    values = all_known(frame, [argument.value for argument in arguments])
+    for argument in arguments:
         if argument.name is not None:
             raise Problem("E0211", "range takes no keyword arguments", argument.name.span)
     if not 1 <= len(values) <= 3:
-        message = f"range takes one to three arguments, found {len(values)}"
-        raise Problem(
-            "E0209" if not values else "E0210", message, node.span, "", "range(stop), range(start, stop) or range(start, stop, step)"
-        )
-    bounds: list[int] = []
-    for value, argument in zip(values, node.arguments, strict=True):
-        bounds.append(require_integer(value, "the bound of a loop", argument.span, integer_mend(frame, argument.value, value)))
+        code, message = "E0210" if values else "E0209", f"range takes one to three arguments, found {len(values)}"
+        raise Problem(code, message, node.span, "", "range(stop), range(start, stop) or range(start, stop, step)")
+    bounds = [
+        require_integer(value, "the bound of a loop", argument.span, integer_mend(frame, argument.value, value))
+        for value, argument in zip(values, arguments, strict=True)
+    ]
     if len(bounds) == 3 and bounds[2] == 0:
-        raise Problem("E0225", "a loop with the step 0 never ends", node.arguments[2].span)
+        raise Problem("E0225", "a loop with the step 0 never ends", arguments[2].span)
     return range(*bounds)
 
 
 def _if(frame: Frame, node: ast.If) -> bool:
-    for branch in node.branches:
-        held = condition(frame, branch.condition)
-        if isinstance(held, Poison):
-            _poison(frame, (node,))
-            if any(isinstance(inner, ast.Return) for inner in ast.statements((node,))):
-                frame.returned = ()
-                return True
-            return False
-        if held:
-            return run_block(frame, branch.body)
-    return run_block(frame, node.otherwise)
+    chosen = next((branch.body for branch in node.branches if condition(frame, branch.condition)), node.otherwise)
+    return run_block(frame, chosen)
 
 
 def _return(frame: Frame, node: ast.Return) -> bool:
@@ -210,11 +199,16 @@ def _return(frame: Frame, node: ast.Return) -> bool:
     if len(node.values) == 1:
         frame.result = evaluate(frame, node.values[0], frame.hint)
         return True
-    hints = [(name,) for name in frame.hint] if len(frame.hint) == len(node.values) else [()] * len(node.values)
-    frame.result = items(tuple([evaluate(frame, value, hint) for value, hint in zip(node.values, hints, strict=True)]))
+    wanted = hints(frame.hint, len(node.values))
+    frame.result = items(tuple([evaluate(frame, value, hint) for value, hint in zip(node.values, wanted, strict=True)]))
     return True
 
 
-_RULES: Mapping[type, Callable[[Frame, Any], bool]] = MappingProxyType(
-    {ast.Assign: _assign, ast.Weight: _weight, ast.For: _for, ast.If: _if, ast.Return: _return, ast.Pass: lambda _frame, _node: False}
-)
+_RULES: Mapping[type, Callable[[Frame, Any], bool]] = {
+    ast.Assign: _assign,
+    ast.Weight: _weight,
+    ast.For: _for,
+    ast.If: _if,
+    ast.Return: _return,
+    ast.Pass: lambda _frame, _node: False,
+}

@@ -1,26 +1,29 @@
-"""Arithmetic on values that are known while compiling: Python's meaning, with bounds instead of growth."""
+"""Arithmetic and functions on values that are known while compiling: Python's meaning, with bounds instead of growth."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from tpucc.diagnostics import Span
-from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import LimitReached, Problem
-from tpucc.frontend.values import Items, Scalar, Tensor, Value, describe, is_integer, items
+from tpucc.diagnostics import Span, counted
+from tpucc.frontend.problem import LimitReached, Limits, Problem
+from tpucc.frontend.values import Given, Items, Tensor, Value, describe, is_integer, items
 
 Number = int | float
 Static = TypeVar("Static", int, float, str, Items, int | float)
-ARITHMETIC: Mapping[str, Callable[[Number, Number], Number]] = MappingProxyType(
-    {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod}
-)
-ORDER: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
-    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-)
+Function = Callable[[Sequence[Given], Span], Value]
+"""A function on static values: of its arguments, and the place of the call."""
+ARITHMETIC: Mapping[str, Callable[[Number, Number], Number]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+ORDER: Mapping[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 def arithmetic(symbol: str, a: Value, b: Value, span: Span, limits: Limits) -> Value:
@@ -116,7 +119,7 @@ def _contains(container: Value, value: Value, span: Span) -> bool:
     raise Problem("E0217", f"`in` looks into lists and strings, not into {describe(container)}", span)
 
 
-def truth(value: Scalar | Items) -> bool:
+def truth(value: Value) -> bool:
     """Whether a static value counts as true, as in Python: zero and what is empty don't."""
     return bool(value.values) if isinstance(value, Items) else bool(value)
 
@@ -134,3 +137,68 @@ def require_static(value: Value, what: str, span: Span, mend: str = "sizes are s
     if isinstance(value, Tensor):
         message = f"{what} must be known while compiling, and this is {describe(value)}"
         raise Problem("E0215", message, span, "known only when the model runs", mend)
+
+
+# The functions on static values: `len`, `min`, `max`, `ceil_div`
+
+
+def _length(arguments: Sequence[Given], span: Span) -> Value:
+    _require_count("len", arguments, 1, span)
+    match arguments[0].value:
+        case Items(values=values):
+            return len(values)
+        case str() as text:
+            return len(text)
+        case Tensor(node=node) if node.type.shape:
+            return node.type.shape[0]
+        case value:
+            raise Problem("E0217", f"{describe(value)} has no length", arguments[0].span)
+
+
+def _ceil_div(arguments: Sequence[Given], span: Span) -> Value:
+    _require_count("ceil_div", arguments, 2, span)
+    a, b = (_whole_number(each) for each in arguments)
+    if b == 0:
+        raise Problem("E0218", "division by zero", span, "the divisor is 0")
+    return -(-a // b)
+
+
+def _whole_number(given: Given) -> int:
+    require_static(given.value, "an argument of ceil_div", given.span)
+    if not is_integer(given.value):
+        raise Problem("E0216", f"ceil_div takes integers, found {describe(given.value)}", given.span)
+    return given.value
+
+
+def _extreme(choose: Callable[[Sequence[Number]], Number]) -> Function:
+    """`min` or `max`, of several numbers or of a list."""
+    name = choose.__name__
+
+    def extreme(arguments: Sequence[Given], span: Span) -> Value:
+        values = [(each.value, each.span) for each in arguments]
+        if len(arguments) == 1 and isinstance(arguments[0].value, Items):
+            values = [(value, arguments[0].span) for value in arguments[0].value.values]
+        if not values:
+            raise Problem("E0209", f"{name} of nothing", span, "", f"give it numbers: {name}(a, b), or a list of them")
+        return choose([_comparable(name, value, place) for value, place in values])
+
+    return extreme
+
+
+def _comparable(name: str, value: Value, span: Span) -> Number:
+    if isinstance(value, Tensor):
+        mend = f"{name}imum(a, b) works on tensors, element by element, and {name}(x) on the elements of one"
+        raise Problem("E0215", f"{name} works on static numbers, and this is {describe(value)}", span, "", mend)
+    if not isinstance(value, int | float):
+        raise Problem("E0217", f"{name} takes numbers, found {describe(value)}", span)
+    return value
+
+
+def _require_count(name: str, arguments: Sequence[Given], count: int, span: Span) -> None:
+    if len(arguments) != count:
+        code = "E0209" if len(arguments) < count else "E0210"
+        raise Problem(code, f"{name} takes {counted(count, 'argument')}, found {len(arguments)}", span)
+
+
+STATIC: Mapping[str, Function] = {"len": _length, "min": _extreme(min), "max": _extreme(max), "ceil_div": _ceil_div}
+"""The functions on static values, by their names. Each raises `Problem`."""

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.diagnostics import Span
 from tpucc.frontend import ast
 from tpucc.frontend.directives import TrainingDirectives
 from tpucc.frontend.frame import Frame, Run
-from tpucc.frontend.inputs import declare_inputs
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.statements import run_body
-from tpucc.frontend.types import tensor_type
+from tpucc.frontend.types import declare_inputs, tensor_type
 from tpucc.frontend.values import Items, Poison, Tensor, describe, poisoned
 from tpucc.ir.dataflow import needed_values
-from tpucc.ir.graph import Graph, GraphBuilder
+from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import f32
 from tpucc.ops.weight import WeightAttributes
 
-IDENTITY_OUTSIDE_TRAINING = frozenset({"dropout"})
-"""Operators that do something in `train` alone; elsewhere their value is their first operand, once the arguments are checked."""
 LOSS = f32()
 
 
@@ -52,21 +49,15 @@ def needed_weights(graph: Graph) -> Mapping[str, Node]:
 def elaborate_training(train: ast.TrainDef, model: ast.ModelDef, before: Run, directives: TrainingDirectives) -> Training:
     """What `train` says. What is wrong is added to the reports of `before`, the elaboration of the model; the result counts only without.
 
-    Raises `LimitReached` and `TooManyErrors`.
+    Raises `LimitReached`, and `CompileError` for too many errors.
     """
-    functions: Mapping[str, ast.Def | ast.ModelDef] = {**before.functions, model.name.text: model}
-    run = replace(
-        before, functions=functions, training=True, graph=GraphBuilder("train", before.source.name), weights={}, rounds=0, calls=0, steps=0
-    )
-    try:
+    with before.beside(functions={**before.functions, model.name.text: model}, training=True) as run:
         loss = _run_train(train, Frame(run, train.body))
         fixed = frozenset(key for key, declared in run.weights.items() if declared.fixed)
         training = Training(graph=run.graph.build(), fixed=fixed, **vars(directives))
         if loss is not None and not training.trained:
             mend = "every weight that it depends on is fixed" if fixed else f"call the model: {model.name.text}(…)"
             run.reports.add(Problem("E0924", "the loss depends on no weight that could be trained", loss, "", mend))
-    finally:
-        before.reports.take(run.reports)
     return training
 
 

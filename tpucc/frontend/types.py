@@ -1,4 +1,4 @@
-"""Types as they are written, evaluated."""
+"""Types as they are written, evaluated; and the inputs that have them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Label, Span, UsageError, did_you_mean
 from tpucc.frontend import ast
-from tpucc.frontend.expressions import evaluate
-from tpucc.frontend.frame import Frame, require_elements
-from tpucc.frontend.origins import integer_mend, param_of
-from tpucc.frontend.problem import Problem
+from tpucc.frontend.expressions import all_known, known
+from tpucc.frontend.frame import Frame, integer_mend, param_of, require_elements
+from tpucc.frontend.problem import Problem, Unknown
 from tpucc.frontend.static import require_integer, require_static
-from tpucc.frontend.values import POISON, Poison, Value, describe, is_number, poisoned
+from tpucc.frontend.values import POISON, Poison, Value, describe, is_number
+from tpucc.frontend.words import advice
 from tpucc.ir.dtypes import FORMATS
+from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import Range, TensorType
 from tpucc.ops.rules import MAX_RANK, MAX_SIZE
 
@@ -22,11 +23,6 @@ KNOWN_SIZES = (
     "every size is known while compiling: write param batch = 8 at the top, and batch here; tpucc run takes other batches all the same"
 )
 """The data types that a source may name; the others arise by quantising."""
-
-ALIASES = {
-    **dict.fromkeys(("float32", "float", "f64", "f16", "bf16", "float64"), "f32"),
-    **dict.fromkeys(("int32", "int", "i64"), "i32"),
-}
 
 
 def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> TensorType | Poison:
@@ -39,17 +35,16 @@ def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> Tenso
         if node.bounds is not None and bounded_for:
             message = f"{bounded_for} has no range"
             raise Problem("E0321", message, node.bounds.span, "", "only an input's range can be fixed with in [low, high]")
-    except Problem as problem:
-        frame.report(problem)
+        sizes = [_size(frame, size) for size in node.sizes]
+        range_ = None if node.bounds is None else _range(frame, node.dtype.text, node.bounds)
+        if not all(sizes):
+            raise Unknown
+        if len(sizes) > MAX_RANK:
+            raise Problem("E0303", f"a tensor has at most {MAX_RANK} dimensions, found {len(sizes)}", node.span)
+    except (Problem, Unknown) as wrong:
+        frame.report(wrong)
         return POISON
-    sizes = [_size(frame, size) for size in node.sizes]
-    known = _range(frame, node) if node.bounds is not None else None
-    if isinstance(known, Poison) or any(isinstance(size, Poison) for size in sizes):
-        return POISON
-    if len(sizes) > MAX_RANK:
-        frame.report(Problem("E0303", f"a tensor has at most {MAX_RANK} dimensions, found {len(sizes)}", node.span))
-        return POISON
-    type_ = TensorType(node.dtype.text, tuple(size for size in sizes if not isinstance(size, Poison)), known)
+    type_ = TensorType(node.dtype.text, tuple(sizes), range_)
     require_elements(type_.plain(), node.span, frame.run.limits)
     return type_
 
@@ -60,24 +55,25 @@ def _require_dtype(dtype: ast.Identifier) -> None:
     if dtype.text in FORMATS:
         mend = "models are written in f32; the compiler quantises, and quantize(x, scale) fixes how"
     else:
-        near = ALIASES.get(dtype.text)
+        near = advice("types", dtype.text)
         mend = f"did you mean {near}?" if near else did_you_mean(dtype.text, DECLARABLE)
     raise Problem("E0320", f"{dtype.text} isn't a data type", dtype.span, "expected f32, or i32 for indices", mend)
 
 
-def _size(frame: Frame, node: ast.Expression) -> int | Poison:
-    if isinstance(node, ast.Name) and node.text == "None" and "None" not in frame.known_names():
-        frame.report(Problem("E0201", "a size can't be None", node.span, "nothing is named None", KNOWN_SIZES))
-        return POISON
-    value = evaluate(frame, node)
-    if poisoned(value):
-        return POISON
+def _size(frame: Frame, node: ast.Expression) -> int:
+    """A size of a type; 0 when it is wrong, which is then reported."""
     try:
-        return _require_size(value, node, frame)
-    except Problem as problem:
-        _require_own(node, problem, frame)
-        frame.report(_of_param(node, problem, frame))
-        return POISON
+        if isinstance(node, ast.Name) and node.text == "None" and "None" not in frame.known_names():
+            raise Problem("E0201", "a size can't be None", node.span, "nothing is named None", KNOWN_SIZES)
+        value = known(frame, node)
+        try:
+            return _require_size(value, node, frame)
+        except Problem as problem:
+            _require_own(node, problem, frame)
+            raise _of_param(node, problem, frame) from None
+    except (Problem, Unknown) as wrong:
+        frame.report(wrong)
+        return 0
 
 
 def _of_param(node: ast.Expression, problem: Problem, frame: Frame) -> Problem:
@@ -109,21 +105,13 @@ def _require_size(value: Value, node: ast.Expression, frame: Frame) -> int:
     return size
 
 
-def _range(frame: Frame, node: ast.Type) -> Range | Poison:
-    bounds = node.bounds
-    assert bounds is not None
-    low, high = evaluate(frame, bounds.low), evaluate(frame, bounds.high)
-    if poisoned(low) or poisoned(high):
-        return POISON
-    try:
-        bound = _index if node.dtype.text == "i32" else _bound
-        first, last = bound(low, bounds.low.span), bound(high, bounds.high.span)
-        if first >= last:
-            message = f"the range is empty: {describe(low)} is not below {describe(high)}"
-            raise Problem("E0321", message, bounds.span, "", "write in [low, high], the lower one first")
-    except Problem as problem:
-        frame.report(problem)
-        return POISON
+def _range(frame: Frame, dtype: str, bounds: ast.Bounds) -> Range:
+    low, high = all_known(frame, (bounds.low, bounds.high))
+    bound = _index if dtype == "i32" else _bound
+    first, last = bound(low, bounds.low.span), bound(high, bounds.high.span)
+    if first >= last:
+        message = f"the range is empty: {describe(low)} is not below {describe(high)}"
+        raise Problem("E0321", message, bounds.span, "", "write in [low, high], the lower one first")
     return Range(first, last)
 
 
@@ -145,3 +133,17 @@ def _bound(value: Value, span: Span) -> float:
     if not math.isfinite(value) or abs(value) > 3.4e38:
         raise Problem("E0321", "the end of a range is beyond what f32 holds", span)
     return float(value)
+
+
+def declare_inputs(inputs: tuple[ast.Input, ...], frame: Frame) -> None:
+    """Makes each input of `model` or `train` a node of the graph and a variable of the frame; what is wrong is reported."""
+    for item in inputs:
+        name = item.name
+        if name.text in frame.variables:
+            frame.report(Problem("E0204", f"two inputs are named {name.text}", name.span))
+            continue
+        type_ = tensor_type(frame, item.type)
+        if isinstance(type_, Poison):
+            frame.variables[name.text] = POISON
+        else:
+            frame.variables[name.text] = frame.add("input", (), NoAttributes(), type_, item.span, (name.text,))

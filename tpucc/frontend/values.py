@@ -7,7 +7,8 @@ from functools import partial
 from operator import is_
 from typing import TypeGuard, assert_never
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import Span, printable
+from tpucc.frontend import ast
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 
@@ -42,6 +43,23 @@ class Items:
 Value = Scalar | Tensor | Items | Poison
 POISON = Poison()
 _is_poison = partial(is_, POISON)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The value of an argument of a call."""
+
+    value: Value
+    argument: ast.Argument
+
+    @property
+    def node(self) -> ast.Expression:
+        return self.argument.value
+
+    @property
+    def span(self) -> Span:
+        """The place of the argument, with its name if it has one."""
+        return self.argument.span
 
 
 def items(values: tuple[Value, ...]) -> Items:

@@ -1,8 +1,11 @@
-"""The grammar's terminals in a student's words."""
+"""The language's words in messages: the grammar's terminals as a student calls them, and advice for words of other languages."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 
 from lark import Token
 
@@ -45,31 +48,6 @@ FOUND: Mapping[str, str] = {
 }
 """The terminals that don't stand for themselves."""
 
-PYTHON_ONLY: Mapping[str, str] = {
-    "while": "loops run a known number of times: for i in range(n):",
-    "import": "nothing is imported: every operator is always there",
-    "from": "nothing is imported: every operator is always there",
-    "class": "a def makes the layers of a model",
-    "lambda": "write a def",
-    "try": "there is nothing to catch",
-    "with": "write its body alone",
-    "raise": "there is nothing to catch an error",
-    "assert": "a type after -> checks the results of a model",
-    "del": "names may simply stay",
-    "global": "a def reads params, and returns what it computes",
-    "nonlocal": "a def reads params, and returns what it computes",
-    "async": "operators that don't depend on each other are found by the compiler",
-    "await": "operators that don't depend on each other are found by the compiler",
-    "yield": "a def returns all its results at once: return a, b",
-    "match": "write if, elif and else",
-    "switch": "write if, elif and else",
-    "break": "a loop runs through its whole range; choose a shorter range, as in range(2), or put the rest of the body under an if",
-    "continue": "put the rest of the loop's body under an if",
-    "is": "values are compared with ==",
-    "print": "tpucc shows shapes in its reports; nothing is printed while compiling",
-}
-"""Words that a Python programmer may try, and what to do instead."""
-
 STRING_PREFIXES = frozenset(("f", "r", "b", "u", "rb", "br", "fr", "rf"))
 """The prefixes of Python's strings, in small letters."""
 
@@ -83,11 +61,19 @@ DIRECTIVES: Mapping[str, str] = {
 """The directives, and how each is written."""
 
 TOP_LEVEL = ("param", "weights", "calibration", "activations", "examples", "optimizer", "def", "model", "train")
-ELSEWHERE: Mapping[str, str] = dict.fromkeys(("function", "func", "fn", "fun"), "def") | dict.fromkeys(
-    ("network", "net", "module"), "model"
-)
-"""The words of other languages for what stands at the top level."""
 STATEMENTS = ("weight", "for", "if", "elif", "else", "return", "pass")
+
+
+def advice(kind: str, word: str) -> str:
+    """What to write in place of a word that other languages or frameworks have; empty where nothing is known of it."""
+    return _advice()[kind].get(word, "")
+
+
+@cache
+def _advice() -> Mapping[str, Mapping[str, str]]:
+    """The tables of advice.toml, with each word of a key by itself."""
+    tables = tomllib.loads(Path(__file__).with_name("advice.toml").read_text("utf-8"))
+    return {kind: {word: text for words, text in table.items() for word in words.split()} for kind, table in tables.items()}
 
 
 def expected(accepts: frozenset[str]) -> str:

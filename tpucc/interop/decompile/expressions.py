@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
 
 from tpucc.frontend.apply import BINARY, COMPARISONS
+from tpucc.frontend.static import STATIC
 from tpucc.interop.decompile import literals
 from tpucc.interop.decompile.bounds import marked
 from tpucc.interop.decompile.program import Number, Operand, Shape, Step, Value
@@ -75,8 +76,6 @@ def applied(step: Step, operands: Sequence[Text], statics: Sequence[str]) -> Tex
 
 def _static_function(op: str) -> bool:
     """Whether the name of the operator is a function of numbers, too."""
-    from tpucc.frontend.builtins import STATIC
-
     return op in STATIC
 
 

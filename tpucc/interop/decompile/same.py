@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from tpucc.frontend.training import IDENTITY_OUTSIDE_TRAINING
+from tpucc.frontend.calls import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ir.attributes import identities
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node

@@ -1,10 +1,14 @@
-"""Parts of a source that nothing needs: inputs, weights and operations without an output, `def`s that nothing calls, statements after a
-`return`, weights that `train` leaves as they are, and what only `train` reads in a file without one."""
+"""Warnings of a source that is right.
+
+Some parts need not be there: inputs, weights and operations without an output, `def`s that nothing calls, statements after a `return`,
+weights that `train` leaves as they are, and what only `train` reads in a file without one. And some weights are shared by all turns of a
+loop, because nothing says that each turn has its own.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, islice, pairwise
 
 import msgspec
@@ -25,13 +29,29 @@ WORDS = {
 }
 
 
-def unused(module: ast.Module, graph: Graph, training: Training | None = None) -> tuple[Diagnostic, ...]:
-    """A warning for each place of the source that could be left out, in the order of the source."""
+def warnings_of(module: ast.Module, graph: Graph, training: Training | None, repeated: Collection[Span]) -> tuple[Diagnostic, ...]:
+    """A warning for each weight that the turns of a loop share, and then for each place of the source that could be left out, in its order.
+
+    `repeated` are the weights without a key that were declared more than once in one call of their function.
+    """
     graphs = (graph,) if training is None else (graph, training.graph)
     of_training = _without_train(module) if training is None else _not_trained(module, graph, training)
     of_syntax = (*_definitions(module), *_unreached(module))
     found = {diagnostic.labels[0].span: diagnostic for diagnostic in (*_nodes(graphs), *of_syntax, *of_training)}
-    return tuple(islice((found[span] for span in sorted(found)), MOST))
+    return (*_shared(module, repeated), *islice((found[span] for span in sorted(found)), MOST))
+
+
+def _shared(module: ast.Module, repeated: Collection[Span]) -> Iterator[Diagnostic]:
+    """The weights without a key that several turns of a loop declare: the key is the name, in every turn."""
+    for item in module.items:
+        if isinstance(item, ast.Def | ast.ModelDef):
+            loops = [statement for statement in ast.statements(item.body) if isinstance(statement, ast.For)]
+            innermost = {each.span: (each, loop) for loop in loops for each in ast.statements(loop.body) if isinstance(each, ast.Weight)}
+            for weight, loop in (found for span, found in innermost.items() if span in repeated):
+                name, turn = weight.name.text, loop.target.text if isinstance(loop.target, ast.Identifier) else "i"
+                own = f'for one in each turn, give it a key with the turn in it: = "{name}{{{turn}}}"'
+                help = f"{own}; for one in all, declare it before the loop"
+                yield _warning("W0208", f"all turns of the loop have one weight {name}", weight.name.span, help)
 
 
 def _nodes(graphs: Sequence[Graph]) -> Iterator[Diagnostic]:

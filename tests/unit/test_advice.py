@@ -1,0 +1,48 @@
+"""Advice for words of other languages: each row of advice.toml is the help of the message that it is meant for."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import tpucc.frontend.words
+from tests.support.cases import each
+from tpucc.diagnostics import CompileError, Source
+from tpucc.frontend.elaborate import elaborate
+from tpucc.frontend.parse import parse
+
+TABLES = tomllib.loads(Path(tpucc.frontend.words.__file__).with_name("advice.toml").read_text("utf-8"))
+BODY = "model m(x: f32[2, 2]):\n    y = {}\n    return x\n"
+SOURCES = {
+    "words": "model m(x: f32[2, 2]):\n    {} x\n    return x\n",
+    "characters": BODY.format("x {} x"),
+    "definitions": "{} f(x: f32[2, 2]):\n    return x\n",
+    "functions": BODY.format("{}(x, x)"),
+    "names": BODY,
+    "attributes": BODY.format("x.{}"),
+    "arguments": BODY.format("relu(x, {}=1)"),
+    "renamed": BODY.format("KNOWS(x, {}=1)"),
+    "types": "model m(x: {}[2, 2]):\n    return x\n",
+}
+KNOWS = {"axis": "softmax", "size": "max_pool", "stride": "conv2d", "epsilon": "layer_norm"}
+"""Operators that have the arguments; those of optimizers stand in a line of their own."""
+OPTIMIZER = "optimizer adam({}=1)\nmodel m(x: f32[2]):\n    return x\n"
+TOLD = {"definitions": "did you mean {}?", "renamed": "the argument is called {} here", "types": "did you mean {}?"}
+ROWS = [(kind, word, text) for kind, rows in TABLES.items() for words, text in rows.items() for word in words.split()]
+
+
+@each(ROWS)
+def test_each_advice_is_the_help_of_its_message(kind: str, word: str, text: str) -> None:
+    outline = SOURCES[kind].replace("KNOWS", KNOWS.get(text, ""))
+    if kind == "renamed" and text not in KNOWS:
+        outline = OPTIMIZER.replace("adam", "rmsprop" if text == "decay" else "adam")
+    source = Source("m.tpu", outline.format(word))
+    with pytest.raises(CompileError) as caught:
+        elaborate(parse(source), source)
+    assert TOLD.get(kind, "{}").format(text) in [help for found in caught.value.diagnostics for help in found.help]
+
+
+def test_there_is_a_case_for_each_table() -> None:
+    assert TABLES.keys() == SOURCES.keys()
