@@ -5,7 +5,7 @@
 | `fc` | for each source x: v [..., K]; for each weights: w [..., K, N]; bias: s [N]; multiplier: f32 [N]; table if the epilogue has one |
 | `conv` | x: v [B, H, W, C]; weights: w [R, S, C / groups, F]; bias: s [F]; multiplier: f32 [F]; table if the epilogue has one |
 | `pool` | x: v [B, H, W, C] |
-| `vector` | a: v; b: v (add, subtract, multiply); table if the epilogue has one, or the function is "table" |
+| `vector` | a: v; b: v if the function is of two values; table if the epilogue has one, or the function is "table" |
 | `move` | v, quantised alike |
 
 The letters are number formats, rows of `tpucc.ir.dtypes`: v that of the graph's values, the same for all of them, w that of their weights
@@ -23,6 +23,7 @@ they only say how rows are walked.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
@@ -60,6 +61,26 @@ class VectorFunction(StrEnum):
     SUBTRACT = "subtract"
     MULTIPLY = "multiply"
     TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class OfTwo:
+    """A function of the elements of two values: of real numbers, and the ONNX operator that is the same.
+
+    Its layers scale each value, and then take the function of both. With `one_scale` they scale the result.
+    """
+
+    real: np.ufunc
+    onnx: str
+    one_scale: bool = False
+
+
+FUNCTIONS_OF_TWO: Mapping[VectorFunction, OfTwo] = {
+    VectorFunction.ADD: OfTwo(np.add, "Add"),
+    VectorFunction.SUBTRACT: OfTwo(np.subtract, "Sub"),
+    VectorFunction.MULTIPLY: OfTwo(np.multiply, "Mul", one_scale=True),
+}
+"""All but TABLE, which is a function of one."""
 
 
 class MoveFunction(StrEnum):
@@ -149,8 +170,8 @@ class Pool:
 class Vector:
     """An element-wise layer.
 
-    ADD, SUBTRACT: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b))`; MULTIPLY: `round(scale * ((a - zero_a) * (b - zero_b)))`, all
-    in float32; then the epilogue. TABLE only looks up, and has none.
+    Those of two values f: `round(f(scale_a * (a - zero_a), scale_b * (b - zero_b)))`, or with one scale
+    `round(scale * f(a - zero_a, b - zero_b))`, all in float32; then the epilogue. TABLE only looks up, and has none.
     """
 
     function: VectorFunction

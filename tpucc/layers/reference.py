@@ -17,7 +17,21 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.node import Node
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, MoveFunction, Pool, PoolFunction, Requantise, Sides, Vector, VectorFunction, scaled
+from tpucc.layers.kinds import (
+    FUNCTIONS_OF_TWO,
+    LAYERS,
+    Conv,
+    Fc,
+    Move,
+    MoveFunction,
+    Pool,
+    PoolFunction,
+    Requantise,
+    Sides,
+    Vector,
+    VectorFunction,
+    scaled,
+)
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Float64, Int8, Int64, interpolate, requantise, saturate
 
 
@@ -149,17 +163,8 @@ def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts 
     end = scaled(layer)
     left, right = (x.astype(np.float32) - np.float32(zero) for x, zero in zip((a, b), end.zeros, strict=True))
     scales = [np.float32(scale) for scale in end.scales]
-    match layer.function:
-        case VectorFunction.ADD:
-            real = scales[0] * left + scales[1] * right
-        case VectorFunction.SUBTRACT:
-            real = scales[0] * left - scales[1] * right
-        case VectorFunction.MULTIPLY:
-            real = scales[0] * (left * right)
-        case VectorFunction.TABLE:
-            raise TypeError("a table is looked up, and has one operand")
-        case _:
-            assert_never(layer.function)
+    function = FUNCTIONS_OF_TWO[layer.function]
+    real = scales[0] * function.real(left, right) if function.one_scale else function.real(scales[0] * left, scales[1] * right)
     return _through(table, saturate(np.rint(real), end.zero, *end.bounds(to), to), to)
 
 

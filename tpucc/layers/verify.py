@@ -14,6 +14,7 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import (
+    FUNCTIONS_OF_TWO,
     LAYERS,
     VIEWS,
     Conv,
@@ -40,13 +41,6 @@ from tpucc.ops import quantizes
 from tpucc.ops.constant import OP as constant
 
 Shape = tuple[int, ...]
-TAKES: dict[VectorFunction, tuple[int, int] | None] = {
-    VectorFunction.ADD: (2, 2),
-    VectorFunction.SUBTRACT: (2, 2),
-    VectorFunction.MULTIPLY: (1, 2),
-    VectorFunction.TABLE: None,
-}
-"""The numbers of scales and of zero points that the epilogue of a vector function has; None where it has no epilogue."""
 TABLES = {name: TensorType(name, (format.table_entries,)) for name, format in DEVICE_FORMATS.items()}
 """Of the functions of values of these types."""
 REPORTED = 20
@@ -241,7 +235,7 @@ def _pool_faults(node: Node, layer: Pool, operands: Sequence[Node]) -> Iterator[
 
 def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Iterator[Fault]:
     sources, tables = _sources(layer, operands), int(looks_up(layer))
-    if layer.function not in TAKES:
+    if layer.function not in tuple(VectorFunction):
         yield "E0821", f"there is no vector function {layer.function}"
         return
     if len(operands) != sources + tables:
@@ -252,7 +246,8 @@ def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Itera
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands[:sources])} don't give {node.type.brief}"
     if any(_value(operand) is None for operand in operands[sources:]):
         yield "E0823", "its table must be a constant"
-    yield from _epilogue_faults(node, layer.epilogue, TAKES[layer.function])
+    of_two = FUNCTIONS_OF_TWO.get(layer.function)
+    yield from _epilogue_faults(node, layer.epilogue, None if of_two is None else (1 if of_two.one_scale else 2, 2))
 
 
 def _move_faults(node: Node, layer: Move, operands: Sequence[Node]) -> Iterator[Fault]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import assert_never
 
 import numpy as np
 
 from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Vector, VectorFunction
+from tpucc.layers.kinds import FUNCTIONS_OF_TWO, Vector, VectorFunction
 from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling
 from tpucc.numerics import Float64
 from tpucc.ops import OPS, quantizes
@@ -41,7 +40,7 @@ def arithmetic(layers: LayerGraph, node: Node) -> Node:
     """A function of two values: a table when one of them is a constant number, else a vector layer."""
     left, right = (_number(layers, name) for name in node.operands)
     kind, after = _vector_function(node), _activation(node)
-    real = _arithmetic(kind)
+    real = FUNCTIONS_OF_TWO[kind].real
     if right is not None:
         return _with_number(layers, node, node.operands[0], lambda x: after(real(x, right)))
     if left is not None:
@@ -93,24 +92,9 @@ def _activation(node: Node) -> RealFunction:
     raise AssertionError(f"{operator.name} isn't an activation")
 
 
-def _arithmetic(kind: VectorFunction) -> Callable[[Float64, Float64], Float64]:
-    """A function of two values, of real numbers."""
-    match kind:
-        case VectorFunction.ADD:
-            return np.add
-        case VectorFunction.SUBTRACT:
-            return np.subtract
-        case VectorFunction.MULTIPLY:
-            return np.multiply
-        case VectorFunction.TABLE:
-            raise AssertionError("a table is a function of one value")
-        case _:
-            assert_never(kind)
-
-
 def _vector(kind: VectorFunction, a: Quantisation, b: Quantisation, tail: Tail) -> Vector:
     y = tail.to.scale
-    scales = (scaling(a.scale, b.scale, y),) if kind == VectorFunction.MULTIPLY else (scaling(a.scale, 1.0, y), scaling(b.scale, 1.0, y))
+    scales = (scaling(a.scale, b.scale, y),) if FUNCTIONS_OF_TWO[kind].one_scale else (scaling(a.scale, 1.0, y), scaling(b.scale, 1.0, y))
     return Vector(kind, tail.epilogue(scales, (a.zero_point, b.zero_point)))
 
 

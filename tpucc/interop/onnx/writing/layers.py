@@ -25,6 +25,7 @@ from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.layers.kinds import (
+    FUNCTIONS_OF_TWO,
     Conv,
     Fc,
     Layer,
@@ -246,10 +247,11 @@ def _vector(g: Call) -> str:
     left, right = (
         g.node("Sub", g.node("Cast", x, to="f32"), g.number(zero, "zero")) for x, zero in zip(g.operands[:2], end.zeros, strict=True)
     )
-    if layer.function == VectorFunction.MULTIPLY:
-        return _requantised(g, end, g.node("Mul", g.node("Mul", left, right), g.number(end.scales[0], "scale")))
+    function = FUNCTIONS_OF_TWO[layer.function]
+    if function.one_scale:
+        return _requantised(g, end, g.node("Mul", g.node(function.onnx, left, right), g.number(end.scales[0], "scale")))
     left, right = (g.node("Mul", x, g.number(scale, "scale")) for x, scale in zip((left, right), end.scales, strict=True))
-    return _requantised(g, end, g.node("Add" if layer.function == VectorFunction.ADD else "Sub", left, right))
+    return _requantised(g, end, g.node(function.onnx, left, right))
 
 
 def _move(g: Call) -> str:
