@@ -68,6 +68,8 @@ def copy_project(folder: Path) -> None:
         if (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             copy2(ROOT / name, folder / name)
+    for words in (["init", "--quiet"], ["add", "--all"]):  # tests ask which files are the project's
+        subprocess.run(["git", *words], cwd=folder, check=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import pytest
 
 import tpucc
 from tpucc.cli.commands import group as command_line
-from tpucc.ops import INTERNAL, OPS
 from tpucc.viz.text import rate_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,11 +64,6 @@ def test_only_the_machines_bits_are_the_same_everywhere() -> None:
     last = [re.findall(r"(\w{8})$", text, re.MULTILINE) for text in (here, page[page.index("kernel  ") : page.index("This was one")])]
     assert len(last[0]) == 12
     assert last[0] == last[1]
-
-
-def test_the_page_of_the_language_has_all_operators() -> None:
-    table = (ROOT / "docs" / "language.md").read_text("utf-8").partition("\n## Operators\n")[2].partition("\n## ")[0]
-    assert set(OPS) - INTERNAL - set(re.findall(r"`(\w+)`", table)) == set()
 
 
 def test_links_lead_somewhere() -> None:

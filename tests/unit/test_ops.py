@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,14 +25,9 @@ from tpucc.ops.opdef import Arithmetic, Array, Clamp, Example, OpDef, RuleError,
 from tpucc.ops.verify import DECLARED, verify_operators
 
 CASES = {f"{name}: {example.title}": (op, example) for name, op in OPS.items() for example in op.examples}
-LANGUAGE = [
-    "matmul", "conv2d", "max_pool", "avg_pool", "global_avg_pool", "relu", "relu6", "sigmoid", "tanh", "leaky_relu", "elu", "gelu",
-    "silu", "hard_sigmoid", "hard_swish", "add", "sub", "mul", "softmax", "argmax", "batch_norm", "flatten", "reshape", "transpose",
-    "concat", "pad", "embedding", "zeros", "ones", "full", "constant", "quantize", "dequantize",
-    "sum", "mean", "max", "min", "exp", "log", "sqrt", "abs", "sign", "clip", "maximum", "minimum", "where", "div", "greater",
-    "greater_equal", "less", "less_equal", "equal", "not_equal", "one_hot", "cross_entropy", "binary_cross_entropy",
-    "mean_squared_error", "dropout", "conv_transpose2d", "resize", "lrn", "layer_norm",
-]  # fmt: skip
+TABLE = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8").partition("\n## Operators\n")[2].partition("\n## ")[0]
+LANGUAGE = {name for row in re.findall(r"^\| (`.*?) \|", TABLE, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+"""The operators that the page of the language names."""
 
 
 EXTREME = (0.0, -0.0, 1e-30, 3.4e38, -3.4e38)
@@ -52,8 +48,10 @@ def drawn(types: tuple[TensorType, ...], seed: int = 0) -> list[Array]:
     return made
 
 
-def test_the_operators_are_those_of_the_language_and_the_internal_ones() -> None:
-    assert OPS.keys() - INTERNAL == set(LANGUAGE)
+def test_the_operators_of_the_language_are_there() -> None:
+    """An operator that is added is one file: the reference has its page, and that of the language needs none."""
+    assert len(LANGUAGE) > 60
+    assert OPS.keys() - INTERNAL >= LANGUAGE
 
 
 @each(CASES)
@@ -135,7 +133,10 @@ def test_activations_take_extreme_scalars_without_warnings(name: str, value: flo
         result = op.reference(op.examples[0].attributes, [np.asarray(value, np.float32)])
     assert result.shape == ()
     assert result.dtype == np.float32
-    assert np.isfinite(result) or name in ("exp", "log", "sqrt")
+    with np.errstate(all="ignore"):
+        exact = op.legalisation.function(op.examples[0].attributes, np.asarray(value)) if isinstance(op.legalisation, Table) else 0.0
+        of_positive_values = op.examples[0].operands[0].range is not None
+        assert np.isfinite(result) == np.isfinite(np.float32(exact)) or (of_positive_values and value <= 0)
 
 
 def test_clamps_are_the_reference() -> None:

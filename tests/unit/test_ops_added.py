@@ -138,8 +138,8 @@ def test_square_is_treated_as_relu_where_the_same_is_true(tmp_path: Path) -> Non
 )
 def test_an_operator_that_leaves_out_a_fact_is_refused_when_its_file_is_imported(tmp_path: Path, said: str, lacking: str) -> None:
     assert said in SQUARE
-    (tmp_path / "square.py").write_text(SQUARE.replace(said, ""))
-    found = python(tmp_path, "from tpucc.ops import OPS; OPS['square']")
+    (tmp_path / "lacking.py").write_text(SQUARE.replace(said, "").replace('name="square"', 'name="lacking"'))
+    found = python(tmp_path, "from tpucc.ops import OPS; OPS['lacking']")
     last = found.stderr.strip().splitlines()[-1]
     assert last.startswith("TypeError: ")
     assert f"'{lacking}'" in last
