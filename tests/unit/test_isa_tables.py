@@ -67,49 +67,34 @@ def test_the_import_refuses(what: str, tmp_path: Path) -> None:
 
 
 WORKED = """
-import numpy as np
 import tpucc
-from tests.support.machine import Writer
-from tpucc.isa.assembler import assemble
-from tpucc.isa.assembler import disassemble
-from tpucc.machines.v1.functions import Function
-from tpucc.machines.v1.instructions import Opcode
-from tpucc.machines.v1.places import Engine
+from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import verify
-from tpucc.sim.fast.execute import Simulator
-from tpucc.sim.interpret import Interpreter
+from tpucc.runtime.check import compare_with_reference, random_inputs
+from tpucc.runtime.judge import judge
 from tpucc.sim.timing import time_program
 
-writer = Writer(rows=4)
-writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=4)
-writer.add(Opcode.SYNCHRONIZE, index=Engine.ACTIVATION, engines=1 << Engine.HOST)
-writer.add(Opcode.VECTOR, function=Function.MAXIMUM, ub=0, ub2=2, dest=10, inner=2)
-writer.add(Opcode.VECTOR, function=Function.MAXIMUM, ub=1, ub2=3, dest=12, ub2_stride=0, inner=2)
-writer.add(Opcode.SYNCHRONIZE, index=Engine.HOST, engines=1 << Engine.ACTIVATION)
-writer.add(Opcode.WRITE_HOST_MEMORY, ub=10, host=4, inner=4)
-program = writer.program()
-assert verify(program) == (), verify(program)
-
-listing = disassemble(program)
-assert "vector function=maximum a=0 b=2 ub=10 inner=2" in listing, listing
-assert assemble(listing, "maximum") == program
-
-x = np.random.default_rng(7).integers(-128, 128, (4, program.target.mxu)).astype(np.int8)
-expected = np.maximum(x[[0, 1, 1, 2]], x[[2, 3, 3, 3]])
-for machine in (Interpreter(program), Simulator(program)):
-    np.testing.assert_array_equal(machine.run({"x": x})["y"], expected)
-
-timeline = time_program(program)
-assert (timeline.end - timeline.start)[2] == 2
-assert "| `maximum` | the larger of two values |" in reference_markdown()
+HEAD = "weights random(seed=1)\\nmodel m(x: f32[3, 30], z: f32[3, 7]):\\n    weight w: f32[30, 7]\\n    weight v: f32[7, 5]\\n"
+for body in ("maximum(x @ w, z) @ v", "relu(maximum(x @ w, z)), maximum(x @ w, z[:, 2:3])", "maximum(x @ w, 0.25) @ v"):
+    for activations in ("", "activations i16\\n"):
+        target = "tiny" if "@ v" in body and not activations else "tpu_v1"
+        made = tpucc.compile_source(f"{activations}{HEAD}    return {body}\\n", target=target)
+        program = made.runtime.program
+        assert verify(program) == (), verify(program)
+        assert not any(c.unequal for c in compare_with_reference(made.runtime, made.compilation.layers, random_inputs(made.runtime, 0)))
+        assert judge(made.runtime, made.compilation).equal
+        listing = disassemble(program)
+        assert ("vector function=maximum" in listing) == ("0.25" not in body), listing
+        assert assemble(listing, "maximum").instructions.tobytes() == program.instructions.tobytes()
+        assert time_program(program).makespan > 0
+assert "| `maximum` | the larger of two rows |" in reference_markdown()
 """
 
 
-def test_a_new_function_is_one_member_and_one_row(tmp_path: Path) -> None:
-    """`maximum`, as the documentation adds it: assembled, verified, executed by both simulators, timed, listed and documented."""
-    added = [line for line in MAXIMUM.splitlines() if line.startswith("+") and not line.startswith("+++")]
-    assert (len(added), MAXIMUM.count("+++")) == (2, 1), "one member and one row, in one file"
+def test_a_new_function_is_three_files(tmp_path: Path) -> None:
+    """`maximum`, as the documentation adds it: an operator compiles to it, and it is verified, executed, timed and listed."""
+    assert MAXIMUM.count("+++ ") == 3
     folder = package_copy(tmp_path)
     apply_diff(folder, MAXIMUM)
     done = run_on(folder, WORKED)

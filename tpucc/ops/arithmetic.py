@@ -9,7 +9,7 @@ from typing import Any
 from tpucc.floating.arithmetic import Arithmetic as FloatArithmetic
 from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops import add, mul, sub
+from tpucc.ops import OPS
 from tpucc.ops.facts import of_two_values
 from tpucc.ops.floats import Defined
 from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, onnx_activated, reference_fused
@@ -17,22 +17,29 @@ from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
 
-FUSIBLE: dict[str, OpDef[Any]] = {"add": add.OP, "sub": sub.OP, "mul": mul.OP}
-"""The operators that take in an activation."""
-
 
 @dataclass(frozen=True, slots=True)
 class ArithmeticAttributes(Fused):
-    """The activation fused into the operator `of`: add, sub or mul."""
+    """The activation fused into the operator `of`, one of `fusible`."""
 
     of: str = "add"
 
 
 def unfused(attributes: ArithmeticAttributes) -> OpDef[Any]:
-    """The operator alone. Raises `RuleError` when it is none of `FUSIBLE`."""
-    if attributes.of not in FUSIBLE:
-        raise RuleError("E0307", f"of must be one of {', '.join(FUSIBLE)}", about=("of",))
-    return FUSIBLE[attributes.of]
+    """The operator alone. Raises `RuleError` when it is none of `fusible`."""
+    operator = OPS.get(attributes.of)
+    if operator is None or not _is_fusible(operator):
+        raise RuleError("E0307", f"of must be one of {', '.join(fusible())}", about=("of",))
+    return operator
+
+
+def fusible() -> Sequence[str]:
+    """The operators of two values that take in an activation."""
+    return [name for name, operator in OPS.items() if _is_fusible(operator)]
+
+
+def _is_fusible(operator: OpDef[Any]) -> bool:
+    return isinstance(operator.legalisation, Arithmetic) and operator.name != OP.name
 
 
 def infer(attributes: ArithmeticAttributes, types: Sequence[TensorType]) -> TensorType:
