@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,10 @@ class Narrow:
     tail: Int8
     compute: Compute
 
-    def bound(self, memories: Memories) -> Callable[[], None] | None:
-        """The same on one memories, whose rows are looked up once; None where they lie so that reading them makes copies."""
-        places = [self.dest, *(rows for rows, _ in self.sources)]
-        if any(isinstance(rows, np.ndarray) for rows in places):
-            return None
+    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        """The same on these memories: on views of rows that lie regularly. All source rows are read before any row is written."""
+        if any(isinstance(rows, np.ndarray) for rows in (self.dest, *(rows for rows, _ in self.sources))):
+            return partial(self._run, memories["ub"])
         sources = [taken(memories["ub"], rows, lanes) for rows, lanes in self.sources]
         dest, rest = taken(memories["ub"], self.dest, self.lanes), taken(memories["ub"], self.dest, self.rest)
         tail, compute = self.tail, self.compute
@@ -61,13 +61,12 @@ class Narrow:
 
         return run
 
-    def run(self, memories: Memories, scratch: Scratch) -> None:
-        """All source rows are read before any row is written."""
+    def _run(self, memory: Int8) -> None:
+        """The same on rows of which some don't lie regularly."""
         if self.lanes.stop:
-            result = self.compute([taken(memories["ub"], rows, lanes) for rows, lanes in self.sources])
-            put(memories["ub"], self.dest, self.lanes, result)
+            put(memory, self.dest, self.lanes, self.compute([taken(memory, rows, lanes) for rows, lanes in self.sources]))
         if len(self.tail):
-            put(memories["ub"], self.dest, self.rest, self.tail)
+            put(memory, self.dest, self.rest, self.tail)
 
 
 @dataclass(eq=False)
