@@ -13,7 +13,7 @@ from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.examples import examples
 from tpucc.layers.kinds import Sides
-from tpucc.lowering.pool import Run, runs
+from tpucc.lowering.lane_by_lane import Run, runs
 from tpucc.lowering.tensors import NO_SIDES, border_rows, borders, padding_rows, whole, wider
 
 

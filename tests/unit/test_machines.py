@@ -26,7 +26,9 @@ from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
 from tpucc.machine.state import Queue
 from tpucc.machine.unit import Account, Unit, no_time, one_a_row, one_cycle
 from tpucc.machines.v1 import V1
-from tpucc.schedule.synchronise import Wait, waits_for
+from tpucc.schedule.listing import Listing
+from tpucc.schedule.pipeline import prefetch_entries, with_end
+from tpucc.schedule.synchronise import Wait, synchronise, waits_for, with_waits
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import time_program
@@ -187,6 +189,24 @@ def test_the_scheduler_finds_the_waits_of_two_units() -> None:
     assert waits == [Wait(1, Engine.ADDER, (Engine.MOVER,)), Wait(2, Engine.MOVER, (Engine.ADDER,))]
 
 
+def test_the_scheduler_writes_the_waits_and_the_end_of_two_units() -> None:
+    bare = assemble(re.sub("    (await|halt).*\n", "", SUM), "sum.asm", machine=TWO)
+    listing = Listing(bare.instructions, np.zeros(3, np.int64), np.arange(3), (), TWO)
+    found = with_end(with_waits(listing, synchronise(listing)))
+    assert np.array_equal(found.records, assemble(SUM, "sum.asm", machine=TWO).instructions)
+
+
+def test_a_memory_of_values_says_where_its_rows_spill_to() -> None:
+    cells, store = TWO.memories
+    spilling = replace(TWO, memories=(replace(cells, spills_to="store"), store))
+    assert spilling.transfers == (SPECS[0], SPECS[1])
+    assert [spec.mnemonic for spec in V1.transfers] == ["read_host_memory", "write_host_memory"]
+    with pytest.raises(TypeError, match="the memory cells of two spills to no other"):
+        _ = TWO.transfers
+    with pytest.raises(TypeError, match="toy has no memory of values"):
+        _ = TOY.values
+
+
 @each(
     [
         ("    await unit=adder for=mover\n", "", "V0801", "reads cell 0, but doesn't wait for instruction 0"),
@@ -219,6 +239,9 @@ def test_a_queue_is_known_to_clock_and_verifier() -> None:
     assert Interpreter(program).run({"x": np.ones((2, 4), np.int8)})["y"].tolist() == [[7, 7, 7, 7]]
     times = time_program(program)
     assert (times.tiles.arrived.tolist(), times.tiles.shifted.tolist(), times.tiles.taken.tolist()) == ([1], [6], [6])
+    bare = assemble(re.sub("    (await|push|halt).*\n", "", listing), "sum.asm", machine=machine)
+    placed = Listing(bare.instructions, np.zeros(3, np.int64), np.arange(3), (), machine)
+    assert [each.opcode for each in map(machine.read, prefetch_entries(placed, bare.target).records)] == [9, 7, 40, 1]
     starved = verify(assemble(SUM, "sum.asm", machine=machine))
     assert [each.message.partition("` ")[2] for each in starved] == ["switches to the next tile, and no push has asked for one"]
     full = assemble(listing.replace("    push entry=0\n", 3 * "    push entry=0\n"), "sum.asm", machine=machine)
@@ -228,6 +251,7 @@ def test_a_queue_is_known_to_clock_and_verifier() -> None:
 @each(
     [
         ({"memories": TWO.memories[:1]}, "two has no memory store, in which the place FROM lies"),
+        ({"memories": (replace(TWO.memories[0], spills_to="attic"), TWO.memories[1])}, "cells of two spills to a memory that there isn't"),
         ({"units": TWO.units[1:]}, "the units of two aren't numbered 0, 1, …"),
         ({"units": TWO.units[:1]}, "await of two runs on no unit"),
         ({"rows": TWO.rows[:-1]}, "bring of two touches CELLS, which is in no memory"),

@@ -1,4 +1,4 @@
-"""From the device graph to tile programs: each layer by its own function (`fc`, `conv`, `pool`, `vector`, `move`), then their instructions.
+"""From the device graph to tile programs: each layer by its own function (`lower_fc`, `lower_conv`, …), then their instructions.
 
 Lowering has two halves. First each layer becomes a step: tiles and parameter blocks in weight memory, and walks over rows. All steps
 together are a *plan*. Then the batch is split (`splits`), a split gives each part its buffers (`layout`), and each step writes its
@@ -18,13 +18,12 @@ from tpucc.diagnostics import LimitError
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, ConvUnit, Fc, Layer, Move, Pool, Vector
-from tpucc.lowering.conv import lower_conv, lower_depthwise
+from tpucc.lowering.conv import lower_conv
 from tpucc.lowering.draft import Draft
 from tpucc.lowering.fc import lower_fc
-from tpucc.lowering.move import lower_move
+from tpucc.lowering.lane_by_lane import lower_depthwise, lower_move, lower_pool, lower_vector
 from tpucc.lowering.order import order_steps
 from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Plan
-from tpucc.lowering.pool import lower_pool
 from tpucc.lowering.products import Lowerer
 from tpucc.lowering.room import shortage_of
 from tpucc.lowering.sharding import shard
@@ -33,7 +32,6 @@ from tpucc.lowering.steps import Moving, Step, Work
 from tpucc.lowering.tensors import Access, Tensor, whole
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.values import Values
-from tpucc.lowering.vector import lower_vector
 from tpucc.lowering.weight_memory import require_room
 from tpucc.target import Target
 

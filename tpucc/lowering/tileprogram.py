@@ -87,11 +87,7 @@ class TileProgram:
     written_tiles: int = 0
     notes: tuple[str, ...] = field(default=())
     division: Division | None = None
-
-    @property
-    def machine(self) -> Machine:
-        """The machine whose instructions they are."""
-        return V1
+    machine: Machine = V1
 
     def __len__(self) -> int:
         return len(self.instructions)

@@ -53,6 +53,8 @@ class Machine:
         if [unit.engine.value for unit in self.units] != [*range(len(self.units))]:
             raise TypeError(f"the units of {self.name} aren't numbered 0, 1, …")
         known = {memory.name for memory in self.memories}
+        if homeless := [memory.name for memory in self.memories if memory.spills_to not in {*known, ""}]:
+            raise TypeError(f"the memory {homeless[0]} of {self.name} spills to a memory that there isn't")
         for rows in self.rows:
             if rows.memory not in known:
                 raise TypeError(f"{self.name} has no memory {rows.memory}, in which the place {rows.place.name} lies")
@@ -263,6 +265,8 @@ class Machine:
     @cached_property
     def transfers(self) -> tuple[Spec, Spec]:
         """The instruction that brings rows of values from the memory that theirs spills to, and the one that takes them there."""
+        if not self.values.spills_to:
+            raise TypeError(f"the memory {self.values.name} of {self.name} spills to no other")
         here, there = self._in(self.values.name), self._in(self.values.spills_to)
         bring = next(spec for spec in self.touching(reading=there) if spec.writes & here)
         take = next(spec for spec in self.touching(reading=here) if spec.writes & there)

@@ -22,6 +22,7 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, ConvUnit, Pool, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
+from tpucc.lowering.cost import costs_on
 from tpucc.lowering.tensors import stored, widest
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
@@ -71,11 +72,10 @@ def _suitable(graph: Graph, node: Node) -> Conv | None:
 def _costs(graph: Graph, node: Node, context: Context) -> tuple[int, int]:
     """Estimated cycles of the matrix unit and of the vector unit. A tile takes as long as its fetch or its rows, the longer of both; the
     last sums drain, and the activation unit reads them, a half of the accumulators at most. Rows of weights are moved for all cores."""
-    target, positions = context.target, prod(graph[node.operands[1]].type.shape[:2])
+    target, costs, positions = context.target, costs_on(context.target), prod(graph[node.operands[1]].type.shape[:2])
     blocks, rows = -(-node.type.columns // target.mxu), node.type.rows // context.cores
-    moved = target.host_cycles(blocks * positions * context.cores)
-    leaving = target.pipeline_cycles + min(rows, target.accumulator_rows // 2)
-    return blocks * positions * max(rows, target.tile_fetch_cycles) + leaving, blocks * positions * rows + moved
+    moved, leaving = costs.transfer(blocks * positions * context.cores), costs.drain(min(rows, target.accumulator_rows // 2))
+    return blocks * positions * costs.tile(rows) + leaving, blocks * positions * rows * costs.vector + moved
 
 
 def _has_room(graph: Graph, node: Node, layer: Conv, context: Context) -> bool:

@@ -41,7 +41,7 @@ class Listing:
 
     @cached_property
     def _instructions(self) -> Instructions:
-        return Instructions(self.records, self.layer, self.names, lambda index: self._texts[index])
+        return Instructions(self.records, self.layer, self.names, lambda index: self._texts[index], self.machine)
 
     @cached_property
     def _texts(self) -> list[str]:

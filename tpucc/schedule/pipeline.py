@@ -29,12 +29,13 @@ _END = LayerInfo("end", "move", Origin(made_by="schedule"), choice="nothing is l
 
 
 def with_end(listing: Listing) -> Listing:
-    """Tells the host that all is done, by an interrupt after those of its steps, and halts. Both belong to the last instruction's layer."""
-    interrupt = next(listing.machine.touching(reading=listing.machine.ports)).opcode
-    end = np.concatenate([blank(1, interrupt), blank(1, listing.machine.halt)])
-    end["index"][0] = np.count_nonzero(listing.records["opcode"] == interrupt)
+    """Tells the host that all is done, by an interrupt after those of its steps if the machine has them, and halts. Both belong to the last
+    instruction's layer."""
+    interrupts = [spec.opcode for spec in listing.machine.touching(reading=listing.machine.ports)]
+    end = np.concatenate([blank(1, opcode) for opcode in (*interrupts, listing.machine.halt)])
+    end["index"][:-1] = np.count_nonzero(np.isin(listing.records["opcode"], interrupts))
     layer = listing.layer[-1] if len(listing) else 0
-    return listing.inserted(np.full(2, len(listing)), end, np.full(2, layer))
+    return listing.inserted(np.full(len(end), len(listing)), end, np.full(len(end), layer))
 
 
 def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[VirtualBuffer]) -> tuple[Resident, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,30 +22,6 @@ from tpucc.sim.levers import Lever, Work
 from tpucc.sim.tilerows import tile_rows
 from tpucc.sim.timing import instruction_cycles
 from tpucc.target import Target
-
-BOTTLENECKS: Mapping[str, str] = MappingProxyType(
-    {
-        Limit.WEIGHT_MEMORY: "tiles are fetched from weight memory",
-        Limit.WEIGHT_SHIFT: "tiles that have arrived are shifted into the matrix unit",
-        Limit.MATRIX_UNIT: "the matrix unit multiplies",
-        Limit.ACTIVATION: "the activation unit works",
-        Limit.HOST_WORK: "the host computes a step between two parts of the program",
-        Limit.HOST_LINK: "rows cross between host and unified buffer",
-        Limit.DEPENDENCIES: "results are on their way: the array fills and drains before others can use its sums",
-        "nothing": "the program takes no time: nothing runs on the device",
-    }
-)
-"""The possible bottlenecks, with what happens in their parts of the critical path."""
-BUSY: Mapping[Limit, str] = MappingProxyType(
-    {
-        Limit.WEIGHT_MEMORY: "weight memory",
-        Limit.MATRIX_UNIT: "the matrix unit",
-        Limit.ACTIVATION: "the activation unit",
-        Limit.HOST_WORK: "the host's work",
-        Limit.HOST_LINK: "the host link",
-    }
-)
-"""What is busy, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +43,14 @@ class Bottleneck:
 def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0)) -> Bottleneck:
     """Of a program whose critical path is known. `edges` is the measure of the host's work before and after it."""
     if not path:
-        return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", 0.0, None)
+        return Bottleneck(NOTHING, "nothing runs on the device: every operator of the model is the host's", 0.0, None)
     found = shares(path)
     limit = max(found, key=lambda name: found[name])
     work = Work(program, effects(program.instructions, program.machine), path, tile_rows(program, path))
-    lever = _LEVERS[limit](work)
+    row = _ROWS[limit]
+    lever = row.lever(work)
     advice = f"{lever.words}{_then(work, lever, limit, edges)}"
-    words = f"{_SENTENCES[limit](work, f'{found[limit]:.1f} % of the critical path')}; {advice}"
+    words = f"{row.sentence(work, f'{found[limit]:.1f} % of the critical path')}; {advice}"
     return Bottleneck(limit.value, words, found[limit], lever, advice)
 
 
@@ -86,8 +64,8 @@ def _then(work: Work, lever: Lever, limit: Limit, edges: Edges) -> str:
     if most is limit or lever.most or not rate:
         return ""
     if most is max(before, key=lambda name: before[name]) and before[most] * items <= after[most]:
-        return f"; in a stream {BUSY[most]} limits already"
-    return f"; then {BUSY[most]} limits, at {rate / after[most] / 1e12:,.3g} TOPS at most"
+        return f"; in a stream {_ROWS[most].busy} limits already"
+    return f"; then {_ROWS[most].busy} limits, at {rate / after[most] / 1e12:,.3g} TOPS at most"
 
 
 def _weight_memory(work: Work, share: str) -> str:
@@ -194,27 +172,32 @@ _WORKS: Mapping[str, str] = MappingProxyType({"pool": "pooling", "vector": "elem
 """What it does for layers without weights, by their kinds."""
 
 
-_SENTENCES: Mapping[Limit, Callable[[Work, str], str]] = MappingProxyType(
-    {
-        Limit.WEIGHT_MEMORY: _weight_memory,
-        Limit.WEIGHT_SHIFT: _weight_shift,
-        Limit.MATRIX_UNIT: _matrix_unit,
-        Limit.ACTIVATION: _activation,
-        Limit.HOST_WORK: _host_work,
-        Limit.HOST_LINK: _host_link,
-        Limit.DEPENDENCIES: _data_dependencies,
-    }
-)
+class _Row(NamedTuple):
+    """What is known of a limit: what happens in its parts of the critical path, a sentence about them, what is busy, and what helps."""
+
+    happens: str
+    sentence: Callable[[Work, str], str]
+    lever: Callable[[Work], Lever]
+    busy: str = ""
 
 
-_LEVERS: Mapping[Limit, Callable[[Work], Lever]] = MappingProxyType(
+_ROWS: Mapping[Limit, _Row] = MappingProxyType(
     {
-        Limit.WEIGHT_MEMORY: levers.weight_memory,
-        Limit.WEIGHT_SHIFT: levers.weight_shift,
-        Limit.MATRIX_UNIT: levers.shared,
-        Limit.ACTIVATION: levers.shared,
-        Limit.HOST_WORK: levers.host_work,
-        Limit.HOST_LINK: levers.host_link,
-        Limit.DEPENDENCIES: levers.data_dependencies,
+        Limit.WEIGHT_MEMORY: _Row("tiles are fetched from weight memory", _weight_memory, levers.weight_memory, "weight memory"),
+        Limit.WEIGHT_SHIFT: _Row("tiles that have arrived are shifted into the matrix unit", _weight_shift, levers.weight_shift),
+        Limit.MATRIX_UNIT: _Row("the matrix unit multiplies", _matrix_unit, levers.shared, "the matrix unit"),
+        Limit.ACTIVATION: _Row("the activation unit works", _activation, levers.shared, "the activation unit"),
+        Limit.HOST_WORK: _Row("the host computes a step between two parts of the program", _host_work, levers.host_work, "the host's work"),
+        Limit.HOST_LINK: _Row("rows cross between host and unified buffer", _host_link, levers.host_link, "the host link"),
+        Limit.DEPENDENCIES: _Row(
+            "results are on their way: the array fills and drains before others can use its sums",
+            _data_dependencies,
+            levers.data_dependencies,
+        ),
     }
 )
+NOTHING = "nothing"
+BOTTLENECKS: Mapping[str, str] = MappingProxyType(
+    {**{limit.value: row.happens for limit, row in _ROWS.items()}, NOTHING: "the program takes no time: nothing runs on the device"}
+)
+"""The possible bottlenecks, with what happens in their parts of the critical path."""

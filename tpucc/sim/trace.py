@@ -202,7 +202,7 @@ def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arg
     start, end = timeline.start[shown], timeline.end[shown]
     columns = (shown, records["opcode"][shown], lane[shown], records["index"][shown], touched.rows[shown], program.layer_of[shown])
     numbers = zip(*(c.tolist() for c in (*columns, start, end - start)), clock.times(start), clock.durations(start, end), strict=True)
-    names = {opcode.value: opcode.mnemonic for opcode in Opcode}
+    names = {opcode: spec.mnemonic for opcode, spec in program.machine.by_opcode.items()}
     for number, opcode, tid, index, rows, layer, begin, cycles, ts, dur in numbers:
         moved = {"rows": rows} if rows else {"index": index}
         arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number, **moved)

@@ -6,7 +6,7 @@ the bands together. The estimate is for one image of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,8 +57,8 @@ class Estimate:
     def works(self) -> tuple[StepCost, ...]:
         run = self.context.run
         found = [self._entries(run.device_entries)]
-        for number, band in enumerate(self.bands):
-            found += _Steps(self.context, band, number, self._supplied, self._shared).works()
+        for number in range(len(self.bands)):
+            _Steps(self, number, found).add()
         found += [self.join(name, readers) for name, readers in self.context.joined.items()]
         found.append(self._entries(name for name in run.device_entries if run.is_read_on_device(name)))
         return tuple(found)
@@ -94,7 +94,7 @@ class Estimate:
         return computed / sum(self.context.sizes.all_rows(node.name) for node in self.context.run.nodes) - 1
 
     @cached_property
-    def _supplied(self) -> Mapping[tuple[str, int], int]:
+    def supplied(self) -> Mapping[tuple[str, int], int]:
         """Rows of a column block of each piece of the entries, with the border that it gets when a band reads it as it is."""
         borders = {(name, at): piece.border for name, pieces in self.context.supply.items() for at, piece in enumerate(pieces)}
         for band in self.bands if borders else ():
@@ -109,7 +109,7 @@ class Estimate:
         }
 
     @cached_property
-    def _shared(self) -> Mapping[tuple[str, Lines], Sides]:
+    def shared(self) -> Mapping[tuple[str, Lines], Sides]:
         """The widest border of those who read the same lines of a value that is in pieces: they share a copy."""
         found: dict[tuple[str, Lines], Sides] = {}
         for band in self.bands if self.context.supply else ():
@@ -124,7 +124,7 @@ class Estimate:
         touched: dict[Hashable, int] = {}
         for name in names:
             for at in range(len(self.context.supply.get(name, ()))):
-                touched[name, at] = self._supplied[name, at] * self.context.sizes.blocks(name)
+                touched[name, at] = self.supplied[name, at] * self.context.sizes.blocks(name)
             if name not in self.context.supply:
                 touched[name] = self.context.whole[name] * self.context.sizes.blocks(name)
         return StepCost(touched)
@@ -146,82 +146,68 @@ class _Value:
     rows: int
 
 
+@dataclass(frozen=True)
 class _Steps:
-    """The steps of one band."""
+    """The steps of one band of an estimate, which are added to `found` as they follow each other."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        band: Band,
-        number: int,
-        supplied: Mapping[tuple[str, int], int],
-        shared: Mapping[tuple[str, Lines], Sides],
-    ) -> None:
-        self._sizes = context.sizes
-        self._run = context.run
-        self._supply = context.supply
-        self._whole = context.whole
-        self._band = band
-        self._number = number
-        self._supplied_rows = supplied
-        self._shared = shared
+    estimate: Estimate
+    number: int
+    found: list[StepCost]
 
-    def works(self) -> Iterator[StepCost]:
-        for node in self._run.nodes:
-            read: dict[str, _Value] = {}
-            for name, lines in zip(node.operands, self._band.readings[node.name].lines, strict=True):
-                if lines is not None:
-                    read[name] = yield from self._read(name, lines, self._band.readings[node.name].border)
-            result = self._result(node.name)
-            rows = {node.name: result.rows, **{name: value.rows for name, value in read.items()}}
-            at_once = self._sizes.at_once(node, rows, bordered=self._band.borders.get(node.name, NO_SIDES) != NO_SIDES)
-            values = (*read.items(), (node.name, result))
-            touched = {value.key: value.rows * self._sizes.blocks(name) for name, value in values}
-            lines = self._band.lines[node.name]
-            reloading = self._sizes.reloading(node, lines, sum(touched.values()))
-            yield StepCost(touched, at_once, self._sizes.cycles(node, lines) + reloading)
+    def add(self) -> None:
+        sizes, reading = self._sizes, self._band.readings
+        for node in self.estimate.context.run.nodes:
+            lines, border = self._band.lines[node.name], reading[node.name].border
+            pairs = zip(node.operands, reading[node.name].lines, strict=True)
+            values = {name: self._read(name, read, border) for name, read in pairs if read is not None} | {
+                node.name: self._result(node.name)
+            }
+            bordered = self._band.borders.get(node.name, NO_SIDES) != NO_SIDES
+            at_once = sizes.at_once(node, {name: value.rows for name, value in values.items()}, bordered=bordered)
+            touched = {value.key: value.rows * sizes.blocks(name) for name, value in values.items()}
+            reloading = sizes.reloading(node, lines, sum(touched.values()))
+            self.found.append(StepCost(touched, at_once, sizes.cycles(node, lines) + reloading))
 
-    def _read(self, name: str, lines: Lines, around: Sides) -> Generator[StepCost, None, _Value]:
-        """The steps before lines of an operand can be read with `around` as their border; returns where the lines are then."""
-        if name in self._run.names:
-            return (yield from self._bordered(name, self._result(name), lines, around, at_hand=self._band.lines[name]))
-        if name in self._supply:
-            return (yield from self._supplied(name, lines, around))
-        if name in self._run.device_entries:
-            return (yield from self._bordered(name, _Value(name, self._whole[name]), lines, around))
-        sent = _Value((self._number, name, lines), self._sizes.rows(name, lines))
-        rows = sent.rows * self._sizes.blocks(name)
-        yield StepCost({sent.key: rows}, sent.rows, costs_on(self._sizes.target).transfer(rows))
-        return (yield from self._bordered(name, sent, lines, around))
+    @property
+    def _sizes(self) -> Sizes:
+        return self.estimate.context.sizes
 
-    def _supplied(self, name: str, lines: Lines, around: Sides) -> Generator[StepCost, None, _Value]:
+    @property
+    def _band(self) -> Band:
+        return self.estimate.bands[self.number]
+
+    def _read(self, name: str, lines: Lines, around: Sides) -> _Value:
+        """Where lines of an operand are read with `around` as their border, after the steps that put them there."""
+        context, sizes = self.estimate.context, self._sizes
+        if name in context.run.names:
+            return self._bordered(name, self._result(name), lines, around, at_hand=self._band.lines[name])
+        if name in context.supply:
+            return self._supplied(name, lines, around)
+        if name in context.run.device_entries:
+            return self._bordered(name, _Value(name, context.whole[name]), lines, around)
+        sent = _Value((self.number, name, lines), sizes.rows(name, lines))
+        rows = sent.rows * sizes.blocks(name)
+        self.found.append(StepCost({sent.key: rows}, sent.rows, costs_on(sizes.target).transfer(rows)))
+        return self._bordered(name, sent, lines, around)
+
+    def _supplied(self, name: str, lines: Lines, around: Sides) -> _Value:
         """Lines of a value that is in pieces: of one of them, or a copy of lines of several."""
-        pieces = self._supply[name]
+        pieces, rows = self.estimate.context.supply[name], self.estimate.supplied
         one = covering(pieces, lines)
         if one is not None:
-            source = _Value((name, one), self._supplied_rows[name, one])
-            return (yield from self._bordered(name, source, lines, around, at_hand=pieces[one].has))
-        sources = [_Value((name, at), self._supplied_rows[name, at]) for at in shares(pieces, lines)]
-        around = widest((around, self._shared.get((name, lines), NO_SIDES)))
-        yield self._copy(name, sources, lines, around)
-        return self._copied(name, lines, around)
+            return self._bordered(name, _Value((name, one), rows[name, one]), lines, around, at_hand=pieces[one].has)
+        sources = [_Value((name, at), rows[name, at]) for at in shares(pieces, lines)]
+        return self._copy(name, sources, lines, widest((around, self.estimate.shared.get((name, lines), NO_SIDES))))
 
-    def _bordered(
-        self, name: str, source: _Value, lines: Lines, around: Sides, at_hand: Lines | None = None
-    ) -> Generator[StepCost, None, _Value]:
+    def _bordered(self, name: str, source: _Value, lines: Lines, around: Sides, at_hand: Lines | None = None) -> _Value:
         """A convolution reads a value that was made for it where it is, and of others a copy that has a border."""
-        if around == NO_SIDES or at_hand == lines:
-            return source
-        yield self._copy(name, [source], lines, around)
-        return self._copied(name, lines, around)
+        return source if around == NO_SIDES or at_hand == lines else self._copy(name, [source], lines, around)
 
-    def _copied(self, name: str, lines: Lines, around: Sides) -> _Value:
-        return _Value((self._number, name, lines, around), self._sizes.rows(name, lines, around))
-
-    def _copy(self, name: str, sources: Sequence[_Value], lines: Lines, around: Sides) -> StepCost:
-        copy, blocks = self._copied(name, lines, around), self._sizes.blocks(name)
+    def _copy(self, name: str, sources: Sequence[_Value], lines: Lines, around: Sides) -> _Value:
+        copy, blocks = _Value((self.number, name, lines, around), self._sizes.rows(name, lines, around)), self._sizes.blocks(name)
         touched = {value.key: value.rows * blocks for value in (*sources, copy)}
-        return StepCost(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks)
+        self.found.append(StepCost(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks))
+        return copy
 
     def _result(self, name: str) -> _Value:
-        return _Value((self._number, name), self._sizes.rows(name, self._band.lines[name], self._band.borders.get(name, NO_SIDES)))
+        return _Value((self.number, name), self._sizes.rows(name, self._band.lines[name], self._band.borders.get(name, NO_SIDES)))

@@ -24,7 +24,7 @@ from tpucc.numerics import DeviceInts, Int8, Int32
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.sim.fast.bound import bound
 from tpucc.sim.fast.groups import Chain, Group, find_groups
-from tpucc.sim.fast.lanes import Lanes, Narrow
+from tpucc.sim.fast.lanes import Lanes
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
 from tpucc.sim.fast.walks import looker, regular
 from tpucc.sim.fast.weights import WeightStore, spans
@@ -36,7 +36,8 @@ from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
 class Step(Protocol):
     """Something that changes the machine."""
 
-    def run(self, memories: Memories, scratch: Scratch) -> None: ...
+    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        """The step on these memories, whose rows are looked up once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -46,22 +47,10 @@ class Products:
     products: tuple[Product, ...]
     overlapping: bool
 
-    def run(self, memories: Memories, scratch: Scratch) -> None:
-        if self.overlapping:
-            for product, results in [(product, product.multiply(memories, scratch)) for product in self.products]:
-                product.finish(memories, results)
-            return
-        for product in self.products:
-            product.finish(memories, product.multiply(memories, scratch))
-
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None] | None:
-        """The same on one machine; None unless all products can be bound."""
+    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         found = [bound(product, memories, scratch) for product in self.products]
-        products = [product for product in found if product is not None]
-        if len(products) < len(found):
-            return None
-        multiplies, finishes = [product.multiply for product in products], [product.finish for product in products]
-        both = [step for product in products for step in (product.multiply, product.finish)]
+        multiplies, finishes = [product.multiply for product in found], [product.finish for product in found]
+        both = [step for product in found for step in product]
         return partial(_in_order, [*multiplies, *finishes] if self.overlapping else both)
 
 
@@ -77,8 +66,8 @@ class Single:
     action: Applied
     elementwise: bool
 
-    def run(self, memories: Memories, scratch: Scratch) -> None:
-        self.action.run(memories)
+    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        return partial(self.action.run, memories)
 
     def joined(self, after: Single) -> Single | None:
         """This instruction and the one after it as one, or None when that isn't the same.
@@ -120,10 +109,10 @@ class TileWrite:
     """Rows of host memory that become a weight tile."""
 
     tile: int
-    rows: Rows
+    rows: slice
 
-    def run(self, memories: Memories, scratch: Scratch) -> None:
-        memories.write_tile(self.tile, memories.buffers[self.rows])
+    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        return partial(memories.write_tile, self.tile, memories.buffers[self.rows])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -134,9 +123,12 @@ class Late:
     make: Callable[[Scratch], Products]
     dest: tuple[tuple[Rows, DeviceFormat], ...]
 
-    def run(self, memories: Memories, scratch: Scratch) -> None:
-        own = Scratch()
-        self.make(own).run(memories, own)
+    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        def run() -> None:
+            own = Scratch()
+            self.make(own).bound(memories, own)()
+
+        return run
 
 
 def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[Step]]:
@@ -324,16 +316,8 @@ class Simulator:
         self.program = program
         self._memories = Memories.of(program)
         self._scratch = Scratch()
-        self._segments = [[self._bound(step) for step in steps] for steps in prepare(program, self._scratch, backend, self._memories.tiles)]
-
-    def _bound(self, step: Step) -> Callable[[], None]:
-        """The step on this simulator's memories."""
-        on_it = None
-        if isinstance(step, Narrow):
-            on_it = step.bound(self._memories)
-        elif isinstance(step, Products):
-            on_it = step.bound(self._memories, self._scratch)
-        return on_it or partial(step.run, self._memories, self._scratch)
+        segments = prepare(program, self._scratch, backend, self._memories.tiles)
+        self._segments = [[step.bound(self._memories, self._scratch) for step in steps] for steps in segments]
 
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
         """For each port of the prologue an array of its integers and shape; returns the output ports' arrays, each new.

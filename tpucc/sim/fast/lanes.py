@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,10 @@ class Narrow:
     tail: Int8
     compute: Compute
 
-    def bound(self, memories: Memories) -> Callable[[], None] | None:
-        """The same on one memories, whose rows are looked up once; None where they lie so that reading them makes copies."""
-        places = [self.dest, *(rows for rows, _ in self.sources)]
-        if any(isinstance(rows, np.ndarray) for rows in places):
-            return None
+    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        """The same on these memories: on views of rows that lie regularly. All source rows are read before any row is written."""
+        if any(isinstance(rows, np.ndarray) for rows in (self.dest, *(rows for rows, _ in self.sources))):
+            return partial(self._run, memories["ub"])
         sources = [taken(memories["ub"], rows, lanes) for rows, lanes in self.sources]
         dest, rest = taken(memories["ub"], self.dest, self.lanes), taken(memories["ub"], self.dest, self.rest)
         tail, compute = self.tail, self.compute
@@ -61,13 +61,12 @@ class Narrow:
 
         return run
 
-    def run(self, memories: Memories, scratch: Scratch) -> None:
-        """All source rows are read before any row is written."""
+    def _run(self, memory: Int8) -> None:
+        """The same on rows of which some don't lie regularly."""
         if self.lanes.stop:
-            result = self.compute([taken(memories["ub"], rows, lanes) for rows, lanes in self.sources])
-            put(memories["ub"], self.dest, self.lanes, result)
+            put(memory, self.dest, self.lanes, self.compute([taken(memory, rows, lanes) for rows, lanes in self.sources]))
         if len(self.tail):
-            put(memories["ub"], self.dest, self.rest, self.tail)
+            put(memory, self.dest, self.rest, self.tail)
 
 
 @dataclass(eq=False)
@@ -133,7 +132,6 @@ class Lanes:
         """The action on the lanes in use, where the vector unit does it in 8 bits; None for any other. The lanes that it writes are known
         then."""
         place, dest = action.writes
-        function = _FUNCTION_OF.get(action.meaning)
         if place is not Place.DEST:
             if place is Place.HOST:
                 self._copied(self.ub, action.reads[0][1], self.host, dest)
@@ -142,12 +140,13 @@ class Lanes:
             self._copied(self.host, action.reads[0][1], self.ub, dest)
             return None
         format = format_of(action.flags)
-        if function not in KNOWN or format.bytes_per_value > 1:
+        compute = compute_of(action) if format.bytes_per_value == 1 else None
+        if compute is None:
             self._unknown(dest, format.bytes_per_value)
             return None
-        return self._narrow(function, action, dest)
+        return self._narrow(compute, action, dest)
 
-    def _narrow(self, function: Function, action: Applied, dest: Rows) -> Narrow:
+    def _narrow(self, compute: Compute, action: Applied, dest: Rows) -> Narrow:
         used, kinds = 0, list[Int64]()
         for place, rows in action.reads:
             own = int(self.ub.used[rows].max())
@@ -161,7 +160,6 @@ class Lanes:
         lanes = slice(0, used)
         read = [slice(0, 1) if action.flags & action.machine.rows_at(place).splat else lanes for place, _ in action.reads]
         sources = tuple(zip(_alike([rows for _, rows in action.reads]), read, strict=True))
-        compute = compute_of(function, action.constants.get("block"), action)
         return Narrow(sources, regular(dest), lanes, slice(used, None), tail, compute)
 
     def _tail(self, action: Applied, kinds: Sequence[Int64]) -> Int8:
@@ -196,17 +194,6 @@ class Lanes:
         return number
 
 
-KNOWN = (
-    Function.COPY,
-    Function.TABLE,
-    Function.ADD,
-    Function.SUBTRACT,
-    Function.MULTIPLY,
-    Function.MAX,
-    Function.AVERAGE,
-    Function.WEIGHTED,
-)
-"""The functions that compute each lane by itself. Others run on all lanes."""
 _FUNCTION_OF: dict[Meaning, Function] = {row.meaning: function for function, row in FUNCTIONS.items()}
 
 
@@ -226,24 +213,26 @@ def _alike(sources: Sequence[Rows]) -> Sequence[Places]:
     return grids if len(same) == 1 and None not in same else sources
 
 
-def compute_of(function: Function, block: Block | None, action: Applied) -> Compute:
-    """A function on 8-bit values, with the numbers of its block taken out once. The bits are those of `FUNCTIONS`."""
+def compute_of(action: Applied) -> Compute | None:
+    """The action's function on 8-bit values, with the numbers of its block taken out once; None for one that doesn't compute each lane by
+    itself, or of which that isn't known. The bits are those of `FUNCTIONS`."""
+    function, block = _FUNCTION_OF.get(action.meaning), action.constants.get("block")
     match function:
         case Function.COPY:
             return lambda sources: sources[0]
         case Function.MAX:
             return lambda sources: sources[0].max(axis=1)
         case Function.TABLE:
-            assert block is not None
             look_up = looker(block)
             return lambda sources: look_up(sources[0])
         case Function.ADD | Function.SUBTRACT | Function.MULTIPLY:
-            assert block is not None
             return _of_two(function, block)
         case Function.AVERAGE:
             return lambda sources: action.meaning(action.machine.operands(action.flags, a=sources[0], **action.constants))
         case Function.WEIGHTED:
             return lambda sources: action.meaning(action.machine.operands(action.flags, a=sources[0], b=sources[1], **action.constants))
+        case _:
+            return None
 
 
 def _of_two(function: Function, block: Block) -> Compute:

@@ -16,18 +16,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.machines.v1.functions import Block, activate, looked_up, unsigned
-from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int8, Int32, Int64, requantise_in_place
-from tpucc.sim.fast.backends import SHIFT
-from tpucc.sim.fast.walks import LookUp, Places, put, taken
-from tpucc.sim.fast.weights import Part, Weights, spans
-from tpucc.sim.memories import Memories, Rows
+from tpucc.machines.v1.functions import Block, activate
+from tpucc.numerics import EXACT, DeviceInts, Float32, Int32, Int64
+from tpucc.sim.fast.walks import LookUp, Places
+from tpucc.sim.fast.weights import Part, Weights
+from tpucc.sim.memories import Rows
 
 
 class Sum(Enum):
@@ -129,106 +126,7 @@ class Product:
 
     @property
     def results_size(self) -> int:
-        return self.rows * len(self.bias) * len(self.weights.parts)
-
-    def multiply(self, memories: Memories, scratch: Scratch) -> list[AnyArray]:
-        """The product of each part [M, N], in scratch memory unless it is float64."""
-        if self.weights.integers is not None:
-            values = np.empty((self.rows, sum(self.weights.depths)), np.uint8)
-            self._bytes(values, memories)
-            total = self.weights.integers.multiply(values)
-            total += self.weights.integers.correction
-            return [total]
-        size = self.rows * len(self.bias)
-        results: list[AnyArray] = []
-        for number, part in enumerate(self.weights.parts):
-            x = self._inputs(part, memories, scratch)
-            if part.matrix.dtype == np.float64:
-                results.append(x.astype(np.float64) @ part.matrix)
-            else:
-                results.append(np.matmul(x, part.matrix, out=scratch.result(self.offset + number * size, self.rows, len(self.bias))))
-        return results
-
-    def finish(self, memories: Memories, results: list[AnyArray]) -> None:
-        """Writes accumulators that are needed later, then activates into the unified buffer. Overwrites `results`."""
-        for output in self.outputs:
-            if output.accumulators is not None:
-                _store(memories["acc"][output.accumulators], [result[:, output.columns] for result in results])
-        sums = self._biased(results)
-        for step in self.passes:
-            requantise_in_place(sums[:, step.columns], step.multiplier, step.zero, step.low, step.high)
-        values = sums.astype(np.int8) if self.narrow else sums
-        for output in self.outputs:
-            if output.activation is not None:
-                _write(memories, values[:, output.columns], output.activation)
-
-    def _bytes(self, x: npt.NDArray[np.uint8], memories: Memories) -> None:
-        """The input rows of all levels side by side, signed ones shifted by 128."""
-        for source, (start, end) in zip(self.sources, spans(self.weights.depths), strict=True):
-            read = taken(memories["ub"], source.places, slice(end - start)).view(np.uint8)
-            into = x.reshape(*read.shape[:-1], -1)[..., start:end]
-            if source.unsigned:
-                into[...] = read
-            else:
-                np.bitwise_xor(read, np.uint8(SHIFT), out=into)
-
-    def _inputs(self, part: Part, memories: Memories, scratch: Scratch) -> Float32:
-        """The input rows of the part's levels side by side, widened."""
-        x = scratch.inputs(self.rows, len(part.matrix))
-        depths = self.weights.depths[part.first : part.last]
-        for source, (start, end) in zip(self.sources[part.first : part.last], spans(depths), strict=True):
-            if source.values.bytes_per_value == 1:
-                read = taken(memories["ub"], source.places, slice(end - start))
-                into = x.reshape(*read.shape[:-1], -1)[..., start:end]
-                into[...] = read.view(np.uint8) if source.unsigned else read
-            else:
-                values = memories.load("ub", source.rows, source.values, slice(end - start))
-                x[:, start:end] = unsigned(values) if source.unsigned else values
-        return x
-
-    def _biased(self, results: list[AnyArray]) -> Float32:
-        """float32(acc + bias)."""
-        match self.sum:
-            case Sum.INTEGERS:
-                results[0] += self.bias
-                return results[0].astype(np.float32)
-            case Sum.WIDE:
-                return (_total(results) + self.bias).astype(np.float32)
-            case Sum.SINGLE | Sum.PAIR:
-                results[-1] += self.bias.astype(np.float32)
-            case _:
-                assert_never(self.sum)
-        for more in results[1:]:
-            results[0] += more
-        sums: Float32 = results[0]
-        return sums
-
-
-def _total(results: Sequence[AnyArray]) -> Int32:
-    total = results[0].astype(np.int32)
-    for result in results[1:]:
-        total += result.astype(np.int32)
-    return total
-
-
-def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
-    used = results[0].shape[1]
-    accumulators[:, :used] = _total(results)
-    accumulators[:, used:] = 0
-
-
-def _write(memories: Memories, values: AnyArray, activation: Activation) -> None:
-    """Requantised values [M, used], as int8 or still float32, through the table if there is one, into the unified buffer."""
-    used, dest = values.shape[1], activation.dest
-    if activation.to.bytes_per_value == 1:
-        if used:
-            narrow: Int8 = values.astype(np.int8, copy=False)
-            put(memories["ub"], activation.places, slice(used), narrow if activation.look_up is None else activation.look_up(narrow))
-        if len(activation.tail):
-            put(memories["ub"], activation.places, slice(used, None), activation.tail.view(np.int8))
-        return
-    memories.store("ub", dest, looked_up(values.astype(activation.to.numpy), activation.block, activation.to), slice(used))
-    memories.store("ub", dest, activation.tail, slice(used, None))
+        return self.rows * len(self.bias) * max(1, len(self.weights.parts))
 
 
 def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
