@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
-from tpucc.diagnostics import Diagnostic, printable
+from tpucc.diagnostics import printable
 from tpucc.ir.textdata import decode, encode
 
 WITHOUT_DATA, CHANGED = "E0760", "E0761"
@@ -60,12 +60,6 @@ def found(what: str, digest: str, size: int, known: Known | None) -> bytes:
     if data is None:
         raise Missing(what, digest, known)
     return data
-
-
-def without_repetition(errors: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The errors of a text, of those that say that the model must be named only the first."""
-    first = next((error for error in errors if error.code == WITHOUT_DATA), None)
-    return [error for error in errors if error is first or error.code != WITHOUT_DATA]
 
 
 def without_data(text: str) -> str:

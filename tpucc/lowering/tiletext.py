@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from tpucc.diagnostics import ProgramError, Source, counted, did_you_mean, printable
+from tpucc.ir.codec import Errors, line_error
 from tpucc.ir.digests import Known
 from tpucc.isa.assembler import read_code, with_headings
 from tpucc.isa.listing.directives import read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields, records_of
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, directive_places, read_lines
+from tpucc.isa.listing.lines import Arguments, Directive, Places, directive_places, read_lines
 from tpucc.isa.listing.schema import INTEGERS, Entry, Row
-from tpucc.isa.listing.words import Word, integers, label_in, line_error, name, name_text, number_in
+from tpucc.isa.listing.words import Word, integers, label_in, name, name_text, number_in
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import (
     MULTIPLIES,

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Span, counted, printable
+from tpucc.ir.codec import line_error
 from tpucc.ir.digests import Known, Missing, digest_of, found
 from tpucc.ir.textdata import decode, encode
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
-from tpucc.isa.listing.words import Word, line_error, signed_in
+from tpucc.isa.listing.words import Word, signed_in
 from tpucc.numerics import AnyArray, Int8
 
 READABLE = 16

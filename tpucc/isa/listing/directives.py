@@ -20,13 +20,14 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
+from tpucc.ir.codec import Errors, line_error
 from tpucc.ir.digests import Known, Missing, digest_of, with_data, without_data
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.textdata import quote
 from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines, read_block, read_bytes, read_digest, read_matrix
-from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive, Errors
+from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive
 from tpucc.isa.listing.schema import QUOTED, SHAPE, WORD, Codec, Entry, Row
-from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, one_of, string, two_sizes, zero
+from tpucc.isa.listing.words import Word, integer, label_in, name, name_text, number, one_of, string, two_sizes, zero
 from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.machine.machine import Machine

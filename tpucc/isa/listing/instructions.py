@@ -12,8 +12,9 @@ from typing import NoReturn
 import numpy as np
 
 from tpucc.diagnostics import did_you_mean, listed, printable
+from tpucc.ir.codec import line_error
 from tpucc.isa.fields import kinds, names_of, well_formed
-from tpucc.isa.listing.words import Word, line_error, place_of
+from tpucc.isa.listing.words import Word, place_of
 from tpucc.machine.instruction import OperandSpec, Space, Spec
 from tpucc.machine.machine import Machine
 from tpucc.machine.record import MAXIMUM, RECORD, Records
