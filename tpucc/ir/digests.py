@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from tpucc.diagnostics import printable
-from tpucc.ir.textdata import decode, encode
+from tpucc.ir.codec import WITHOUT_DATA, decode, encode, line_error
 
-WITHOUT_DATA, CHANGED = "E0760", "E0761"
+CHANGED = "E0761"
 HEADER = re.compile(r"\s*data\s+([A-Za-z0-9_.]+)(?:\s+bytes=(\d{1,12})\s+sha256=([0-9a-f]{16}))?\s*")
 """The first line of a data section: its name, and for one without data its length and its digest."""
 
@@ -42,6 +42,10 @@ class Missing(Exception):
             self.message = f"{what} is none of the constants of {printable(known.name)}: none of this length has the digest {digest}"
             self.help = "a text goes on from the model that it was printed from, with the same weights"
         super().__init__(self.message)
+
+    def at(self, span: Span) -> LineError:
+        """The error of a text that has the digest at this place."""
+        return line_error(self.code, self.message, span, self.help)
 
 
 def digest_of(data: bytes | memoryview) -> str:

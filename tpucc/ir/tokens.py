@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tpucc.diagnostics import LineError, Span, printable
-from tpucc.ir.codec import MAX_DIGITS, line_error
-from tpucc.ir.textdata import unquote
+from tpucc.ir.codec import MAX_DIGITS, line_error, unquote
 
 SYNTAX = "E0730"
 MAX_FLOAT = 400

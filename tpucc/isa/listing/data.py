@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Span, counted, printable
-from tpucc.ir.codec import line_error
+from tpucc.ir.codec import decode, encode, line_error
 from tpucc.ir.digests import Known, Missing, digest_of, found
-from tpucc.ir.textdata import decode, encode
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
 from tpucc.isa.listing.words import Word, signed_in
 from tpucc.numerics import AnyArray, Int8
@@ -87,7 +86,7 @@ def _known(what: str, digest: str, size: int, known: Known | None, span: Span) -
     try:
         return found(what, digest, size, known)
     except Missing as error:
-        raise line_error(error.code, error.message, span, error.help) from None
+        raise error.at(span) from None
 
 
 def block_lines(block: AnyArray, with_data: bool) -> Iterator[str]:

@@ -20,10 +20,9 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
-from tpucc.ir.codec import Errors, line_error
+from tpucc.ir.codec import Errors, line_error, quote
 from tpucc.ir.digests import Known, Missing, digest_of, with_data, without_data
 from tpucc.ir.dtypes import DEVICE_FORMATS
-from tpucc.ir.textdata import quote
 from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines, read_block, read_bytes, read_digest, read_matrix
 from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive
 from tpucc.isa.listing.schema import QUOTED, SHAPE, WORD, Codec, Entry, Row
@@ -382,7 +381,7 @@ def _graph(arguments: Arguments, parts: Parts) -> str:
     try:
         return with_data(_read_text(arguments), parts.known)
     except Missing as error:
-        raise line_error(error.code, error.message, arguments.directive.head.span, error.help) from None
+        raise error.at(arguments.directive.head.span) from None
 
 
 def _read_text(arguments: Arguments) -> str:

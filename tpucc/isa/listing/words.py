@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from tpucc.diagnostics import Span, listed, printable
-from tpucc.ir.codec import MAX_DIGITS, line_error
+from tpucc.ir.codec import MAX_DIGITS, line_error, quote, unquote
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.ir.textdata import quote, unquote
 
 LARGEST = 2**63 - 1
 """The largest number of a listing: arrays have 64 bits."""
