@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import LineError, Span, printable
 from tpucc.ir.codec import WITHOUT_DATA, decode, encode, line_error
 
 CHANGED = "E0761"
