@@ -94,16 +94,17 @@ class Parts:
     """The tiles of each layer."""
     free_row: int = 0
     """The first row of host memory after all buffers."""
-    _names: set[str] = field(default_factory=set)
+    buffers: dict[str, int] = field(default_factory=dict)
+    """The index of each host buffer, by its name."""
 
     def add_buffer(self, buffer: HostBuffer, directive: Directive) -> int:
         """Adds a host buffer and gives its index. Raises `LineError` E0718 when its name is taken."""
-        if buffer.name in self._names:
+        if buffer.name in self.buffers:
             raise line_error("E0718", f"two host buffers are named {printable(buffer.name)}", directive.head.span)
-        self._names.add(buffer.name)
+        self.buffers[buffer.name] = len(self.buffers)
         self.lists["host"].append(buffer)
         self.free_row = max(self.free_row, buffer.end)
-        return len(self.lists["host"]) - 1
+        return self.buffers[buffer.name]
 
     def add_layer(self, layer: LayerInfo) -> None:
         self.lists["layers"].append(layer)
@@ -119,21 +120,30 @@ class Parts:
         return bare_program(target=self.target, machine=self.machine, **self.said, **{**parts, **joined})
 
 
+Handler = Callable[[Arguments, Parts], None]
+"""Reads one directive into the program in the making."""
+
+
 def read_directives(
-    directives: list[Directive], stem: str, errors: Errors, known: Known | None = None, machine: Machine = DEFAULT
+    directives: list[Directive],
+    stem: str,
+    errors: Errors,
+    known: Known | None = None,
+    machine: Machine = DEFAULT,
+    own: Mapping[str, Handler] = MappingProxyType({}),
 ) -> Parts:
     """All directives of a listing; the target first, since the others' sizes depend on it. `stem` is the name of a program without one.
 
-    `known` has the constants that stand in the listing by their digests.
+    `known` has the constants that stand in the listing by their digests. The directives of `own`, which only this text has, are read last.
     """
     parts = Parts(load_target(DEFAULT_TARGET), known, machine, {"name": stem})
-    for directive in sorted(directives, key=lambda directive: directive.name != "target"):
-        errors.attempt(_apply, directive, parts)
+    for directive in sorted(directives, key=lambda directive: (directive.name != "target", directive.name in own)):
+        errors.attempt(_apply, directive, parts, own)
     return parts
 
 
-def _apply(directive: Directive, parts: Parts) -> None:
-    handler = _HANDLERS.get(directive.name)
+def _apply(directive: Directive, parts: Parts, own: Mapping[str, Handler]) -> None:
+    handler = own.get(directive.name) or _HANDLERS.get(directive.name)
     if handler is None:
         raise unknown(directive)
     handler(Arguments(directive), parts)
@@ -422,7 +432,7 @@ def _block_or_quoted(head: str, text: str) -> Iterator[str]:
         yield from (f"| {line}" if line else "|" for line in text.split("\n") if text)
 
 
-_HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
+_HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         "program": _program,
         "target": _target,
