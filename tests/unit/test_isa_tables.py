@@ -75,7 +75,7 @@ from tpucc.isa.assembler import disassemble
 from tpucc.machines.v1.functions import Function
 from tpucc.machines.v1.instructions import Opcode
 from tpucc.machines.v1.places import Engine
-from tpucc.isa.reference import reference_markdown
+from docs.instructions_page import instructions_page
 from tpucc.isa.verify import verify
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
@@ -102,7 +102,7 @@ for machine in (Interpreter(program), Simulator(program)):
 
 timeline = time_program(program)
 assert (timeline.end - timeline.start)[2] == 2
-assert "| `maximum` | the larger of two values |" in reference_markdown()
+assert "| `maximum` | the larger of two values |" in instructions_page()
 """
 
 
