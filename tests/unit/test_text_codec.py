@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from tests.support.cases import each
 from tpucc.diagnostics import LineError, ProgramError, Source, Span
 from tpucc.ir.codec import REPORTED, WITHOUT_DATA, Errors, line_error
+from tpucc.isa.listing.data import BlockText
 from tpucc.isa.listing.lines import Arguments, read_lines
 from tpucc.isa.listing.schema import QUOTED, Entry, Row
+from tpucc.machine.state import Register
+from tpucc.machines.v1 import V1
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,18 @@ def test_a_wrong_word_is_named_at_its_place(words: str, code: str, message: str,
     assert (found.code, found.message) == (code, message)
     assert found.span is not None
     assert found.span.column == column
+
+
+def test_a_block_is_written_as_the_register_of_its_machine_says() -> None:
+    kind = np.dtype([("shift", "<i4"), ("gain", "<f4", (20,)), ("limit", "<i4")])
+    register = Register(V1.register.place, "block", lambda lanes: kind, {"limit": 9}) if V1.register else None
+    assert register is not None
+    text, block = BlockText(V1, register, 20), np.zeros(1, kind)
+    block["limit"], block["shift"], block["gain"][0, 3] = 9, -2, 0.5
+    lines = list(text.lines(block[0], with_data=True))
+    assert lines[0] == ".block shift=-2"
+    assert [line[:7] for line in lines[1:]] == ["| gain "]
+    assert text.read(arguments("\n".join(lines)), 0, None).tobytes() == block.tobytes()
 
 
 def _fail(code: str, line: int) -> None:

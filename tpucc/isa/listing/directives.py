@@ -23,7 +23,7 @@ from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, liste
 from tpucc.ir.codec import Errors, line_error, quote
 from tpucc.ir.digests import Known, Missing, digest_of, with_data, without_data
 from tpucc.ir.dtypes import DEVICE_FORMATS
-from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines, read_block, read_bytes, read_digest, read_matrix
+from tpucc.isa.listing.data import READABLE, BlockText, data_lines, matrix_lines, read_bytes, read_digest, read_matrix
 from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive
 from tpucc.isa.listing.schema import QUOTED, SHAPE, WORD, Codec, Entry, Row
 from tpucc.isa.listing.words import Word, integer, label_in, name, name_text, number, one_of, string, two_sizes, zero
@@ -331,12 +331,15 @@ def _block(arguments: Arguments, parts: Parts) -> None:
     register = parts.machine.register
     if register is None:
         raise line_error("E0716", f"{parts.machine.name} has no parameter blocks", arguments.directive.head.span)
-    parts.lists["blocks"].append(read_block(arguments, register.dtype(parts.target.mxu), len(parts.lists["blocks"]), parts.known))
+    text = BlockText(parts.machine, register, parts.target.mxu)
+    parts.lists["blocks"].append(text.read(arguments, len(parts.lists["blocks"]), parts.known))
 
 
 def _block_lines(program: Program, with_data: bool) -> Iterator[str]:
-    if len(program.blocks):
-        yield from ("", *(line for block in program.blocks for line in block_lines(block, with_data)))
+    register = program.machine.register
+    if len(program.blocks) and register is not None:
+        text = BlockText(program.machine, register, program.target.mxu)
+        yield from ("", *(line for block in program.blocks for line in text.lines(block, with_data)))
 
 
 def _constant(arguments: Arguments, parts: Parts) -> None:
