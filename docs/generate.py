@@ -18,6 +18,7 @@ from pathlib import Path
 from assumptions_page import assumptions_page, sources
 from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
+from instructions_page import instructions_page
 from measure import programs_as_they_stand, programs_page, row_heads
 from notebook_page import executed
 from onnx_operators import onnx_operators_page
@@ -30,7 +31,6 @@ from training_page import host_cells, quick_patterns, training_page
 import tpucc
 from tpucc.explain import codes, explain
 from tpucc.interop.onnx.writing.words import documented, in_words
-from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.ops import INTERNAL, OPS
@@ -181,7 +181,7 @@ def tables() -> Mapping[str, str]:
         "reference/passes.md": passes_page(),
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
-        "reference/instructions.md": MADE + "\n" + reference_markdown(),
+        "reference/instructions.md": MADE + "\n" + instructions_page(),
     }
 
 

@@ -69,7 +69,7 @@ def test_the_import_refuses(what: str, tmp_path: Path) -> None:
 WORKED = """
 import tpucc
 from tpucc.isa.assembler import assemble, disassemble
-from tpucc.isa.reference import reference_markdown
+from docs.instructions_page import instructions_page
 from tpucc.isa.verify import verify
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.runtime.judge import judge
@@ -88,7 +88,7 @@ for body in ("maximum(x @ w, z) @ v", "relu(maximum(x @ w, z)), maximum(x @ w, z
         assert ("vector function=maximum" in listing) == ("0.25" not in body), listing
         assert assemble(listing, "maximum").instructions.tobytes() == program.instructions.tobytes()
         assert time_program(program).makespan > 0
-assert "| `maximum` | the larger of two rows |" in reference_markdown()
+assert "| `maximum` | the larger of two rows |" in instructions_page()
 """
 
 

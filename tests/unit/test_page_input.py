@@ -14,8 +14,8 @@ import pytest
 import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
+from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
-from tpucc.ir.textversion import stamped
 from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects

@@ -458,7 +458,7 @@ def epoch(**changes: Any) -> dict[str, Any]:
 
 
 def history(text: str | None = None, **changes: Any) -> AnyArray:
-    text = text if text is not None else json.dumps({"epochs": [epoch()], "graph": ""} | changes)
+    text = text if text is not None else json.dumps({"epochs": [epoch()], "graph": ""} | changes, separators=(",", ":"))
     return np.frombuffer(text.encode(), np.uint8)
 
 
@@ -484,6 +484,8 @@ FORGED: dict[str, tuple[dict[str, Any], str]] = {
     "an epoch's loss that is a text": ({"history": history(epochs=[epoch(loss="1")])}, "its history isn't one"),
     "a range of three": ({"history": history(epochs=[epoch(ranges={"w": [1.0, 2.0, 3.0]})])}, "its history isn't one"),
     "an infinite norm": ({"history": history(epochs=[epoch(gradients={"w": np.inf})])}, "its history isn't one"),
+    "an epoch with a field too many": ({"history": history(epochs=[epoch(time=1.0)])}, "its history isn't one"),
+    "a whole number of loss": ({"history": history(epochs=[epoch(loss=1)])}, "its history isn't one"),
     "a measure of another kind": ({"history": history(epochs=[epoch(held_out={"auc": 1.0})])}, "its history isn't one"),
 }
 

@@ -8,7 +8,7 @@ import click
 
 from tpucc.cli.options import FILE, data_option
 from tpucc.files import read_file
-from tpucc.ir.textversion import stamped
+from tpucc.ir.codec import stamped
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import decode
 from tpucc.isa.verify import check_structure

@@ -22,9 +22,9 @@ from tpucc.driver import context_of, front
 from tpucc.files import write_file
 from tpucc.interop.bases import base_at
 from tpucc.interop.sources import ONNX, read_source
+from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
-from tpucc.ir.textversion import require_version, stamped
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.options import Options, read_options
 from tpucc.passes.base import Pass, with_options

@@ -22,7 +22,7 @@ from tpucc.driver import compile_source
 from tpucc.files import write_file
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import read_source
-from tpucc.ir.textversion import stamped
+from tpucc.ir.codec import stamped
 from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import NO_CALIBRATION
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality

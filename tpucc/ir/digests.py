@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
-from tpucc.diagnostics import Diagnostic, printable
-from tpucc.ir.textdata import decode, encode
+from tpucc.diagnostics import LineError, Span, printable
+from tpucc.ir.codec import WITHOUT_DATA, decode, encode, line_error
 
-WITHOUT_DATA, CHANGED = "E0760", "E0761"
+CHANGED = "E0761"
 HEADER = re.compile(r"\s*data\s+([A-Za-z0-9_.]+)(?:\s+bytes=(\d{1,12})\s+sha256=([0-9a-f]{16}))?\s*")
 """The first line of a data section: its name, and for one without data its length and its digest."""
 
@@ -43,6 +43,10 @@ class Missing(Exception):
             self.help = "a text goes on from the model that it was printed from, with the same weights"
         super().__init__(self.message)
 
+    def at(self, span: Span) -> LineError:
+        """The error of a text that has the digest at this place."""
+        return line_error(self.code, self.message, span, self.help)
+
 
 def digest_of(data: bytes | memoryview) -> str:
     """16 hexadecimal digits."""
@@ -60,12 +64,6 @@ def found(what: str, digest: str, size: int, known: Known | None) -> bytes:
     if data is None:
         raise Missing(what, digest, known)
     return data
-
-
-def without_repetition(errors: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The errors of a text, of those that say that the model must be named only the first."""
-    first = next((error for error in errors if error.code == WITHOUT_DATA), None)
-    return [error for error in errors if error is first or error.code != WITHOUT_DATA]
 
 
 def without_data(text: str) -> str:

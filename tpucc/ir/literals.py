@@ -14,10 +14,10 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.ir.attributes import Record, Value, is_record, non_default, record_name
+from tpucc.ir.codec import decode, encode, quote
 from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.digests import Known, Missing, found, header
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.textdata import decode, encode, quote
 from tpucc.ir.tokens import Cursor, Token
 from tpucc.ir.types import Range, TensorType, as_float32
 
@@ -84,7 +84,7 @@ class DataReader:
                 return found(f"the constant of {printable(cursor.first.text)}", section.digest, section.size, self._known)
             return decode(section.text)
         except Missing as error:
-            raise cursor.error(error.message, token, error.code, error.help) from None
+            raise error.at(token.span) from None
         except ValueError as error:
             raise cursor.error(f"data {name} is not base64: {error}", token, DATA) from None
 

@@ -6,20 +6,22 @@ A node typed without an origin gets its own place in the text when the graph nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
-from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
+from tpucc.diagnostics import Label, LineError, Origin, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, Value, conform, described, required, schema
+from tpucc.ir.codec import REPORTED, Errors
 from tpucc.ir.collector import collector_paused
-from tpucc.ir.digests import HEADER, Known, without_repetition
+from tpucc.ir.digests import HEADER, Known
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.ir.literals import MAX_ELEMENTS, DataReader, Section, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.node import SIDES, Attributes, Node, Output, Side
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.ir.verify import REPORTED, Problem, problems
+from tpucc.ir.verify import Problem, problems
 
 _START = Span(1, 1, 1, 2)
 OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"
@@ -54,15 +56,12 @@ def read_graph(
     every independent error (20 at most), each with its place in the text.
     """
     source = Source(name, text.removeprefix("\ufeff"))
-    reader = _Reader(name, attributes, known, most)
+    reader = _Reader(name, attributes)
     with collector_paused():
-        graph = reader.read(source.text.split("\n"))
-    if reader.errors:
-        ordered = without_repetition(sorted(reader.errors, key=lambda error: (error.span is None, error.span)))
-        raise ProgramError(ordered[:REPORTED], source)
-    assert reader.header is not None
+        graph = reader.read(source.text.split("\n"), known, most)
+    reader.errors.require_none(source)
     nodes = {line.node.name: line.place for line in reader.nodes}
-    return graph, GraphPlaces(source, reader.header.span, nodes, {output.name: span for output, span in reader.outputs})
+    return graph, GraphPlaces(source, reader.head.span, nodes, {output.name: span for output, span in reader.outputs})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,45 +91,40 @@ def head_of(text: str) -> Head:
     return Head()
 
 
-@dataclass(slots=True)
-class _NodeLine:
+class _NodeLine(NamedTuple):
     """A node and the places of its name and operands."""
 
     node: Node
     place: Span
-    operands: list[Span]
+    operands: tuple[Span, ...]
 
 
-@dataclass(slots=True)
 class _Reader:
-    name: str
-    attributes: Mapping[str, type]
-    known: Known | None
-    most: int
-    errors: list[Diagnostic] = field(default_factory=list)
-    nodes: list[_NodeLine] = field(default_factory=list)
-    outputs: list[tuple[Output, Span]] = field(default_factory=list)
-    failed: set[str] = field(default_factory=set)
-    header: Head | None = None
-    returned: bool = False
-    data: DataReader = field(default_factory=lambda: DataReader({}))
+    """A graph in the making, line by line."""
 
-    def read(self, lines: Sequence[str]) -> Graph:
+    def __init__(self, name: str, attributes: Mapping[str, type]) -> None:
+        self.name, self.attributes, self.errors = name, attributes, Errors()
+        self.nodes: list[_NodeLine] = []
+        self.outputs: list[tuple[Output, Span]] = []
+        self.head, self.seen, self.failed = Head(), set[str](), set[str]()
+        """`seen` has "graph" and "return" once the text has them, `failed` the first words of lines that can't be read."""
+
+    def read(self, lines: Sequence[str], known: Known | None, most: int) -> Graph:
         end, sections = self._sections(lines)
-        self.data = DataReader(sections, self.known, self.most)
+        self.data = DataReader(sections, known, most)
         for number, line in enumerate(lines[:end], 1):
             cursor = Cursor(line, number)
-            if cursor.next.kind != "end":
-                self._line(cursor)
-            if len(self.errors) == REPORTED:
+            if cursor.next.kind != "end" and not self.errors.attempt(self._line, cursor):
+                self.failed.add(cursor.first.text.strip('"'))
+                self.seen.add(cursor.first.text)
+            if self.errors.are_enough:
                 return self._graph()
         graph = self._graph()
-        if self.header is None:
-            if not self.errors:
-                self._error(SYNTAX, "expected a line such as: graph NAME", _START)
-            return graph
-        for problem in islice(problems(graph), REPORTED):
-            self._problem(problem, end)
+        if "graph" in self.seen:
+            for problem in islice(problems(graph), REPORTED):
+                self._problem(problem, end)
+        elif not self.errors.found:
+            self.errors.add(SYNTAX, "expected a line such as: graph NAME", _START)
         return graph
 
     def _sections(self, lines: Sequence[str]) -> tuple[int, dict[str, Section]]:
@@ -141,36 +135,26 @@ class _Reader:
         for (start, match), end in zip(starts, ends, strict=False):
             name = match[1]
             if name in sections:
-                self._error(DATA, f"two sections are named data {name}", Span(start + 1, 1, start + 1, len(lines[start]) + 1))
+                self.errors.add(DATA, f"two sections are named data {name}", Span(start + 1, 1, start + 1, len(lines[start]) + 1))
             sections.setdefault(name, Section("".join(lines[start + 1 : end]), int(match[2] or 0), match[3] or ""))
         return (starts[0][0] if starts else len(lines)), sections
 
     def _line(self, cursor: Cursor) -> None:
-        first, second = cursor.next, cursor.after_next
-        try:
-            if second.text == "=":
-                self.nodes.append(_NodeParser(cursor, self.attributes, self.data).parse())
-            elif first.text == "graph" and self.header is None:
-                self.header = _header(cursor)
-            elif first.text == "return":
-                self._return(cursor)
-            else:
-                raise cursor.error("expected NAME = OPERATOR(...) : TYPE, or return NAME, ...")
-        except LineError as error:
-            self.errors.append(error.diagnostic)
-            self.failed.add(first.text.strip('"'))
-            self.returned |= first.text == "return"
-            self.header = self.header or Head() if first.text == "graph" else self.header
-
-    def _return(self, cursor: Cursor) -> None:
-        if self.returned:
-            raise cursor.error("a graph has one return, which names all outputs")
-        self.returned = True
-        self.outputs += _outputs(cursor)
+        if cursor.after_next.text == "=":
+            self.nodes.append(self._node(cursor))
+        elif cursor.next.text == "graph" and "graph" not in self.seen:
+            self.head = _header(cursor)
+            self.seen.add("graph")
+        elif cursor.next.text == "return":
+            if "return" in self.seen:
+                raise cursor.error("a graph has one return, which names all outputs")
+            self.seen.add("return")
+            self.outputs += _outputs(cursor)
+        else:
+            raise cursor.error("expected NAME = OPERATOR(...) : TYPE, or return NAME, ...")
 
     def _graph(self) -> Graph:
-        head = self.header or Head()
-        name, source = head.name, head.source
+        name, source = self.head.name, self.head.source
         placed = any(line.node.on_device for line in self.nodes)
         nodes = [_completed(line, named=bool(source), placed=placed) for line in self.nodes]
         own = not source and any(not line.node.origin for line in self.nodes)
@@ -178,84 +162,67 @@ class _Reader:
 
     def _problem(self, problem: Problem, end: int) -> None:
         """Reports a problem of the graph unless it follows from a line that couldn't be read."""
-        if problem.name in self.failed or (problem.node is None and problem.output is None and self.failed & {"return"}):
+        if problem.name in self.failed or (problem.node is None and problem.output is None and "return" in self.failed):
             return
+        span = Span(end, 1, end, 2)
         if problem.node is not None:
             line = self.nodes[problem.node]
             span = line.place if problem.operand is None else line.operands[problem.operand]
-        else:
-            span = self.outputs[problem.output][1] if problem.output is not None else Span(end, 1, end, 2)
-        self._error(problem.code, problem.message, span, problem.help)
+        elif problem.output is not None:
+            span = self.outputs[problem.output][1]
+        self.errors.add(problem.code, problem.message, span, problem.help)
 
-    def _error(self, code: str, message: str, span: Span, help: str = "") -> None:
-        self.errors.append(Diagnostic(code, message, (Label(span),), (help,)))
-
-
-@dataclass(slots=True)
-class _NodeParser:
-    """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE on PLACE holds VALUES @ ORIGIN`."""
-
-    cursor: Cursor
-    attributes: Mapping[str, type]
-    data: DataReader
-    operands: list[str] = field(default_factory=list)
-    places: list[Span] = field(default_factory=list)
-    given: dict[str, Value] = field(default_factory=dict)
-
-    def parse(self) -> _NodeLine:
-        cursor = self.cursor
+    def _node(self, cursor: Cursor) -> _NodeLine:
+        """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE on PLACE holds VALUES @ ORIGIN`."""
         name, place = cursor.name("the name of a node")
         cursor.expect("=", "after the name of a node")
         op, token = cursor.name("an operator")
         if op not in self.attributes:
-            near = did_you_mean(op, self.attributes)
-            raise cursor.error(f"no operator is named {printable(op)}", token, OPERATOR, near)
-        if cursor.accept("("):
-            self._arguments(self.attributes[op])
-        attributes = self._made(self.attributes[op], token)
+            raise cursor.error(f"no operator is named {printable(op)}", token, OPERATOR, did_you_mean(op, self.attributes))
+        operands: list[tuple[str, Token]] = []
+        given: dict[str, Value] = {}
+        for _ in cursor.until(")", "an argument") if cursor.accept("(") else ():
+            if cursor.after_next.text == "=":
+                self._attribute(cursor, self.attributes[op], given)
+            elif given:
+                raise cursor.error("operands come before attributes")
+            else:
+                operands.append(cursor.name("the name of an operand, or NAME = VALUE"))
+        attributes = _made(cursor, self.attributes[op], given, token)
         cursor.expect(":", "and the type of the result")
         type_ = _type(cursor)
         side = _side(cursor) if cursor.accept("on") else None
-        held = _names(cursor) if cursor.accept("holds") else ()
+        held = tuple(name for name, _ in _names(cursor, "a value")) if cursor.accept("holds") else ()
         origin = _origin(cursor) if cursor.accept("@") else Origin()
         cursor.done()
-        return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin, side, held), place.span, self.places)
+        node = Node(name, op, tuple(name for name, _ in operands), attributes, type_, origin, side, held)
+        return _NodeLine(node, place.span, tuple(token.span for _, token in operands))
 
-    def _arguments(self, kind: type) -> None:
-        for _ in self.cursor.until(")", "an argument"):
-            if self.cursor.after_next.text == "=":
-                self._attribute(kind)
-            elif self.given:
-                raise self.cursor.error("operands come before attributes")
-            else:
-                operand, token = self.cursor.name("the name of an operand, or NAME = VALUE")
-                self.operands.append(operand)
-                self.places.append(token.span)
-
-    def _attribute(self, kind: type) -> None:
-        cursor, known = self.cursor, schema(kind)
+    def _attribute(self, cursor: Cursor, kind: type, given: dict[str, Value]) -> None:
+        known = schema(kind)
         key, token = cursor.name("the name of an attribute")
         cursor.expect("=", "after the name of an attribute")
         if key not in known:
             has = f"its attributes are {', '.join(known)}" if known else "it has no attributes"
             raise cursor.error(f"the operator has no attribute {printable(key)}", token, ATTRIBUTE, did_you_mean(key, known) or has)
-        if key in self.given:
+        if key in given:
             raise cursor.error(f"{key} is given twice", token, ATTRIBUTE)
-        start = cursor.next
+        start, (type_, _) = cursor.next, known[key]
         value = parse_value(cursor, self.data)
         try:
-            self.given[key] = conform(value, known[key][0])
+            given[key] = conform(value, type_)
         except Misfit:
-            raise cursor.error(f"{key} must be {described(known[key][0])}", start, VALUE) from None
+            raise cursor.error(f"{key} must be {described(type_)}", start, VALUE) from None
 
-    def _made(self, kind: type, operator: Token) -> Attributes:
-        if missing := [key for key in required(kind) if key not in self.given]:
-            raise self.cursor.error(f"{operator} needs {listed(missing)}", operator, ATTRIBUTE)
-        try:
-            made: Attributes = kind(**self.given)
-        except (ValueError, TypeError) as error:
-            raise self.cursor.error(f"{operator}: {error}", operator, VALUE) from None
-        return made
+
+def _made(cursor: Cursor, kind: type, given: Mapping[str, Value], operator: Token) -> Attributes:
+    if missing := [key for key in required(kind) if key not in given]:
+        raise cursor.error(f"{operator} needs {listed(missing)}", operator, ATTRIBUTE)
+    try:
+        made: Attributes = kind(**given)
+    except (ValueError, TypeError) as error:
+        raise cursor.error(f"{operator}: {error}", operator, VALUE) from None
+    return made
 
 
 def _header(cursor: Cursor) -> Head:
@@ -274,12 +241,9 @@ def _header(cursor: Cursor) -> Head:
 def _outputs(cursor: Cursor) -> Iterator[tuple[Output, Span]]:
     """Reads `return h as "h", y`."""
     cursor.take()
-    more = cursor.next.kind != "end"
-    while more:
-        node, token = cursor.name("the name of a node")
+    for node, token in _names(cursor, "a node") if cursor.next.kind != "end" else ():
         public = cursor.name("the name of an output")[0] if cursor.accept("as") else node
         yield Output(public, node), token.span
-        more = cursor.accept(",")
     cursor.done()
 
 
@@ -312,12 +276,12 @@ def _side(cursor: Cursor) -> Side:
     raise cursor.error(f"expected device or host after on, found {token}", token, help=did_you_mean(token.text, SIDES))
 
 
-def _names(cursor: Cursor) -> tuple[str, ...]:
-    """Reads `h, y`."""
-    names = [cursor.name("the name of a value")[0]]
-    while cursor.accept(","):
-        names.append(cursor.name("the name of a value")[0])
-    return tuple(names)
+def _names(cursor: Cursor, what: str) -> Iterator[tuple[str, Token]]:
+    """Reads `h, y`: one name, and more where commas follow; what stands between a name and its comma is the caller's to read."""
+    more = True
+    while more:
+        yield cursor.name(f"the name of {what}")
+        more = cursor.accept(",")
 
 
 def _origin(cursor: Cursor) -> Origin:

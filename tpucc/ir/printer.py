@@ -22,9 +22,9 @@ from typing import Protocol
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.attributes import non_default
+from tpucc.ir.codec import quote
 from tpucc.ir.literals import DataWriter, print_value
 from tpucc.ir.node import Firing, Node, Output, Side
-from tpucc.ir.textdata import quote
 from tpucc.ir.tokens import PLAIN_NAME
 
 ORIGIN_COLUMN = 64

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tpucc.diagnostics import Diagnostic, Label, LineError, Span, printable
-from tpucc.ir.textdata import unquote
+from tpucc.diagnostics import LineError, Span, printable
+from tpucc.ir.codec import MAX_DIGITS, line_error, unquote
 
 SYNTAX = "E0730"
-MAX_DIGITS = 20
 MAX_FLOAT = 400
-"""Characters of an integer, and of a number with a point or an exponent: more than any float has when written out."""
+"""Characters of a number with a point or an exponent: more than any float has when written out."""
 _NAME = r"[A-Za-z_][A-Za-z0-9_.]*(?:-[A-Za-z0-9_.]+)*"
 _TOKEN = re.compile(
     rf"""(?P<blank>[ \t\r\f\ufeff]+|\#.*)
@@ -141,5 +140,4 @@ class Cursor:
     def error(self, message: str, token: Token | Span | None = None, code: str = SYNTAX, help: str = "") -> LineError:
         """The error to raise for a place of this line: the next token's unless another is given."""
         place = token or self.next
-        span = place if isinstance(place, Span) else place.span
-        return LineError(Diagnostic(code, message, (Label(span),), (help,)))
+        return line_error(code, message, place if isinstance(place, Span) else place.span, help)

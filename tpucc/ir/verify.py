@@ -9,18 +9,16 @@ from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean, printable
 from tpucc.ir.attributes import is_record, non_default
+from tpucc.ir.codec import MAX_DIGITS, REPORTED
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.ir.literals import MAX_DEPTH
 from tpucc.ir.node import Node
-from tpucc.ir.tokens import MAX_DIGITS
 from tpucc.ir.types import Range, TensorType
 
 NODE_NAME = re.compile(r"[A-Za-z0-9_.]+", re.ASCII)
 _TOO_LARGE: int = 10 ** (MAX_DIGITS - 1)
-REPORTED = 20
-"""Problems that one error shows."""
 NEARBY = 500
 """Names that a misspelled one is compared with."""
 

@@ -34,12 +34,13 @@ from pathlib import PurePath
 import numpy as np
 
 from tpucc.diagnostics import Origin, Source, Span, counted, did_you_mean, printable
+from tpucc.ir.codec import Errors
 from tpucc.ir.digests import Known
 from tpucc.isa.fields import well_formed
 from tpucc.isa.listing.directives import read_directives, surroundings, unknown
 from tpucc.isa.listing.instructions import instruction_fields, instruction_texts, numbered, raw_text, records_of
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, directive_places, read_lines
+from tpucc.isa.listing.lines import Arguments, Directive, Places, directive_places, read_lines
 from tpucc.isa.listing.stays import NO_STAYS, StayLines, is_stay, read_stays, stay_lines
 from tpucc.isa.listing.words import Word, label_in, name_text, number_in, place_of
 from tpucc.isa.program import LayerInfo, Program

@@ -41,7 +41,8 @@ LAYER_OF = np.dtype("<u4")
 _ARRAYS = {"instructions": "code", "tiles": "tiles", "blocks": "blocks", "constants": "constant"}
 """The sections of a program's arrays."""
 _RESIDENT = tuple[str, int, int, int, int, int]
-_PORTS = ("inputs", "outputs")
+_OWN = ("inputs", "outputs", "layers", "machine_name")
+"""The fields of the metadata that a program has in another form."""
 _STEP = tuple[str, tuple[str, ...], tuple[str, ...], int]
 MAGIC = b"\x89TPUB\r\n\x1a"
 VERSION = 3
@@ -62,11 +63,6 @@ class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blocks: tuple[int, ...]
     wide: bool
 
-    @staticmethod
-    def of(port: Port) -> _Port:
-        fields = {name: getattr(port, name) for name in _Port.__struct_fields__ if name != "wide"}
-        return _Port(**fields, wide=port.format.bytes_per_value > 1)
-
     def port(self, machine: Machine) -> Port:
         """The port, in that format of the machine. Raises `StopIteration` where it has none."""
         format = next(row.format for row in machine.formats if (row.format.bytes_per_value > 1) is self.wide)
@@ -85,17 +81,10 @@ class _Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     choice: str
     group: tuple[int, int] = (0, 0)
 
-    @staticmethod
-    def of(layer: LayerInfo) -> _Layer:
-        return _Layer(*(getattr(layer, name) for name in _Layer.__struct_fields__))
-
-    def layer(self) -> LayerInfo:
-        return LayerInfo(*(getattr(self, name) for name in self.__struct_fields__))
-
 
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The description of a program's arrays. Written tiles, a division and another machine than the usual one stand
-    there only when there are some."""
+    """The description of a program's arrays, by the names of its fields. Written tiles, a division and another machine than the usual one
+    stand there only when there are some."""
 
     name: str
     source: str
@@ -109,7 +98,7 @@ class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     cores: int
     written_tiles: int = 0
     division: Division | None = None
-    machine: str = DEFAULT.name
+    machine_name: str = msgspec.field(name="machine", default=DEFAULT.name)
 
 
 def encode(program: Program) -> bytes:
@@ -196,13 +185,10 @@ def _aligned(position: int) -> int:
 
 def _section_bytes(program: Program) -> list[bytes | memoryview]:
     """The program's sections in the order of `SECTIONS`. Raises `ProgramError` E0707 when it has no binary form."""
-    lists: dict[str, Any] = {side: tuple(_Port.of(port) for port in getattr(program, side)) for side in _PORTS}
-    lists["layers"] = tuple(map(_Layer.of, program.layers))
-    lists["machine"] = program.machine.name
-    metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__} | lists)
     residents = [(r.name, r.layer, r.start, r.rows, r.first, r.last) for r in program.residents]
     steps = [(s.graph, s.reads, s.writes, s.elements) for s in program.host_steps]
     try:
+        metadata = msgspec.convert(program, _Metadata, from_attributes=True)
         encoded = _json(metadata, _Metadata, "metadata"), _json(residents, list[_RESIDENT], "resident"), _json(steps, list[_STEP], "steps")
         texts = [text.encode("utf-8") for text in (program.source_text, program.prologue, program.epilogue)]
     except (msgspec.MsgspecError, UnicodeEncodeError, OverflowError, TypeError) as error:
@@ -228,8 +214,8 @@ def _array_bytes(program: Program) -> list[memoryview]:
 def _read_program(sections: Mapping[str, memoryview], name: str, machine: Machine) -> Program:
     """A program from its sections. Raises `ProgramError` E0706 when one is malformed."""
     metadata = _decoded(sections["metadata"], _Metadata, "metadata", name)
-    if metadata.machine != machine.name:
-        raise _error("E0706", name, f"the program is for the machine {metadata.machine}, and not for {machine.name}")
+    if metadata.machine_name != machine.name:
+        raise _error("E0706", name, f"the program is for the machine {metadata.machine_name}, and not for {machine.name}")
     if metadata.target.obstacle:
         raise _error("E0706", name, f"no program can be for {metadata.target.name}: it {metadata.target.obstacle}")
     residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
@@ -239,9 +225,9 @@ def _read_program(sections: Mapping[str, memoryview], name: str, machine: Machin
     types = array_types(machine, metadata.target.mxu, format.weights)
     arrays: dict[str, Any] = {array: _array(sections, section, *types[array], name) for array, section in _ARRAYS.items()}
     return Program(
-        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in (*_PORTS, "layers", "machine")},
+        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in _OWN},
         machine=machine,
-        layers=tuple(layer.layer() for layer in metadata.layers),
+        layers=msgspec.convert(metadata.layers, tuple[LayerInfo, ...], from_attributes=True),
         inputs=inputs,
         outputs=outputs,
         source_text=_text(sections, "source", name),

@@ -88,6 +88,11 @@ class Port:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", as_float32(self.scale))
 
+    @property
+    def wide(self) -> bool:
+        """Whether a value has more than one byte."""
+        return self.format.bytes_per_value > 1
+
 
 HOST = "host"
 """The kind of a step of the host among the layers."""
@@ -240,6 +245,10 @@ class Program:
     def peak_rows(self) -> int:
         """The highest unified-buffer row in use at any time, plus one."""
         return max((r.end for r in self.residents), default=0)
+
+    @property
+    def machine_name(self) -> str:
+        return self.machine.name
 
     @property
     def machine_title(self) -> str:

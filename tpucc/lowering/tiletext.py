@@ -12,14 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from tpucc.diagnostics import ProgramError, Source, counted, did_you_mean, printable
+from tpucc.ir.codec import Errors, line_error
 from tpucc.ir.digests import Known
 from tpucc.isa.assembler import read_code, with_headings
-from tpucc.isa.listing.directives import read_directives, surroundings
+from tpucc.isa.listing.directives import Handler, Parts, read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields, records_of
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, directive_places, read_lines
+from tpucc.isa.listing.lines import Arguments, Directive, Places, directive_places, read_lines
 from tpucc.isa.listing.schema import INTEGERS, Entry, Row
-from tpucc.isa.listing.words import Word, integers, label_in, line_error, name, name_text, number_in
+from tpucc.isa.listing.words import Word, integers, label_in, name, name_text, number_in
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import (
     MULTIPLIES,
@@ -35,8 +36,6 @@ from tpucc.lowering.tileprogram import (
 from tpucc.machine.instruction import OperandSpec
 from tpucc.machines.v1 import V1, Flag, Opcode
 
-_OWN = ("buffer", "groups")
-"""Directives that only tile programs have."""
 WRITTEN = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.SET_CONFIGURATION, Opcode.NOP, Opcode.DEBUG_TAG)
 """The instructions that a product's lines may have. Transfers to and from the host are added around them."""
 _GROUPS = 16
@@ -119,15 +118,13 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     """
     errors = Errors()
     lines = read_lines(text, errors)
-    parts = read_directives([line for line in lines.directives if line.name not in _OWN], PurePath(name).stem, errors, known)
-    buffers: dict[str, VirtualBuffer] = {}
     groups: list[int] = []
-    homes = {buffer.name: index for index, buffer in enumerate(parts.lists["host"])}
-    for directive in lines.directives:
-        if directive.name == "groups":
-            errors.attempt(_add_groups, directive, groups)
-        elif directive.name == "buffer":
-            errors.attempt(_add_buffer, directive, homes, buffers)
+    buffers: dict[str, VirtualBuffer] = {}
+    own: Mapping[str, Handler] = {
+        "groups": lambda arguments, _: _add_groups(arguments, groups),
+        "buffer": lambda arguments, parts: _add_buffer(arguments, parts, buffers),
+    }
+    parts = read_directives(lines.directives, PurePath(name).stem, errors, known, own=own)
     reader = TileLineReader([*buffers.values()], groups, Labels(V1, parts.lists["host"], ()))
     records, layers, spans = read_code(lines.code, parts.lists["layers"], lambda line, _: reader.fields(line), TILE_RECORD, errors)
     source = Source(name, text)
@@ -148,21 +145,20 @@ def _groups(tiles: TileProgram) -> Iterator[str]:
         yield f".groups {INTEGERS.show(tiles.groups[start : start + _GROUPS])} ; from g{start}"
 
 
-def _add_groups(directive: Directive, groups: list[int]) -> None:
-    arguments = Arguments(directive)
+def _add_groups(arguments: Arguments, groups: list[int]) -> None:
     groups += integers(arguments.next("rows in brackets"))
     arguments.done()
 
 
-def _add_buffer(directive: Directive, homes: dict[str, int], buffers: dict[str, VirtualBuffer]) -> None:
-    arguments = Arguments(directive)
-    (title, rows, layer), home = _BUFFER.taken(arguments), arguments.take("home")
+def _add_buffer(arguments: Arguments, parts: Parts, buffers: dict[str, VirtualBuffer]) -> None:
+    (title, rows, layer), word = _BUFFER.taken(arguments), arguments.take("home")
     arguments.done()
-    if home is not None and name(home) not in homes:
-        home.fail("E0716", f"no host buffer is named {printable(name(home))}", did_you_mean(name(home), homes))
+    home = "" if word is None else name(word)
+    if word is not None and home not in parts.buffers:
+        word.fail("E0716", f"no host buffer is named {printable(home)}", did_you_mean(home, parts.buffers))
     if title in buffers:
-        raise line_error("E0718", f"two buffers are named {printable(title)}", directive.head.span)
-    buffers[title] = VirtualBuffer(title, rows, layer, -1 if home is None else homes[name(home)])
+        raise line_error("E0718", f"two buffers are named {printable(title)}", arguments.directive.head.span)
+    buffers[title] = VirtualBuffer(title, rows, layer, -1 if word is None else parts.buffers[home])
 
 
 def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:
@@ -184,7 +180,7 @@ def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:
 def _read_groups(directive: Directive, groups: list[int]) -> None:
     if directive.name != "groups" or len(directive.words) != 1:
         raise line_error("E0716", f"expected .groups [ROWS ROWS …], found {directive.head}", directive.head.span)
-    _add_groups(directive, groups)
+    _add_groups(Arguments(directive), groups)
 
 
 def _read_fields(line: tuple[Word, ...] | Directive, reader: TileLineReader, rows: list[dict[str, int]]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Any
 
@@ -33,8 +33,10 @@ class Queue:
 @dataclass(frozen=True, slots=True)
 class Register:
     """The parameter block in use. An instruction that writes `place` chooses the block `index` of the program; one that reads it computes
-    with the block, as the `operand` of its meaning. `dtype` gives the block's fields by the number of lanes."""
+    with the block, as the `operand` of its meaning. `dtype` gives the block's fields by the number of lanes. A field that a text leaves out
+    is 0, or what `defaults` says."""
 
     place: IntFlag
     operand: str
     dtype: Callable[[int], np.dtype[Any]]
+    defaults: Mapping[str, float] = field(default_factory=dict)

@@ -19,10 +19,9 @@ from tpucc.data.archive import read_arrays
 from tpucc.data.weights import bind_like, require_source
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.driver import back_end, choose_for_stream, compile_source, drafts_with_room, explaining
+from tpucc.ir.codec import require_version, unquote
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
-from tpucc.ir.textdata import unquote
-from tpucc.ir.textversion import require_version
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check

@@ -74,8 +74,7 @@ class State:
         arrays: dict[str, AnyArray] = {STATE + key: value for key, value in self.values.items()}
         arrays["seed"], arrays["step"], arrays["until"] = (np.asarray(n, np.int64) for n in (self.seed, self.step, self.until))
         arrays["losses"] = np.asarray(self.losses, np.float32)
-        text = json.dumps({"epochs": self.epochs, "graph": self.graph}, separators=(",", ":"))
-        return npz_bytes(arrays | {"history": np.frombuffer(text.encode(), np.uint8)})
+        return npz_bytes(arrays | {"history": np.frombuffer(_json(self.epochs, self.graph), np.uint8)})
 
     def after(self, values: Mapping[str, AnyArray], loss: float) -> State:
         """The state one step later."""
@@ -172,8 +171,13 @@ def _misfit(members: Mapping[str, Member], wanted: Mapping[str, str]) -> str:
     return ""
 
 
+def _json(epochs: Sequence[Mapping[str, Any]], graph: str) -> bytes:
+    return json.dumps({"epochs": epochs, "graph": graph}, separators=(",", ":")).encode()
+
+
 def _history(text: bytes) -> History | None:
     """The history of a state; None where it isn't as `State.to_bytes` writes it."""
     with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-        return msgspec.json.decode(text, type=History)
+        found = msgspec.json.decode(text, type=History)
+        return found if _json([*map(vars, found.epochs)], found.graph) == text else None
     return None

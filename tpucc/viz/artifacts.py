@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from tpucc.compilation import Compilation
+from tpucc.ir.codec import stamped
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
-from tpucc.ir.textversion import stamped
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles

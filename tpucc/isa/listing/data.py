@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Span, counted, printable
+from tpucc.diagnostics import Span, counted, listed, printable
+from tpucc.ir.codec import decode, encode, line_error
 from tpucc.ir.digests import Known, Missing, digest_of, found
-from tpucc.ir.textdata import decode, encode
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
-from tpucc.isa.listing.words import Word, line_error, signed_in
+from tpucc.isa.listing.words import Word, signed_in
+from tpucc.machine.machine import Machine
+from tpucc.machine.state import Register
 from tpucc.numerics import AnyArray, Int8
 
+HAS_TABLE = "has_table"
+"""The field of a parameter block that says whether its tables are in use."""
 READABLE = 16
 """Matrices and vectors up to this many lanes are shown as numbers."""
-_DEFAULTS = {"bias": 0, "multiplier": 1.0, "zero": 0, "low": -128, "high": 127, "zero_a": 0, "zero_b": 0, "scale_a": 1.0, "scale_b": 1.0}
-"""The numbers of a parameter block, in the order of the text; the first two have one for each lane."""
-_VECTORS = ("bias", "multiplier")
 _DIGEST = re.compile("[0-9a-f]{16}")
-_TABLES = ("table", "points")
-"""Of functions of 8-bit and of 16-bit values."""
 
 
 def matrix_lines(matrix: AnyArray) -> Iterator[str]:
@@ -86,29 +84,63 @@ def _known(what: str, digest: str, size: int, known: Known | None, span: Span) -
     try:
         return found(what, digest, size, known)
     except Missing as error:
-        raise line_error(error.code, error.message, span, error.help) from None
+        raise error.at(span) from None
 
 
-def block_lines(block: AnyArray, with_data: bool) -> Iterator[str]:
-    """One parameter block: its numbers in the directive, long vectors and the table after it, as base64 or by their digests."""
-    lines = data_lines if with_data else _digest_lines
-    if not _plain(block):
-        yield ".block"
-        yield from lines(block.tobytes(), "raw")
-        return
-    texts = {name: _text(block[name], default) for name, default in _DEFAULTS.items()}
-    yield " ".join([".block", *(f"{name}={text}" for name, text in texts.items() if text)])
-    for name in (name for name, text in texts.items() if text is None):
-        yield from lines(block[name].tobytes(), name)
-    if block["has_table"]:
-        for tag in [tag for tag in _TABLES if block[tag].any()] or _TABLES[:1]:
+class BlockText:
+    """How the parameter blocks of a machine stand in a listing: their numbers in the directive, long vectors and tables after it."""
+
+    def __init__(self, machine: Machine, register: Register, lanes: int) -> None:
+        self.dtype, self._defaults = register.dtype(lanes), register.defaults
+        names = self.dtype.names or ()
+        self._tables = [row.table for row in machine.formats if row.table in names]
+        self._numbers = [name for name in names if name not in (*self._tables, HAS_TABLE)]
+        vectors = [name for name in self._numbers if self.dtype[name].shape]
+        self._sizes = {"raw": self.dtype.itemsize} | {name: self.dtype[name].itemsize for name in (*vectors, *self._tables)}
+
+    def lines(self, block: AnyArray, with_data: bool) -> Iterator[str]:
+        """The lines of one block; its data are base64, or stand by their digests."""
+        lines = data_lines if with_data else _digest_lines
+        if not self._is_plain(block):
+            yield ".block"
+            yield from lines(block.tobytes(), "raw")
+            return
+        texts = {name: _text(block[name], self._defaults.get(name, 0)) for name in self._numbers}
+        yield " ".join([".block", *(f"{name}={text}" for name, text in texts.items() if text)])
+        tags = [name for name, text in texts.items() if text is None]
+        if self._tables and block[HAS_TABLE]:
+            tags += [tag for tag in self._tables if block[tag].any()] or self._tables[:1]
+        for tag in tags:
             yield from lines(block[tag].tobytes(), tag)
 
+    def _is_plain(self, block: AnyArray) -> bool:
+        """Whether the directive's numbers can say all of a block."""
+        finite = all(np.isfinite(block[name]).all() for name in self._numbers)
+        used = block[HAS_TABLE] if self._tables else 0
+        return bool(finite and (used == 1 or (used == 0 and not any(block[tag].any() for tag in self._tables))))
 
-def _plain(block: AnyArray) -> bool:
-    """Whether the directive's numbers can say all of a block."""
-    finite = all(np.isfinite(block[name]).all() for name in ("multiplier", "scale_a", "scale_b"))
-    return bool(finite and (block["has_table"] == 1 or (block["has_table"] == 0 and not any(block[tag].any() for tag in _TABLES))))
+    def read(self, arguments: Arguments, number: int, known: Known | None) -> AnyArray:
+        """Parameter block `number`, [1] of the register's type.
+
+        Raises `LineError`: E0713 a bad number, E0716 unknown words, E0717 bad data, E0760 or E0761 data that stand by their digest and
+        can't be had.
+        """
+        block, directive = np.zeros(1, self.dtype), arguments.directive
+        parts = _parts(directive, self._sizes, number, known)
+        if "raw" in parts:
+            if len(parts["raw"]) != self.dtype.itemsize or len(parts) > 1:
+                raise line_error("E0717", f"raw takes all {self.dtype.itemsize:,} bytes of one parameter block", directive.head.span)
+            return np.frombuffer(parts["raw"], self.dtype)
+        for name in self._numbers:
+            word, values = arguments.take(name), block[name].reshape(-1)
+            if name in parts:
+                values[:] = _exactly(directive, parts[name], values)
+            else:
+                values[:] = self._defaults.get(name, 0) if word is None else _numbers(word, values.dtype, len(values))
+        for tag in (tag for tag in self._tables if tag in parts):
+            block[HAS_TABLE], block[tag] = 1, _exactly(directive, parts[tag], block[tag][0])
+        arguments.done(block=True)
+        return block
 
 
 def _text(values: AnyArray, default: float) -> str | None:
@@ -123,32 +155,6 @@ def _digest_lines(data: bytes, tag: str) -> Iterator[str]:
     yield f"| {tag} sha256={digest_of(data)}"
 
 
-def read_block(arguments: Arguments, dtype: np.dtype[Any], number: int, known: Known | None) -> AnyArray:
-    """Parameter block `number`, [1] of `dtype`.
-
-    Raises `LineError`: E0713 a bad number, E0716 unknown words, E0717 bad data, E0760 or E0761 data that stand by their digest and can't be
-    had.
-    """
-    block, directive = np.zeros(1, dtype), arguments.directive
-    sizes = {"raw": block.dtype.itemsize} | {tag: block[tag].nbytes for tag in (*_TABLES, *_VECTORS)}
-    parts = _parts(directive, sizes, number, known)
-    if "raw" in parts:
-        if len(parts["raw"]) != block.dtype.itemsize or len(parts) > 1:
-            raise line_error("E0717", f"raw takes all {block.dtype.itemsize:,} bytes of one parameter block", directive.head.span)
-        return np.frombuffer(parts["raw"], block.dtype)
-    for name, default in _DEFAULTS.items():
-        word, values = arguments.take(name), block[name].reshape(-1)
-        if name in parts:
-            values[:] = _exactly(directive, parts[name], values)
-        else:
-            values[:] = default if word is None else _numbers(word, values.dtype, len(values))
-    for tag in _TABLES:
-        if tag in parts:
-            block["has_table"], block[tag] = 1, _exactly(directive, parts[tag], block[tag][0])
-    arguments.done(block=True)
-    return block
-
-
 def _parts(directive: Directive, sizes: Mapping[str, int], number: int, known: Known | None) -> dict[str, bytes]:
     """The block's data by tag."""
     texts: dict[str, str] = {}
@@ -156,7 +162,7 @@ def _parts(directive: Directive, sizes: Mapping[str, int], number: int, known: K
     for line in directive.block:
         tag, _, data = line.text.partition(" ")
         if tag not in sizes:
-            raise line_error("E0717", f"this line begins with raw, bias, multiplier, table or points, not {printable(tag)}", line.span)
+            raise line_error("E0717", f"this line begins with {listed([*sizes], 'or')}, not {printable(tag)}", line.span)
         if data.startswith("sha256=") and _DIGEST.fullmatch(digest := data.removeprefix("sha256=").strip()):
             parts[tag] = _known(f"the {tag} of parameter block {number:,}", digest, sizes[tag], known, line.span)
         else:
@@ -172,16 +178,16 @@ def _exactly(directive: Directive, data: bytes, like: AnyArray) -> AnyArray:
 
 def _numbers(word: Word, dtype: np.dtype[np.generic], lanes: int) -> AnyArray:
     """`0.5` for all lanes, or `[1 2 3]` for the first ones, the rest zero."""
-    listed = word.text.startswith("[")
+    bracketed = word.text.startswith("[")
     texts = word.text.strip("[]").replace(",", " ").split()
     values = np.zeros(lanes, dtype)
     try:
         numbers = np.array([float(text) if dtype.kind == "f" else int(text[:20]) for text in texts])
     except ValueError:
         word.fail("E0713", f"expected a number for {word.key}, found {printable(word.text)}")
-    if len(numbers) > lanes or (not listed and len(numbers) != 1):
+    if len(numbers) > lanes or (not bracketed and len(numbers) != 1):
         word.fail("E0713", f"{word.key} has {len(numbers):,} numbers; there are {lanes}")
     if dtype.kind == "i" and len(numbers) and not -(2**31) <= numbers.min() <= numbers.max() < 2**31:
         word.fail("E0713", f"{word.key} must be from -2,147,483,648 to 2,147,483,647")
-    values[: len(numbers) if listed else lanes] = numbers
+    values[: len(numbers) if bracketed else lanes] = numbers
     return values

@@ -20,13 +20,13 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
+from tpucc.ir.codec import Errors, line_error, quote
 from tpucc.ir.digests import Known, Missing, digest_of, with_data, without_data
 from tpucc.ir.dtypes import DEVICE_FORMATS
-from tpucc.ir.textdata import quote
-from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines, read_block, read_bytes, read_digest, read_matrix
-from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive, Errors
+from tpucc.isa.listing.data import READABLE, BlockText, data_lines, matrix_lines, read_bytes, read_digest, read_matrix
+from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive
 from tpucc.isa.listing.schema import QUOTED, SHAPE, WORD, Codec, Entry, Row
-from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, one_of, string, two_sizes, zero
+from tpucc.isa.listing.words import Word, integer, label_in, name, name_text, number, one_of, string, two_sizes, zero
 from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.machine.machine import Machine
@@ -94,16 +94,17 @@ class Parts:
     """The tiles of each layer."""
     free_row: int = 0
     """The first row of host memory after all buffers."""
-    _names: set[str] = field(default_factory=set)
+    buffers: dict[str, int] = field(default_factory=dict)
+    """The index of each host buffer, by its name."""
 
     def add_buffer(self, buffer: HostBuffer, directive: Directive) -> int:
         """Adds a host buffer and gives its index. Raises `LineError` E0718 when its name is taken."""
-        if buffer.name in self._names:
+        if buffer.name in self.buffers:
             raise line_error("E0718", f"two host buffers are named {printable(buffer.name)}", directive.head.span)
-        self._names.add(buffer.name)
+        self.buffers[buffer.name] = len(self.buffers)
         self.lists["host"].append(buffer)
         self.free_row = max(self.free_row, buffer.end)
-        return len(self.lists["host"]) - 1
+        return self.buffers[buffer.name]
 
     def add_layer(self, layer: LayerInfo) -> None:
         self.lists["layers"].append(layer)
@@ -119,21 +120,30 @@ class Parts:
         return bare_program(target=self.target, machine=self.machine, **self.said, **{**parts, **joined})
 
 
+Handler = Callable[[Arguments, Parts], None]
+"""Reads one directive into the program in the making."""
+
+
 def read_directives(
-    directives: list[Directive], stem: str, errors: Errors, known: Known | None = None, machine: Machine = DEFAULT
+    directives: list[Directive],
+    stem: str,
+    errors: Errors,
+    known: Known | None = None,
+    machine: Machine = DEFAULT,
+    own: Mapping[str, Handler] = MappingProxyType({}),
 ) -> Parts:
     """All directives of a listing; the target first, since the others' sizes depend on it. `stem` is the name of a program without one.
 
-    `known` has the constants that stand in the listing by their digests.
+    `known` has the constants that stand in the listing by their digests. The directives of `own`, which only this text has, are read last.
     """
     parts = Parts(load_target(DEFAULT_TARGET), known, machine, {"name": stem})
-    for directive in sorted(directives, key=lambda directive: directive.name != "target"):
-        errors.attempt(_apply, directive, parts)
+    for directive in sorted(directives, key=lambda directive: (directive.name != "target", directive.name in own)):
+        errors.attempt(_apply, directive, parts, own)
     return parts
 
 
-def _apply(directive: Directive, parts: Parts) -> None:
-    handler = _HANDLERS.get(directive.name)
+def _apply(directive: Directive, parts: Parts, own: Mapping[str, Handler]) -> None:
+    handler = own.get(directive.name) or _HANDLERS.get(directive.name)
     if handler is None:
         raise unknown(directive)
     handler(Arguments(directive), parts)
@@ -321,12 +331,15 @@ def _block(arguments: Arguments, parts: Parts) -> None:
     register = parts.machine.register
     if register is None:
         raise line_error("E0716", f"{parts.machine.name} has no parameter blocks", arguments.directive.head.span)
-    parts.lists["blocks"].append(read_block(arguments, register.dtype(parts.target.mxu), len(parts.lists["blocks"]), parts.known))
+    text = BlockText(parts.machine, register, parts.target.mxu)
+    parts.lists["blocks"].append(text.read(arguments, len(parts.lists["blocks"]), parts.known))
 
 
 def _block_lines(program: Program, with_data: bool) -> Iterator[str]:
-    if len(program.blocks):
-        yield from ("", *(line for block in program.blocks for line in block_lines(block, with_data)))
+    register = program.machine.register
+    if len(program.blocks) and register is not None:
+        text = BlockText(program.machine, register, program.target.mxu)
+        yield from ("", *(line for block in program.blocks for line in text.lines(block, with_data)))
 
 
 def _constant(arguments: Arguments, parts: Parts) -> None:
@@ -381,7 +394,7 @@ def _graph(arguments: Arguments, parts: Parts) -> str:
     try:
         return with_data(_read_text(arguments), parts.known)
     except Missing as error:
-        raise line_error(error.code, error.message, arguments.directive.head.span, error.help) from None
+        raise error.at(arguments.directive.head.span) from None
 
 
 def _read_text(arguments: Arguments) -> str:
@@ -422,7 +435,7 @@ def _block_or_quoted(head: str, text: str) -> Iterator[str]:
         yield from (f"| {line}" if line else "|" for line in text.split("\n") if text)
 
 
-_HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
+_HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         "program": _program,
         "target": _target,

@@ -12,8 +12,9 @@ from typing import NoReturn
 import numpy as np
 
 from tpucc.diagnostics import did_you_mean, listed, printable
+from tpucc.ir.codec import line_error
 from tpucc.isa.fields import kinds, names_of, well_formed
-from tpucc.isa.listing.words import Word, line_error, place_of
+from tpucc.isa.listing.words import Word, place_of
 from tpucc.machine.instruction import OperandSpec, Space, Spec
 from tpucc.machine.machine import Machine
 from tpucc.machine.record import MAXIMUM, RECORD, Records
@@ -93,98 +94,73 @@ def instruction_fields(machine: Machine, line: Sequence[Word], resolve: Resolve,
 
     Raises `LineError`: E0710 unknown mnemonic, E0711 unknown operand or flag, E0712 missing operand, E0713 bad value, E0714 given twice.
     """
-    if line[0].text == "raw" and not line[0].key:
+    head = line[0]
+    if head.text == "raw" and not head.key:
         return _raw(line)
-    spec = _spec(machine, line[0])
+    spec = machine.by_mnemonic.get(head.text) if not head.key else None
+    if spec is None:
+        near = "a comment begins with ;" if head.text.startswith(("#", "//")) else did_you_mean(head.text, machine.by_mnemonic)
+        choices = f"the instructions are {listed([*machine.by_mnemonic])}"
+        raise line_error("E0710", f"no instruction is named {head}", head.span, near or choices)
     given, flags = _given(line[1:])
-    function = _function(spec, given)
+    function = _number(machine, spec, "function", given["function"]) if spec.functions and "function" in given else 0
     fields = {"opcode": spec.opcode.value, "flags": 0}
-    used = operands(spec, function)
+    used, known = operands(spec, function), _flag_names(spec, function)
     keys = [operand.key for operand in used]
     for word in given.values():
         if word.key not in keys:
-            _require_other_function(word, line[0], given, spec)
-            _unknown(word, line[0], keys)
+            _require_other_function(word, head, given, spec)
+            _unknown(word, head, keys)
     for operand in used:
-        fields[operand.field] = _value(machine, operand, given, line[0], resolve)
+        fields[operand.field] = _value(machine, spec, operand, given.get(operand.key), head, resolve)
     if "inner" in fields:
         fields.setdefault("outer", 1)
     for word in flags:
-        fields["flags"] |= _flag(word, line[0], _flag_names(spec, function), keys)
+        if word.text not in known:
+            _unknown(word, head, [*known, *keys])
+        fields["flags"] |= known[word.text]
     return fields
-
-
-def _spec(machine: Machine, word: Word) -> Spec:
-    known = machine.by_mnemonic
-    spec = known.get(word.text) if not word.key else None
-    if spec is None:
-        near = "a comment begins with ;" if word.text.startswith(("#", "//")) else did_you_mean(word.text, known)
-        raise line_error("E0710", f"no instruction is named {word}", word.span, near or f"the instructions are {listed([*known])}")
-    return spec
 
 
 def _given(line: Sequence[Word]) -> tuple[dict[str, Word], list[Word]]:
     given: dict[str, Word] = {}
-    flags = []
     for word in line:
-        if not word.key:
-            flags.append(word)
-        elif word.key in given:
+        if word.key in given:
             raise line_error("E0714", f"{word.key} is given twice", word.span)
-        else:
+        if word.key:
             given[word.key] = word
-    return given, flags
+    return given, [word for word in line if not word.key]
 
 
-def _function(spec: Spec, given: Mapping[str, Word]) -> int:
-    """The function, read first because it decides which operands there are."""
-    functions = spec.functions
-    if not functions or "function" not in given:
-        return 0
-    word = given["function"]
-    names = {function.name.lower(): function.value for function in functions}
-    if word.text not in names:
-        word.fail("E0713", f"{spec.mnemonic} has no function {printable(word.text)}", f"its functions are {listed([*names])}")
-    return names[word.text]
-
-
-def _value(machine: Machine, operand: OperandSpec, given: Mapping[str, Word], mnemonic: Word, resolve: Resolve) -> int:
-    word = given.get(operand.key)
+def _value(machine: Machine, spec: Spec, operand: OperandSpec, word: Word | None, mnemonic: Word, resolve: Resolve) -> int:
     if word is None:
         if operand.default is None:
             raise line_error("E0712", f"{mnemonic} needs {operand.key}: {operand.meaning}", mnemonic.span)
         return operand.default
-    value = _number(machine, operand, word, resolve)
+    value = _number(machine, spec, operand.space, word) if names_of(machine, operand.space) else resolve(operand, word)
     if not 0 <= value <= MAXIMUM[operand.field]:
         word.fail("E0713", f"{operand.key} must be from 0 to {MAXIMUM[operand.field]:,}")
     return value
 
 
-def _number(machine: Machine, operand: OperandSpec, word: Word, resolve: Resolve) -> int:
-    words = _values_of(machine, operand.space)
-    if operand.space == "engines":
-        return sum({1 << _engine(word, text, words) for text in word.text.split("|")})
-    if operand.space == "engine":
-        return _engine(word, word.text, words)
-    return words[word.text] if words else resolve(operand, word)
+def _number(machine: Machine, spec: Spec, space: Space, word: Word) -> int:
+    """The value that a function's name stands for, or an engine's, or several engines' names joined by a bar."""
+    known = _values(machine, spec, space)
+    texts = word.text.split("|") if space == "engines" else [word.text]
+    for text in texts:
+        if text not in known and space == "function":
+            word.fail("E0713", f"{spec.mnemonic} has no function {printable(text)}", f"its functions are {listed([*known])}")
+        elif text not in known:
+            choices = f"the engines are {listed([*known])}, several joined by |"
+            word.fail("E0713", f"no engine is named {printable(text)}", did_you_mean(text, known) or choices)
+    return sum({1 << known[text] for text in texts}) if space == "engines" else known[texts[0]]
 
 
 @cache
-def _values_of(machine: Machine, space: Space) -> Mapping[str, int]:
-    return {name: value for value, name in names_of(machine, space).items()}
-
-
-def _engine(word: Word, text: str, engines: Mapping[str, int]) -> int:
-    if text not in engines:
-        near = did_you_mean(text, engines)
-        word.fail("E0713", f"no engine is named {printable(text)}", near or f"the engines are {listed([*engines])}, several joined by |")
-    return engines[text]
-
-
-def _flag(word: Word, mnemonic: Word, known: Mapping[str, int], keys: Sequence[str]) -> int:
-    if word.text not in known:
-        _unknown(word, mnemonic, [*known, *keys])
-    return known[word.text]
+def _values(machine: Machine, spec: Spec, space: Space) -> Mapping[str, int]:
+    """The numbers of an instruction's functions, or of the machine's engines, by their names."""
+    names = names_of(machine, space)
+    return {names[value]: int(value) for value in (spec.functions if space == "function" else names)}
 
 
 @cache

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, ParamSpec
+from typing import NamedTuple
 
-from tpucc.diagnostics import Diagnostic, Label, LineError, ProgramError, Source, Span, counted, did_you_mean, listed, printable
-from tpucc.ir.digests import without_repetition
-from tpucc.isa.listing.words import Word, label_in, line_error, place_of, words
+from tpucc.diagnostics import Diagnostic, Label, Source, Span, counted, did_you_mean, listed, printable
+from tpucc.ir.codec import Errors, line_error
+from tpucc.isa.listing.words import Word, label_in, place_of, words
 
-_P = ParamSpec("_P")
 _NUMBER = re.compile(r"; (\d{1,12})\r?$")
 """The comment with which `numbered` ends an instruction's line."""
 
-MAX_ERRORS = 20
 IN_CODE = ("for", "resident", "end")
 """The directives whose place among the instructions says something."""
 
@@ -131,31 +129,6 @@ def with_numbering(found: Sequence[Diagnostic], places: Places | None) -> list[D
     return [replace(found[0], help=(*found[0].help, help)), *found[1:]]
 
 
-class Errors:
-    """The diagnostics of one listing."""
-
-    def __init__(self) -> None:
-        self.found: list[Diagnostic] = []
-
-    def attempt(self, read: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> None:
-        """Reads something unless there are enough errors, and keeps its error."""
-        if len(self.found) < MAX_ERRORS:
-            try:
-                read(*args, **kwargs)
-            except LineError as error:
-                self.found.append(error.diagnostic)
-
-    def require_none(self, source: Source) -> None:
-        """Raises `ProgramError` with all errors, in the order of the text."""
-        if self.found:
-            raise ProgramError(without_repetition(sorted(self.found, key=_place)), source)
-
-
-def _place(diagnostic: Diagnostic) -> tuple[int, int]:
-    span = diagnostic.span
-    return (span.line, span.column) if span else (0, 0)
-
-
 def read_lines(text: str, errors: Errors) -> Lines:
     """The lines of a listing; those that can't be split into words are left out and reported."""
     lines = Lines([], [])
@@ -168,7 +141,7 @@ def read_lines(text: str, errors: Errors) -> Lines:
             text = line.lstrip()[1:].removeprefix(" ")
             if block is None:
                 message = "this line begins with a bar, but stands after no directive"
-                errors.found.append(line_error("E0715", message, Span(number, column, number, column + 1)).diagnostic)
+                errors.add("E0715", message, Span(number, column, number, column + 1))
             else:
                 block.append(BlockLine(text, number, len(line) - len(text) + 1))
         elif start and start != ";":

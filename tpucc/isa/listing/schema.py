@@ -11,7 +11,7 @@ from typing import Any
 
 from tpucc.diagnostics import Span
 from tpucc.ir.attributes import REQUIRED, schema
-from tpucc.ir.textdata import quote
+from tpucc.ir.codec import quote
 from tpucc.isa.listing.lines import Arguments
 from tpucc.isa.listing.words import Word, integer, integers, name, name_text, real, sizes, spans, two_sizes
 

@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tpucc.diagnostics import did_you_mean, printable
-from tpucc.isa.listing.lines import Arguments, Directive, Errors
+from tpucc.ir.codec import Errors, line_error
+from tpucc.isa.listing.lines import Arguments, Directive
 from tpucc.isa.listing.schema import Entry, Row
-from tpucc.isa.listing.words import Word, line_error, name, name_text
+from tpucc.isa.listing.words import Word, name, name_text
 from tpucc.isa.program import Program, Resident
 
 _WORDS = (Entry("name", what="a name"), Entry("layer", default=0), "start", "rows")

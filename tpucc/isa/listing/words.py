@@ -7,11 +7,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
-from tpucc.diagnostics import Diagnostic, Label, LineError, Span, listed, printable
+from tpucc.diagnostics import Span, listed, printable
+from tpucc.ir.codec import MAX_DIGITS, line_error, quote, unquote
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.ir.textdata import quote, unquote
 
-MAX_DIGITS = 20
 LARGEST = 2**63 - 1
 """The largest number of a listing: arrays have 64 bits."""
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -46,10 +45,6 @@ class Word(NamedTuple):
     def fail(self, code: str, message: str, *help: str) -> NoReturn:
         """Raises `LineError` with the value underlined."""
         raise line_error(code, message, self.value_span, *help)
-
-
-def line_error(code: str, message: str, span: Span, *help: str) -> LineError:
-    return LineError(Diagnostic(code, message, (Label(span),), help))
 
 
 def words(text: str, line: int) -> Iterator[Word]:

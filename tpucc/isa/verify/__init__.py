@@ -7,7 +7,7 @@ rows aren't checked. If rows lie outside the memories, their history isn't check
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
@@ -59,19 +59,14 @@ def check_structure(program: Program) -> None:
     _raise(program, _reported(_structure(Context(program))))
 
 
-def _raise(program: Program, found: tuple[Violation, ...], places: Places | None = None, numbering: Numbering | None = None) -> None:
-    if found:
-        model = Source(program.source, program.source_text) if program.source_text else None
-        found = (
-            tuple(
-                replace(violation, message=numbering.words(violation.message, violation.instruction, violation.other))
-                for violation in found
-            )
-            if numbering is not None
-            else found
-        )
-        diagnostics = [_diagnostic(program, violation, model, places) for violation in found]
-        raise ProgramError(with_numbering(diagnostics, places), places.source if places else model)
+def _raise(program: Program, found: Sequence[Violation], places: Places | None = None, numbering: Numbering | None = None) -> None:
+    if not found:
+        return
+    model = Source(program.source, program.source_text) if program.source_text else None
+    if numbering is not None:
+        found = [replace(each, message=numbering.words(each.message, each.instruction, each.other)) for each in found]
+    diagnostics = [_diagnostic(program, violation, model, places) for violation in found]
+    raise ProgramError(with_numbering(diagnostics, places), places.source if places else model)
 
 
 def _structure(context: Context) -> Iterator[Violation]:

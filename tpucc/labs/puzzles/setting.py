@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from tpucc.ir.textdata import encode
+from tpucc.ir.codec import encode
 from tpucc.isa.listing.data import matrix_lines
 from tpucc.numerics import Int8, Int64
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 
 import numpy as np
 
 from tpucc.ir.dtypes import I8, I16
+
+DEFAULTS: Mapping[str, float] = MappingProxyType({"multiplier": 1.0, "low": -128, "high": 127, "scale_a": 1.0, "scale_b": 1.0})
+"""The numbers of a block that leaves its values as they are, where they aren't 0."""
 
 
 @cache

@@ -9,7 +9,7 @@ from tpucc.machine.machine import Machine
 from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
 from tpucc.machine.state import Queue, Register
 from tpucc.machine.unit import Account, Unit
-from tpucc.machines.v1.blocks import block_dtype
+from tpucc.machines.v1.blocks import DEFAULTS, block_dtype
 from tpucc.machines.v1.formats import ENCODINGS
 from tpucc.machines.v1.functions import Operands
 from tpucc.machines.v1.instructions import SPECS, Opcode
@@ -50,7 +50,7 @@ V1 = Machine(
     halt=Opcode.HALT,
     account=Account(Engine.MATRIX, Engine.ACTIVATION, Engine.HOST),
     queue=Queue(Place.FIFO, Place.TILE, Place.MEMORY, "tile", attrgetter("weight_fifo_tiles"), attrgetter("tile_shift_cycles")),
-    register=Register(Place.BLOCK, "block", block_dtype),
+    register=Register(Place.BLOCK, "block", block_dtype, DEFAULTS),
     ports=Place.PORTS,
 )
 """The weight FIFO with its shadow tile is the queue; the parameter block of the activation unit is the register."""

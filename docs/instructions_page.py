@@ -1,4 +1,4 @@
-"""The reference of v1's instruction set, made from its definition."""
+"""The page of v1's instruction set, made from its definition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ instructions ahead into a buffer.
 """
 
 
-def reference_markdown() -> str:
+def instructions_page() -> str:
     """The page: the record byte by byte, each mnemonic with its operands and flags, and the parameter block."""
     return "\n".join([HEAD.format(size=RECORD.itemsize), *_record(), *(_mnemonic(spec) for spec in SPECS.values()), *_block(), PAPER])
 
