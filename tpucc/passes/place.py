@@ -270,8 +270,8 @@ def _scaled_inputs(work: _Work) -> list[str]:
         by_column = node.name in read and (_Scaling.BY_COLUMN in operands.values() or _has_factors(work, node))
         return _Scaling.BY_COLUMN if by_column else _Scaling.IN_STEPS
 
-    scaled = [name for name, how in forward(work.nodes, scaling).items() if how is _Scaling.BY_COLUMN]
-    return [name for name in scaled if not any(reader.name in scaled for reader in work.graph.users[name])]
+    scaled = {name: how for name, how in forward(work.nodes, scaling).items() if how is _Scaling.BY_COLUMN}
+    return [name for name in scaled if scaled.keys().isdisjoint(reader.name for reader in work.graph.users[name])]
 
 
 def _is_step(node: Node, computed: int) -> bool:
@@ -388,7 +388,7 @@ class _Quotients:
 
         A node of the device has a need if it moves to the host. None does in a layer, at a boundary, by which the source says what is
         integers, among the numerators `staying`, or where the device reads it as well, which would have to get it back. With `copies`, the
-        host gets copies there.
+        host gets copies of such nodes.
         """
         layers = {_Need.NUMERATOR: self._layers(), _Need.SINGULAR: self._layers(guards=False)}
 
@@ -407,7 +407,7 @@ class _Quotients:
         return backward(self._work.nodes, need)
 
     def _need_of(self, reader: str, operand: str) -> _Need:
-        """Why a node of the host needs an operand in float32, on its own account."""
+        """Why a node of the host needs an operand in float32, its own readers left aside."""
         node = self._graph[reader]
         if reader in self._device:
             return _Need.NOTHING
