@@ -1,4 +1,4 @@
-"""The examples of docs/python.md that give graphs to networkx, as they stand there."""
+"""networkx is for questions of users: the examples of docs/python.md, as they stand there."""
 
 from __future__ import annotations
 
@@ -28,3 +28,10 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert [line.split(" ", 1)[0] for line in printed[0]] == [str(k) for k in range(len(generations))]
     assert printed[1][0].split(" -> ")[0] == "x"
     assert re.fullmatch(r"\d+ buffers, \d+ places", printed[2][0])
+
+
+def test_nothing_but_the_graph_that_is_asked_for_it_loads_networkx() -> None:
+    """It takes twice as long to import as NumPy."""
+    files = (ROOT / "tpucc").rglob("*.py")
+    loading = [path for path in files if re.search(r"^ *(import|from) networkx", path.read_text("utf-8"), re.MULTILINE)]
+    assert [path.relative_to(ROOT).as_posix() for path in loading] == ["tpucc/ir/graph.py"]

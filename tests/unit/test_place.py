@@ -123,6 +123,7 @@ POOLED = {
     "an average as a divisor": ("x / sum(global_avg_pool(relu(h)) + 1.0)", {"h", "relu"}),
     "an average of what the divisor is made of, too": ("avg_pool(x * exp(h), size=2) / avg_pool(exp(h), size=2)", {"h"}),
     "an average of an output": ("avg_pool(h, size=2) / sum(x * x), h", {"h"}),
+    "an average of what the host reads": ("avg_pool(h, size=2) / sum(x * x), softmax(h)", {"h"}),
     "an average of what the host has": ("avg_pool(x * softmax(x), size=2) / avg_pool(softmax(x), size=2), h", {"h"}),
     "the largest of quotients": ("conv2d(max_pool(h / sqrt(h * h + 0.1), size=2), k)", {"h", "conv2d"}),
 }
@@ -156,6 +157,7 @@ def test_a_product_stays_on_the_device_though_the_function_of_it_is_the_hosts(te
         "one after the other": ("1.0 / s, s @ v, t @ v", "t = h * h\n    s = exp(t)", ["t.1", "s.1"]),
         "of what the host has": ("s / sum(s, axis=1, keepdims=True), s @ v", "s = exp(x * x)", ["mul.1", "s.1"]),
         "a layer, as it is": ("1.0 / s, s @ v", "s = relu(h)", []),
+        "a numerator, as the device has it": ("s / sum(x * x), s @ v", "s = tanh(h)", []),
     }
 )
 def test_a_divisor_that_the_device_reads_as_well_is_computed_by_both(results: str, values: str, copies: list[str]) -> None:
@@ -630,6 +632,7 @@ def test_sums_that_only_the_host_reads_stay_in_float32_when_asked_for() -> None:
     model = Model()
     x = model.op("add", product(model, model.input("x", 2, 3), "first"), model.constant("rows", np.ones((2, 4))), name="x0")
     x = residual(model, residual(model, x, "one"), "two")
+    model.op("relu", x, name="unread")
     ones = model.constant("ones", np.ones(4))
     y = product(model, model.op("layer_norm", x, ones, ones), "last")
     graph = model.build(model.op("add", y, model.op("relu", y), name="kept"))

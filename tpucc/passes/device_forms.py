@@ -53,11 +53,12 @@ class DeviceForms(Pass):
         rewriter, constants = Rewriter(graph, self.name), constant_values(graph)
         on_device: set[str] = set()
         for node in rewriter:
-            if any(name in on_device for name in node.operands) and _rewrite(rewriter, node, context.target):
+            reads_device = not on_device.isdisjoint(node.operands)
+            if reads_device and _rewrite(rewriter, node, context.target):
                 on_device.add(node.name)
                 continue
             rewriter.put(node)
-            if is_devices(node, rewriter.operands(node), on_device, constants):
+            if is_devices(node, rewriter.operands(node), reads_device, constants):
                 on_device.add(node.name)
         return rewriter.build()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
-from tpucc.ir.dataflow import constant_values
+from tpucc.ir.dataflow import constant_values, forward, true_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ops import OPS
@@ -52,15 +52,11 @@ def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
 
 def device_values(graph: Graph) -> frozenset[str]:
     """The products with weights, and what the device can compute from them."""
-    found: set[str] = set()
     constants = constant_values(graph)
-    for node in graph:
-        if is_devices(node, graph.operands(node), found, constants):
-            found.add(node.name)
-    return frozenset(found)
+    return true_of(forward(graph, lambda node, known: is_devices(node, graph.operands(node), any(known.values()), constants)))
 
 
-def is_devices(node: Node, operands: Sequence[Node], on_device: Container[str], constants: Container[str]) -> bool:
-    """Whether the node is a product with weights, which are `constants`, or what the device can compute from values that it has."""
-    from_device = any(name in on_device for name in node.operands) and not is_product(node)
+def is_devices(node: Node, operands: Sequence[Node], reads_device: bool, constants: Container[str]) -> bool:
+    """Whether the node is a product with weights, which are `constants`, or what the device can compute and reads a value of the device."""
+    from_device = reads_device and not is_product(node)
     return (from_device or has_weights(node, operands, constants)) and not needs_host(node, operands)

@@ -1,4 +1,4 @@
-"""Copies of nodes that the device computes, for the host to compute as well; and of clamps of the host's, with 0, for the device."""
+"""Nodes that placement adds: copies for the host of nodes that the device computes, and clamps for the device of what the host clamps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tpucc.passes.rewriter import Names
 
 
 def with_copies(graph: Graph, shared: Collection[str], host: Container[str], by: str) -> tuple[Graph, dict[str, str]]:
-    """The graph with a copy of each node of `shared`, which the nodes of `host`, the copies and the outputs read in its place; and what
-    each copy is one of. `by` is the pass that makes them."""
+    """The graph with a copy of each node of `shared`, and the copied node of each copy. The nodes of `host`, other copies and
+    the outputs read the copies. `by` is the pass that makes them."""
     names = Names(graph)
     copies = {node.name: names.fresh(node.name) for node in graph if node.name in shared}
 
@@ -31,9 +31,10 @@ def with_copies(graph: Graph, shared: Collection[str], host: Container[str], by:
 
 
 def with_clamps(graph: Graph, guards: Collection[str], by: str) -> Graph:
-    """The graph with a clamp before each of `guards`, to its bounds and 0: a layer takes it in, and its integers have the narrower range.
+    """The graph with a clamp before each clamp of `guards`, to the same bounds and 0. A layer takes it in, and its integers have the
+    narrower range.
 
-    Nothing is added before a clamp by other attributes, or after one that is as narrow.
+    Nothing is added if a clamp has other attributes than bounds, or reads a clamp that is as narrow.
     """
     names = Names(graph)
 

@@ -1,4 +1,4 @@
-"""The layers that the host shall compute in float32: which nodes of a graph a name or a line means."""
+"""The layers that the user keeps in float32 on the host: the nodes of a graph that a name or a line stands for."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import is_product
 
 Layers = Mapping[tuple[str, ...], str]
-"""Of each layer, which is its nodes from front to back, the node that it was asked for by."""
+"""For each layer, as its nodes from front to back, the node by which the user named it."""
 SHOWN = 12
-"""Layers or lines that a message names where none has the name that was asked for."""
+"""The most layers or lines that a message names where none has the name that the user gave."""
 FEW = 2
-"""Of more layers than these, the lines are named where they are no more."""
+"""Of more layers than these, a message gives the lines, if the lines are no more than these."""
 NEAREST = 4
-"""Of more of them than these, so many that are nearest."""
+"""The nearest names or lines that a message gives where there are more than `SHOWN`."""
 
 
 def kept_layers(graph: Graph, wanted: Sequence[str]) -> Layers:
-    """The layers that `wanted` names, by a name of theirs, that of a node among theirs, or the number of a line that they come from.
+    """The layers that `wanted` names: by the layer's name, the name of one of its nodes, or the number of a line of the source.
 
-    Each is the nodes that become one layer, from front to back: a product or another operator, the constant added to it, its activation.
-    With each comes the node that was named first, or the last one where a line was.
-    Raises `UsageError` E0534 for a name of none.
+    A layer is the nodes that become one layer, from front to back: a product or another operator, the constant added to it, its activation.
+    With each layer comes the node that was named first, or the layer's last node if a line was given.
+    Raises `UsageError` E0534 for a name that no layer has.
     """
     computed = Computed(graph)
     computing = [node for node in computed.nodes if computes(node)]
@@ -46,7 +46,7 @@ def kept_layers(graph: Graph, wanted: Sequence[str]) -> Layers:
 
 
 class Keepable:
-    """What `--keep` takes for the layers of a layer graph, whose names may be those of parts. The pass `place` reads `graph`."""
+    """The names that `--keep` takes for the nodes of a layer graph, which may be parts of a layer. The pass `place` reads `graph`."""
 
     def __init__(self, graph: Graph) -> None:
         self._computed = Computed(graph)
@@ -57,9 +57,9 @@ class Keepable:
                 self._named.setdefault(name, set()).add(node.name)
 
     def names(self, layer: Node, of: Sequence[str], readers: Sequence[Node]) -> tuple[str, ...]:
-        """A node of the layer graph: its own name if that keeps it, else the operator's that it is a part of, or those of the layers that
-        make values which it moves, or that read what it makes integers of; else its line. Nothing where none of these keeps it. `of` are
-        the names that its operator may have, and `readers` what reads the node in the layer graph."""
+        """The names that keep a node of the layer graph: its own name; else the name of the operator that it is a part of; else the names
+        of the layers whose values it moves, or that read the integers that it makes; else its line. Empty if none of these keeps it. `of`
+        are the names that its operator may have, and `readers` the nodes that read it in the layer graph."""
         graph = self._computed.graph
         known = [graph[name] for name in of if name in graph.by_name]
         if isinstance(legalisation_of(layer.op), Boundary):
@@ -74,17 +74,17 @@ class Keepable:
         return (self._product(meant[0]),) if meant else self._short(made) or self._line(layer)
 
     def _product(self, node: Node) -> str:
-        """The name of a node's layer as `_called`, where no other layer has it: else the node's own."""
+        """The name of a node's layer as `_called`, if no other layer has that name; else the node's own."""
         called = self._called(node)
         return called if len(self._named[called]) == 1 else node.name
 
     def _called(self, node: Node) -> str:
-        """The name of the layer with a node: that of its product, if it has one."""
+        """The name of the layer with a node: its product's name, if it has a product."""
         layer = [self._computed.graph[name] for name in _layer(self._computed, node)]
         return next(_names(next(filter(is_product, layer), node)))
 
     def _short(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The names; of many that are of few lines, the lines."""
+        """The names, or the lines if there are many names from few lines."""
         if len(names) <= FEW:
             return tuple(names)
         lines = sorted({node.origin.line for node in self._computing if not {*names}.isdisjoint(_names(node))})
@@ -133,7 +133,7 @@ def _layer(computed: Computed, node: Node) -> tuple[str, ...]:
 
 
 def _reader_in_layer(computed: Computed, node: Node) -> Node | None:
-    """What reads the node, if nothing else does, and it is a function of one value: of its other operands none depends on an input."""
+    """The only reader of the node, if it is a function of one value, whose other operands depend on no input; else None."""
     readers = computed.graph.users[node.name]
     if len(readers) != 1 or node.name in computed.graph.output_nodes:
         return None
@@ -143,13 +143,13 @@ def _reader_in_layer(computed: Computed, node: Node) -> Node | None:
 
 
 def _read_in_layer(computed: Computed, node: Node) -> Node | None:
-    """What the node reads, if it is in a layer with it."""
+    """The operand that is in a layer with the node; None if none is."""
     read = [operand for operand in computed.graph.operands(node) if computes(operand) and operand.name not in computed.constants]
     return next((operand for operand in read if _reader_in_layer(computed, operand) is node), None)
 
 
 def _instead(name: str, computed: Computed, computing: Sequence[Node]) -> Iterator[str]:
-    """What can be kept, for a name or a line of none."""
+    """Sentences on what can be kept, for a name or a line that no layer has."""
     if name.rpartition(".")[2] in ("i8", "i16"):
         yield f"{name} is where {name.rpartition('.')[0]} becomes integers; keep the layers that read it"
         return
@@ -171,13 +171,13 @@ def _instead(name: str, computed: Computed, computing: Sequence[Node]) -> Iterat
 
 
 def _whole(name: str) -> str:
-    """What stands before a number at the end of a name: `lstm` of `lstm.2`; nothing where there is none."""
+    """The name without a number at its end: `lstm` of `lstm.2`; empty if there is no number."""
     whole, _, number = name.rpartition(".")
     return whole if number.isdecimal() else ""
 
 
 def _nearest_names(name: str, known: Sequence[str]) -> str:
-    """All names, or of many those that are most like one; of those that only a number keeps apart, as in an unrolled loop, the first."""
+    """All names, or of many the names most like `name`; of names that differ only in a number, as in an unrolled loop, the first."""
     if len(known) <= SHOWN:
         return f"there {'is' if len(known) == 1 else 'are'} {listed(known)}"
     first = {_whole(other) or other: other for other in reversed(known)}
@@ -185,7 +185,7 @@ def _nearest_names(name: str, known: Sequence[str]) -> str:
 
 
 def _nearest_lines(line: int, computing: Sequence[Node]) -> str:
-    """The lines of which there are layers, or of many those around one; with those in a `def`."""
+    """The lines with layers, or of many the lines around `line`; lines in a `def` count."""
     known = sorted({number for node in computing for number in node.origin.lines}, key=lambda number: (abs(number - line), number))
     shown = [*map(str, sorted(known[: SHOWN if len(known) <= SHOWN else NEAREST]))]
     if not shown:
@@ -195,21 +195,21 @@ def _nearest_lines(line: int, computing: Sequence[Node]) -> str:
 
 
 def _of_moved(name: str, computed: Computed) -> Iterator[str]:
-    """What to keep in the place of values that are only moved: the layers that they come from."""
+    """Sentences on what to keep instead of values that are only moved: the layers that make them."""
     yield f"{name} computes nothing: it has values in other places"
     if sources := _sources(name, computed):
         yield f"the layers that make them can be kept: {some(sources, SHOWN)}"
 
 
 def _of_given(node: Node, computed: Computed) -> Iterator[str]:
-    """What to keep in the place of an input or a weight: the layers that read it."""
+    """Sentences on what to keep instead of an input or a weight: the layers that read it."""
     yield f"{node.name} is {'an input' if node.is_input else 'a weight or another constant'}, and no layer"
     if readers := [next(_names(reader)) for reader in _readers(node, computed)]:
         yield f"the layers that read it can be kept: {some(readers, SHOWN)}"
 
 
 def _names(node: Node) -> Iterator[str]:
-    """The names that a layer goes by, the one that is shown first."""
+    """The names of a node's layer, the name to show first."""
     yield layer_name(node) if is_product(node) else node.name
     if is_product(node):
         yield node.name

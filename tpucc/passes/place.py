@@ -34,12 +34,6 @@ from tpucc.passes.kept_layers import kept_layers
 from tpucc.passes.placement_notes import KEPT, Placed
 from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_product
 
-WEIGHTS = "TPU v1 reads weights only from weight memory"
-STAYS = "divisors, numerators, and arguments of sqrt and log stay in float32 on the host, back to the last layer with weights"
-QUOTIENT = "products with reciprocals are quotients, and stay in float32 on the host"
-FUNCTION = "functions of quotients stay in float32 on the host, as the range of the quotients can be far wider"
-SCALED = "input columns differ in size; one 8-bit scale would destroy the small ones, so the host scales them in float32"
-
 
 @dataclass(frozen=True)
 class Place(Pass):
@@ -68,16 +62,13 @@ class Place(Pass):
         sums = _sums_for_host(graph) if self.float_sums else frozenset()
         layers = kept_layers(graph, context.on_host)
         kept = sums.union(*layers)
-        decided = self._decided(graph, kept)
+        decided = _decided(graph, kept, self)
         if all(node.place == decided.places[node.name] for node in decided.graph):
             return graph
         placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
-        without_layers = self._decided(graph, sums).places if layers else {}
+        without_layers = _decided(graph, sums, self).places if layers else {}
         explained = Placed(placed, _Work(placed, kept).lacking, decided.exact, decided.copies, layers, without_layers)
         return placed.noting(*explained.notes())
-
-    def _decided(self, graph: Graph, kept: Collection[str]) -> _Decision:
-        return _decided(graph, kept, self.float_divisors, self.float_inputs)
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -97,7 +88,7 @@ def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
     Raises `ProgramError` E0806 for a layer graph.
     """
     _require_operators(graph)
-    places = _decided(graph, kept).places
+    places = _decided(graph, kept, Place()).places
     return {node.name: places[node.name] for node in graph}
 
 
@@ -121,17 +112,17 @@ class _Decision:
     copies: Mapping[str, str]
 
 
-def _decided(graph: Graph, kept: Collection[str], float_divisors: bool = True, float_inputs: bool = True) -> _Decision:
+def _decided(graph: Graph, kept: Collection[str], options: Place) -> _Decision:
     """The places, asked for again after each change: first of what moves to the host as it is, then of clamps and copies.
 
     Each change moves a node to the host or adds one, so that there is an end.
     """
-    exact = dict.fromkeys(_scaled_inputs(_Work(graph, kept)), SCALED) if float_inputs else {}
+    exact = dict.fromkeys(_scaled_inputs(_Work(graph, kept)), SCALED) if options.float_inputs else {}
     copies: dict[str, str] = {}
     while True:
         work = _Work(graph, {*exact, *kept})
         places = _places(work)
-        if not float_divisors:
+        if not options.float_divisors:
             return _Decision(graph, places, exact, copies)
         quotients = _Quotients(work, places)
         if more := quotients.to_move():
@@ -150,6 +141,8 @@ def _decided(graph: Graph, kept: Collection[str], float_divisors: bool = True, f
 
 
 # What the device lacks, and what it computes
+
+WEIGHTS = "TPU v1 reads weights only from weight memory"
 
 
 class _Work(Computed):
@@ -170,6 +163,10 @@ class _Work(Computed):
         """The products that the device computes."""
         return frozenset(node.name for node in self.nodes if is_product(node) and node.name not in self.lacking)
 
+    def of_kind(self, *kinds: type) -> frozenset[str]:
+        """The nodes that the device treats in one of these ways."""
+        return frozenset(node.name for node in self.nodes if isinstance(OPS[node.op].legalisation, kinds))
+
     def _why_host(self, node: Node) -> str:
         if node.name in self._kept:
             return KEPT
@@ -187,28 +184,27 @@ def _places(work: _Work) -> dict[str, Side]:
     """
     host = _forced_to_host(work)
     device = {node.name for node in work.nodes if computes(node) and node.name not in host}
-    device |= _of_kind(work, Boundary, (reached_from(work.nodes, device) | leading_to(work.nodes, device)) - host)
-    device |= _of_kind(work, MOVING, (reached_from(work.nodes, device, host) & leading_to(work.nodes, device, host)) - host)
+    device |= (work.of_kind(Boundary) & (reached_from(work.nodes, device) | leading_to(work.nodes, device))) - host
+    device |= work.of_kind(*MOVING) & reached_from(work.nodes, device, host) & leading_to(work.nodes, device, host)
     return {node.name: "device" if node.name in device else "host" for node in work.graph}
 
 
-def _of_kind(work: _Work, kinds: type | tuple[type, ...], among: Container[str]) -> set[str]:
-    return {node.name for node in work.nodes if node.name in among and isinstance(OPS[node.op].legalisation, kinds)}
-
-
 def _forced_to_host(work: _Work) -> frozenset[str]:
-    """The nodes that the device lacks, with all that comes before them at the beginning or after them at the end."""
+    """The nodes that the device lacks, with all that comes before them at the beginning or after them at the end.
+
+    In the middle are nodes with products before and after. A node without any near is at the end if the device could do something before.
+    """
     lacking = frozenset(work.lacking)
     below, above = reached_from(work.nodes, work.products), leading_to(work.nodes, work.products)
     middle = lacking & below & above
-    ends = ((lacking & below) - above) | ((lacking & _after_device_work(work)) - below - above)
-    end = reached_from(work.nodes, ends)
+    last = lacking & ((below - above) | (_after_device_work(work) - below - above))
+    end = reached_from(work.nodes, last)
     edges = end | leading_to(work.nodes, lacking - end - middle)
     return edges | middle | _enclosed(work, middle, edges)
 
 
 def _after_device_work(work: _Work) -> frozenset[str]:
-    """The nodes that the device can compute, and all after them. Where no product is near, a node of the host ends such work."""
+    """The nodes that the device can compute, and all after them."""
 
     def starts(node: Node, operands: Mapping[str, bool]) -> bool:
         return any(operands.values()) or (computes(node) and node.name not in work.lacking)
@@ -218,7 +214,7 @@ def _after_device_work(work: _Work) -> frozenset[str]:
 
 def _enclosed(work: _Work, middle: frozenset[str], edges: frozenset[str]) -> frozenset[str]:
     """The nodes between nodes of the host without a product near: every path between one of them and a product passes a node of the host.
-    The device would stop for them twice."""
+    On the device they would take a stop of their own."""
     host = middle | edges
     near = reached_from(work.nodes, work.products, host) | leading_to(work.nodes, work.products, host)
     return reached_from(work.nodes, middle) & leading_to(work.nodes, host) - near
@@ -246,6 +242,8 @@ def _sums_for_host(graph: Graph) -> frozenset[str]:
 
 # Input columns
 
+SCALED = "input columns differ in size; one 8-bit scale would destroy the small ones, so the host scales them in float32"
+
 
 class _Scaling(IntEnum):
     """How a value is computed from inputs: otherwise, step by step, or in steps one of which has a factor for each column."""
@@ -272,8 +270,8 @@ def _scaled_inputs(work: _Work) -> list[str]:
         by_column = node.name in read and (_Scaling.BY_COLUMN in operands.values() or _has_factors(work, node))
         return _Scaling.BY_COLUMN if by_column else _Scaling.IN_STEPS
 
-    scaled = [name for name, how in forward(work.nodes, scaling).items() if how is _Scaling.BY_COLUMN]
-    return [name for name in scaled if not any(reader.name in scaled for reader in work.graph.users[name])]
+    scaled = {name: how for name, how in forward(work.nodes, scaling).items() if how is _Scaling.BY_COLUMN}
+    return [name for name in scaled if scaled.keys().isdisjoint(reader.name for reader in work.graph.users[name])]
 
 
 def _is_step(node: Node, computed: int) -> bool:
@@ -291,6 +289,10 @@ def _has_factors(work: _Work, node: Node) -> bool:
 
 
 # Quotients, roots and logarithms
+
+STAYS = "divisors, numerators, and arguments of sqrt and log stay in float32 on the host, back to the last layer with weights"
+QUOTIENT = "products with reciprocals are quotients, and stay in float32 on the host"
+FUNCTION = "functions of quotients stay in float32 on the host, as the range of the quotients can be far wider"
 
 
 class _Need(IntEnum):
@@ -386,7 +388,7 @@ class _Quotients:
 
         A node of the device has a need if it moves to the host. None does in a layer, at a boundary, by which the source says what is
         integers, among the numerators `staying`, or where the device reads it as well, which would have to get it back. With `copies`, the
-        host gets copies there.
+        host gets copies of such nodes.
         """
         layers = {_Need.NUMERATOR: self._layers(), _Need.SINGULAR: self._layers(guards=False)}
 
@@ -405,7 +407,7 @@ class _Quotients:
         return backward(self._work.nodes, need)
 
     def _need_of(self, reader: str, operand: str) -> _Need:
-        """Why a node of the host needs an operand in float32, on its own account."""
+        """Why a node of the host needs an operand in float32, its own readers left aside."""
         node = self._graph[reader]
         if reader in self._device:
             return _Need.NOTHING

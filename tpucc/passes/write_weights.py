@@ -163,7 +163,7 @@ class _Choice:
                 cheaper = WORTHWHILE * (device + stop) <= host and not self.context.sparing
                 chosen = cheaper if self.way == "cheaper" else self.way == "device"
                 found.append(_Product(node, stage, host, device, chosen))
-            if chosen or is_devices(node, operands, on_device, self._constants):
+            if chosen or is_devices(node, operands, not on_device.isdisjoint(node.operands), self._constants):
                 on_device.add(node.name)
         return found
 
