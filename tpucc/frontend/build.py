@@ -120,8 +120,11 @@ class Builder:
         raise _unused(children[0])
 
     def return_statement(self, children: Children) -> ast.Return:
-        values = children[1:]
-        return ast.Return(_whole(children), values[0].items if values and isinstance(values[0], ast.Items) else tuple(values))
+        """A `return` of a list of one value returns the value."""
+        _, *values = children
+        if values and isinstance(values[0], ast.Items) and len(values[0].items) < 2:
+            values = list(values[0].items)
+        return ast.Return(_whole(children), *values)
 
     def targets(self, children: Children) -> ast.Target:
         return cast(ast.Target, children[0]) if len(children) == 1 else ast.Pattern(_whole(children), tuple(children))

@@ -135,8 +135,9 @@ class Frame:
     arguments: Mapping[str, Given] = field(default_factory=dict)
     """What the caller gave, by the parameter's name."""
     result: Value = POISON
-    returned: tuple[ast.Expression, ...] | None = None
-    """The expressions of the `return` that ended this call."""
+    has_returned: bool = False
+    returned: ast.Expression | None = None
+    """The expression of the `return` that ended this call; None where it has none, or isn't known."""
     declared: set[Span] = field(default_factory=set)
     """The declarations of weights without a key that it has run."""
 

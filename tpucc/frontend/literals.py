@@ -62,7 +62,8 @@ def text(token: Token, hole: Hole) -> ast.Text:
     pieces = (_part(found, token, hole) for found in PIECE.finditer(raw))
     parts: list[str | ast.Expression] = []
     for is_literal, group in groupby(pieces, key=lambda part: isinstance(part, str)):
-        parts += ["".join(map(str, group))] if is_literal else [*group]
+        same = list(group)
+        parts += ["".join(map(str, same))] if is_literal else same
     return ast.Text(span_of(token), tuple(parts))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tpucc.diagnostics import Label, Span, counted
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import all_known, condition, evaluate, joined
-from tpucc.frontend.frame import Declared, Frame, Hint, assigned, hints, identifiers, integer_mend, sanitised
+from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, integer_mend, sanitised
 from tpucc.frontend.problem import LimitReached, Problem, Unknown
 from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.types import tensor_type
@@ -27,9 +27,17 @@ def run_body(frame: Frame, what: str, span: Span) -> bool:
     """Runs the body of a frame; True when it returned. One that doesn't is reported, unless it has an error, which may be why."""
     reported = len(frame.run.reports.found)
     run_block(frame, frame.body)
-    if frame.returned is None and len(frame.run.reports.found) == reported:
+    if not frame.has_returned and len(frame.run.reports.found) == reported:
         frame.report(Problem("E0213", f"{what} ends without returning a value", span, "", "end it with: return …"))
-    return frame.returned is not None
+    return frame.has_returned
+
+
+def returned(frame: Frame) -> tuple[tuple[Value, ...], tuple[ast.Expression, ...]]:
+    """What a body returned: the values, and the expression of each; a call or a variable that is a list stands for all of its parts."""
+    assert frame.returned is not None
+    if not isinstance(frame.result, Items):
+        return (frame.result,), (frame.returned,)
+    return frame.result.values, ast.parts(frame.returned, len(frame.result.values))
 
 
 def _run(frame: Frame, statement: ast.Statement) -> bool:
@@ -40,7 +48,7 @@ def _run(frame: Frame, statement: ast.Statement) -> bool:
         frame.report(wrong)
         _poison(frame, (statement,))
         if isinstance(statement, ast.If) and any(isinstance(inner, ast.Return) for inner in ast.statements((statement,))):
-            frame.returned = ()
+            frame.has_returned = True
             return True
         return False
     except RecursionError:
@@ -193,14 +201,10 @@ def _if(frame: Frame, node: ast.If) -> bool:
 
 
 def _return(frame: Frame, node: ast.Return) -> bool:
-    frame.returned = node.values
-    if not node.values:
+    frame.has_returned, frame.returned = True, node.value
+    if node.value is None:
         raise Problem("E0213", "return needs a value", node.span, "", "write return y, or return a, b")
-    if len(node.values) == 1:
-        frame.result = evaluate(frame, node.values[0], frame.hint)
-        return True
-    wanted = hints(frame.hint, len(node.values))
-    frame.result = items(tuple([evaluate(frame, value, hint) for value, hint in zip(node.values, wanted, strict=True)]))
+    frame.result = evaluate(frame, node.value, frame.hint)
     return True
 
 

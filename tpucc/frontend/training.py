@@ -11,9 +11,9 @@ from tpucc.frontend import ast
 from tpucc.frontend.directives import TrainingDirectives
 from tpucc.frontend.frame import Frame, Run
 from tpucc.frontend.problem import Problem
-from tpucc.frontend.statements import run_body
+from tpucc.frontend.statements import returned, run_body
 from tpucc.frontend.types import declare_inputs, tensor_type
-from tpucc.frontend.values import Items, Poison, Tensor, describe, poisoned
+from tpucc.frontend.values import Poison, Tensor, describe, poisoned
 from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
@@ -66,10 +66,10 @@ def _run_train(train: ast.TrainDef, frame: Frame) -> Span | None:
     declare_inputs(train.inputs, frame)
     if train.results is not None:
         _require_loss_declared(frame, train.results)
-    if not run_body(frame, "train", train.span) or not frame.returned or poisoned(frame.result):
+    if not run_body(frame, "train", train.span) or frame.returned is None or poisoned(frame.result):
         return None
-    span = frame.returned[0].span.to(frame.returned[-1].span)
-    values = frame.result.values if isinstance(frame.result, Items) else (frame.result,)
+    values, places = returned(frame)
+    span = places[0].span.to(places[-1].span)
     if len(values) != 1:
         frame.report(_not_one(len(values), span))
         return None
