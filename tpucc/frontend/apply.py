@@ -69,7 +69,7 @@ class Application:
 def applied(made: Application, hint: Hint) -> Tensor:
     """The node of an operator. Raises `Problem` for a rule that doesn't hold."""
     type_ = inferred(made)
-    operands = tuple(operand.tensor.node.name for operand in made.operands)
+    operands = tuple(operand.tensor.name for operand in made.operands)
     return made.frame.add(made.op, operands, made.attributes, type_, made.span, hint)
 
 
@@ -167,11 +167,11 @@ def _replacement(error: RuleError, about: Sequence[int], application: Applicatio
 
 def _fitting(index: int, application: Application) -> Iterator[tuple[str, TensorType]]:
     """Variables of the same kind (weights for weights) that fit in the place of an operand."""
-    used = {operand.tensor.node.name for operand in application.operands}
-    kind = weight.made(application.operands[index].tensor.node)
+    used = {operand.tensor.name for operand in application.operands}
+    kind = weight.made(application.operands[index].tensor)
     tensors = [(name, value) for name, value in application.frame.variables.items() if isinstance(value, Tensor)]
     for name, value in tensors[-TRIED:]:
-        if value.node.name not in used and weight.made(value.node) == kind and _fits(index, value.type, application):
+        if value.name not in used and weight.made(value) == kind and _fits(index, value.type, application):
             yield name, value.type
 
 

@@ -165,7 +165,7 @@ def _declare_outputs(frame: Frame, declared: Sequence[tuple[TensorType | Poison,
             _require_type(frame, value, place, *declared[index])
         name = _name(None if is_one else place, index, len(values), names)
         names.add(name)
-        frame.run.graph.output(name, value.node.name)
+        frame.run.graph.output(name, value.name)
 
 
 def _name(place: ast.Expression | None, index: int, count: int, taken: set[str]) -> str:

@@ -178,7 +178,7 @@ class Frame:
             raise LimitReached("E0605", f"the model has more than {limits.nodes:,} operations", span, "", help)
         require_elements(type_, span, limits)
         name = sanitised(hint[0] if len(hint) == 1 else op)
-        return Tensor(self.run.graph.add(Node(name, op, operands, attributes, type_, Origin((span,), self.calls))))
+        return self.run.graph.add(Node(name, op, operands, attributes, type_, Origin((span,), self.calls)))
 
 
 def require_elements(type_: TensorType, span: Span, limits: Limits) -> None:

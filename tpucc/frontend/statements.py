@@ -110,7 +110,7 @@ def _weight(frame: Frame, node: ast.Weight) -> bool:
     if node.key is None and node.span in frame.declared:
         frame.run.repeated.add(node.span)
     frame.declared.add(node.span)
-    frame.variables[node.name.text] = Tensor(_declared(frame, node, key, type_))
+    frame.variables[node.name.text] = _declared(frame, node, key, type_)
     return False
 
 
@@ -118,9 +118,9 @@ def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> No
     """The node of the weight `key`: one for all its declarations. Raises `Problem` when they differ."""
     known = frame.run.weights.get(key)
     if known is None:
-        tensor = frame.add("weight", (), WeightAttributes(key), type_, node.span, (sanitised(key),))
-        frame.run.weights[key] = Declared(tensor.node, node.type.span, node.fixed)
-        return tensor.node
+        made = frame.add("weight", (), WeightAttributes(key), type_, node.span, (sanitised(key),))
+        frame.run.weights[key] = Declared(made, node.type.span, node.fixed)
+        return made
     if known.node.type != type_:
         message = f'the weight "{key}" is declared with two types'
         mend = "weights with one key are one array: give them different keys, or one type"

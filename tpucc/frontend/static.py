@@ -149,8 +149,8 @@ def _length(arguments: Sequence[Given], span: Span) -> Value:
             return len(values)
         case str() as text:
             return len(text)
-        case Tensor(node=node) if node.type.shape:
-            return node.type.shape[0]
+        case Tensor(type=type_) if type_.shape:
+            return type_.shape[0]
         case value:
             raise Problem("E0217", f"{describe(value)} has no length", arguments[0].span)
 

@@ -78,7 +78,7 @@ def _run_train(train: ast.TrainDef, frame: Frame) -> Span | None:
         mend = "mean(…) and sum(…) make one value of many" if isinstance(loss, Tensor) else "a loss is what train computes: a tensor"
         frame.report(Problem("E0923", f"the loss must be {LOSS}, and this is {describe(loss)}", span, "", mend))
         return None
-    frame.run.graph.output("loss", loss.node.name)
+    frame.run.graph.output("loss", loss.name)
     return span
 
 

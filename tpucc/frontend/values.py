@@ -10,20 +10,12 @@ from typing import TypeGuard, assert_never
 from tpucc.diagnostics import Span, printable
 from tpucc.frontend import ast
 from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 
 Scalar = int | float | bool | str
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A value that the model computes: the node that stands for it."""
-
-    node: Node
-
-    @property
-    def type(self) -> TensorType:
-        return self.node.type
+Tensor = Node
+"""A value that the model computes: the node of the graph that stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
