@@ -10,7 +10,7 @@ import numpy as np
 
 from tpucc.diagnostics import Label, Span, did_you_mean, listed
 from tpucc.frontend import ast
-from tpucc.frontend.binding import Callee, bind
+from tpucc.frontend.calls import Callee, bind
 from tpucc.frontend.expressions import known
 from tpucc.frontend.frame import Frame, Run
 from tpucc.frontend.problem import Problem, Unknown
