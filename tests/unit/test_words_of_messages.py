@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tpucc.frontend.words
 from tests.support.cases import each
 from tpucc.diagnostics import CompileError, Source
+from tpucc.frontend.apply import KINDS, choices, declared
 from tpucc.frontend.elaborate import elaborate
+from tpucc.frontend.frame import is_operator
 from tpucc.frontend.parse import parse
+from tpucc.ir.constants import Constant
+from tpucc.ops import OPS
 
 TABLES = tomllib.loads(Path(tpucc.frontend.words.__file__).with_name("words.toml").read_text("utf-8"))
 BODY = "model m(x: f32[2, 2]):\n    y = {}\n    return x\n"
@@ -47,3 +52,9 @@ def test_each_advice_is_the_help_of_its_message(kind: str, word: str, text: str)
 
 def test_there_is_a_case_for_each_table() -> None:
     assert TABLES.keys() - SOURCES.keys() == {"expected", "found"}
+
+
+def test_every_static_argument_of_an_operator_has_a_kind_in_words() -> None:
+    attributes: list[Any] = [operator.attributes for name, operator in OPS.items() if is_operator(name)]
+    kinds = {choice for each in attributes for _, annotation, _ in declared(each) for choice in choices(annotation)}
+    assert kinds - {Constant} == set(KINDS)

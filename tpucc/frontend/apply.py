@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -39,6 +40,17 @@ COMPARISONS: Mapping[str, str] = {
 LARGEST = float(np.finfo(np.float32).max)
 TRIED = 200
 """Variables that are tried as replacements for a wrong operand."""
+KINDS: Mapping[Any, str] = {
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    bool: "True or False",
+    tuple[int, int]: "a pair of integers",
+    tuple[int, int, int, int]: "4 integers",
+    tuple[int, ...]: "a list of integers",
+    tuple[tuple[int, int], ...]: "a list of pairs of integers",
+}
+"""The types of attributes that a call may give, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +202,10 @@ def _has_sizes(type_: TensorType, index: int, application: Application) -> bool:
 def _fits(index: int, type_: TensorType, application: Application) -> bool:
     types = application.types
     types[index] = type_
-    try:
+    with suppress(RuleError):
         OPS[application.op].infer(application.attributes, types)
-    except RuleError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _ordinal(index: int, count: int) -> str:
@@ -203,9 +214,6 @@ def _ordinal(index: int, count: int) -> str:
     if count == 2:
         return ("the left operand", "the right operand")[index]
     return f"operand {index + 1}"
-
-
-WORDS = {int: "an integer", float: "a number", str: "a string", bool: "True or False"}
 
 
 @cache
@@ -222,34 +230,22 @@ def converted(name: str, value: Value, annotation: Any, span: Span, limits: Limi
     if annotation is Constant:
         return _array(name, value, span, limits)
     try:
-        if get_origin(annotation) is tuple and get_args(annotation) == (int, ...) and not isinstance(value, Items):
+        if annotation == tuple[int, ...] and not isinstance(value, Items):
             return (msgspec.convert(value, int),)
         return msgspec.convert(_plain(value), annotation)
     except msgspec.ValidationError:
-        message = f"{name} must be {listed(list(dict.fromkeys(_kinds(annotation))), 'or')}, found {describe(value)}"
-        raise Problem("E0306", message, span) from None
+        kinds = [KINDS[choice] for choice in choices(annotation)]
+        raise Problem("E0306", f"{name} must be {listed(kinds, 'or')}, found {describe(value)}", span) from None
 
 
 def _plain(value: Value) -> object:
     return tuple(map(_plain, value.values)) if isinstance(value, Items) else value
 
 
-def _kinds(annotation: Any) -> list[str]:
-    """The declared type in words."""
-    if get_origin(annotation) in (Union, types.UnionType):
-        return [word for choice in get_args(annotation) if choice is not type(None) for word in _kinds(choice)]
-    if get_origin(annotation) is tuple:
-        inner = get_args(annotation)
-        if len(inner) == 2 and inner[1] is Ellipsis:
-            return [f"a list of {_plural(inner[0])}"]
-        return [f"a pair of {_plural(inner[0])}" if len(inner) == 2 else f"{len(inner)} {_plural(inner[0])}"]
-    return [WORDS.get(annotation, "another kind of value")]
-
-
-def _plural(annotation: Any) -> str:
-    if get_origin(annotation) is tuple:
-        return "pairs of integers" if len(get_args(annotation)) == 2 else "lists"
-    return {int: "integers", float: "numbers", str: "strings"}.get(annotation, "values")
+def choices(annotation: Any) -> tuple[Any, ...]:
+    """The types that a value may have, without None."""
+    is_union = get_origin(annotation) in (Union, types.UnionType)
+    return tuple(choice for choice in get_args(annotation) if choice is not types.NoneType) if is_union else (annotation,)
 
 
 def _array(name: str, value: Value, span: Span, limits: Limits) -> Constant:
