@@ -18,7 +18,7 @@ from tpucc.frontend import ast
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.problem import LimitReached, Limits, Problem
 from tpucc.frontend.static import require_static
-from tpucc.frontend.values import Given, Items, Tensor, Value, describe, has_tensor, is_number
+from tpucc.frontend.values import ArgumentValue, Items, Tensor, Value, describe, has_tensor, is_number
 from tpucc.ir.constants import Constant
 from tpucc.ir.node import Attributes, NoAttributes
 from tpucc.ir.types import TensorType
@@ -133,7 +133,7 @@ def reciprocal(value: Value, span: Span) -> float:
     return result
 
 
-def operands(frame: Frame, given: Given, many: bool, op: str) -> list[Operand]:
+def operands(frame: Frame, given: ArgumentValue, many: bool, op: str) -> list[Operand]:
     """The operands of one parameter of an operator: one, or where it takes `many`, the tensors of a list. Raises `Problem`."""
     if not many:
         return [operand(frame, given.value, given.node)]

@@ -16,7 +16,7 @@ from tpucc.frontend.slices import split
 from tpucc.frontend.statements import run_body
 from tpucc.frontend.static import STATIC
 from tpucc.frontend.types import tensor_type
-from tpucc.frontend.values import POISON, Given, Poison, Tensor, Value, describe, poisoned
+from tpucc.frontend.values import POISON, ArgumentValue, Poison, Tensor, Value, describe, poisoned
 from tpucc.frontend.words import advice
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef
@@ -103,39 +103,40 @@ def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
         return _inlined(frame, frame.run.functions[name], node, hint)
     if not is_operator(name) and name not in STATIC and name != SPLIT.name:
         raise _unknown(frame, function, node.span)
-    given = [Given(evaluate(frame, argument.value), argument) for argument in node.arguments]
+    given = [ArgumentValue(evaluate(frame, argument.value), argument) for argument in node.arguments]
     for each in given:
         frame.run.spend_on(each.value, each.span)
     if name == SPLIT.name:
         bound = bind(SPLIT, node.arguments, given, node.span)
-        _require_known(given)
+        _require_right(given)
         return split(frame, bound, node.span, hint)
     if name in STATIC and not (is_operator(name) and given and isinstance(given[0].value, Tensor)):
         if is_operator(name):
-            _require_known(given[:1])  # else it isn't known whether the operator or the function of numbers was meant
+            _require_right(given[:1])  # else it isn't known whether the operator or the function of numbers was meant
         return _static(name, given, node.span)
     return _applied(frame, OPS[name], node, given, hint)
 
 
-def _require_known(given: Sequence[Given]) -> None:
+def _require_right(given: Sequence[ArgumentValue]) -> None:
+    """Raises `Unknown` when a value is wrong, which is reported."""
     if any(poisoned(each.value) for each in given):
         raise Unknown
 
 
-def _static(name: str, given: Sequence[Given], span: Span) -> Value:
+def _static(name: str, given: Sequence[ArgumentValue], span: Span) -> Value:
     for each in given:
         if each.argument.name is not None:
             raise Problem("E0211", f"{name} takes no keyword arguments", each.argument.name.span)
-    _require_known(given)
+    _require_right(given)
     return STATIC[name](given, span)
 
 
-def _applied(frame: Frame, operator: OpDef[Any], node: ast.Call, given: Sequence[Given], hint: Hint) -> Value:
+def _applied(frame: Frame, operator: OpDef[Any], node: ast.Call, given: Sequence[ArgumentValue], hint: Hint) -> Value:
     """The node of an operator."""
     name, fields = operator.name, declared(cast(Any, operator.attributes))
     formals = (*((place.name, not place.optional) for place in operator.operands), *((field, required) for field, _, required in fields))
     bound = bind(Callee(name, formals, None, operator.signature), node.arguments, given, node.span)
-    _require_known(given)
+    _require_right(given)
     tensors = [x for place in operator.operands if place.name in bound for x in operands(frame, bound[place.name], place.many, name)]
     places = {field: bound[field].node.span for field, _, _ in fields if field in bound}
     limits = frame.run.limits
@@ -152,7 +153,7 @@ def _inlined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Call, h
     name = definition.name.text
     if isinstance(definition, ast.ModelDef) and name in frame.functions:
         raise _of_model(name, node.span)
-    given = [Given(_argument(frame, definition, number, argument), argument) for number, argument in enumerate(node.arguments)]
+    given = [ArgumentValue(_argument(frame, definition, number, argument), argument) for number, argument in enumerate(node.arguments)]
     _require_call(frame, name, node.span)
     parameters = definition.parameters if isinstance(definition, ast.Def) else definition.inputs
     formals = tuple((each.name.text, isinstance(each, ast.Input) or each.default is None) for each in parameters)
@@ -203,7 +204,7 @@ def _is_in_key(definition: ast.Def | ast.ModelDef, formal: str) -> bool:
     return any(isinstance(part, ast.Name) and part.text == formal for part in parts)
 
 
-def _received(inner: Frame, formal: ast.Parameter | ast.Input, given: Given | None) -> Value:
+def _received(inner: Frame, formal: ast.Parameter | ast.Input, given: ArgumentValue | None) -> Value:
     """The value of a parameter. A default sees the params, and nothing of the call."""
     if isinstance(formal, ast.Input):
         assert given is not None
@@ -214,7 +215,7 @@ def _received(inner: Frame, formal: ast.Parameter | ast.Input, given: Given | No
     return evaluate(Frame(inner.run, calls=inner.calls, functions=inner.functions), formal.default)
 
 
-def _input(inner: Frame, declared: ast.Input, given: Given) -> Value:
+def _input(inner: Frame, declared: ast.Input, given: ArgumentValue) -> Value:
     """The tensor for an input of the model; `POISON` when it isn't of the input's type, or its range reaches further, which is reported."""
     frame, type_ = inner.caller, tensor_type(Frame(inner.run), declared.type)
     assert frame is not None

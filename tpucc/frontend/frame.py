@@ -11,7 +11,7 @@ from typing import Any
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.problem import LimitReached, Limits, Problem, Reports, Unknown
-from tpucc.frontend.values import POISON, Given, Items, Tensor, Value
+from tpucc.frontend.values import POISON, ArgumentValue, Items, Tensor, Value
 from tpucc.frontend.words import advice
 from tpucc.ir.graph import GraphBuilder
 from tpucc.ir.node import Attributes, Node
@@ -41,7 +41,7 @@ def function_names() -> frozenset[str]:
     return frozenset((*OPS, *STATIC_FUNCTIONS)) - INTERNAL
 
 
-def hints(hint: Hint, count: int) -> Sequence[Hint]:
+def hints_for_each(hint: Hint, count: int) -> Sequence[Hint]:
     """The names for each of several values, if there are as many."""
     return [(name,) for name in hint] if len(hint) == count else [()] * count
 
@@ -132,7 +132,7 @@ class Frame:
     """The names of the `def`s in progress, and of the model that `train` calls, the innermost first."""
     hint: Hint = ()
     caller: Frame | None = None
-    arguments: Mapping[str, Given] = field(default_factory=dict)
+    arguments: Mapping[str, ArgumentValue] = field(default_factory=dict)
     """What the caller gave, by the parameter's name."""
     result: Value = POISON
     has_returned: bool = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Diagnostic, Source, UsageError, did_you_mean, listed
 from tpucc.frontend import ast
-from tpucc.frontend.expressions import known
+from tpucc.frontend.expressions import required_value
 from tpucc.frontend.frame import Frame, Run
 from tpucc.frontend.parse import parse_expression
 from tpucc.frontend.problem import LimitReached, Problem, Unknown
@@ -77,7 +77,7 @@ class Params:
 
 def _static(frame: Frame, node: ast.Expression) -> Value:
     """The value of an expression that holds no tensor. Raises `Problem` and `Unknown`."""
-    value = known(frame, node)
+    value = required_value(frame, node)
     if has_tensor(value):
         raise Problem("E0215", f"a param is a static value, and this is {describe(value)}", node.span)
     return value

@@ -7,7 +7,7 @@ from typing import Any
 
 from tpucc.diagnostics import Label, Span, counted
 from tpucc.frontend import ast
-from tpucc.frontend.expressions import all_known, condition, evaluate, joined
+from tpucc.frontend.expressions import condition, evaluate, joined, required_values
 from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, integer_mend, sanitised
 from tpucc.frontend.problem import LimitReached, Problem, Unknown
 from tpucc.frontend.static import require_integer, require_static
@@ -179,7 +179,7 @@ def _values(frame: Frame, node: ast.Expression) -> Sequence[Value]:
 
 def _range(frame: Frame, node: ast.Call) -> range:
     arguments = node.arguments
-    values = all_known(frame, [argument.value for argument in arguments])
+    values = required_values(frame, [argument.value for argument in arguments])
     for argument in arguments:
         if argument.name is not None:
             raise Problem("E0211", "range takes no keyword arguments", argument.name.span)

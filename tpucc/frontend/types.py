@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Label, Span, UsageError, did_you_mean
 from tpucc.frontend import ast
-from tpucc.frontend.expressions import all_known, known
+from tpucc.frontend.expressions import required_value, required_values
 from tpucc.frontend.frame import Frame, integer_mend, param_of, require_elements
 from tpucc.frontend.problem import Problem, Unknown
 from tpucc.frontend.static import require_integer, require_static
@@ -65,7 +65,7 @@ def _size(frame: Frame, node: ast.Expression) -> int:
     try:
         if isinstance(node, ast.Name) and node.text == "None" and "None" not in frame.known_names():
             raise Problem("E0201", "a size can't be None", node.span, "nothing is named None", KNOWN_SIZES)
-        value = known(frame, node)
+        value = required_value(frame, node)
         try:
             return _require_size(value, node, frame)
         except Problem as problem:
@@ -103,7 +103,7 @@ def _require_size(value: Value, node: ast.Expression, frame: Frame) -> int:
 
 
 def _range(frame: Frame, dtype: str, bounds: ast.Bounds) -> Range:
-    low, high = all_known(frame, (bounds.low, bounds.high))
+    low, high = required_values(frame, (bounds.low, bounds.high))
     first, last = _end(low, bounds.low.span, dtype), _end(high, bounds.high.span, dtype)
     if first >= last:
         message = f"the range is empty: {describe(low)} is not below {describe(high)}"

@@ -38,7 +38,7 @@ _is_poison = partial(is_, POISON)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ArgumentValue:
     """The value of an argument of a call."""
 
     value: Value
