@@ -271,6 +271,13 @@ def test_operations_on_long_lists_are_counted(body: str) -> None:
         model(f"{text}        {body}\n    return x\n", limits=Limits(steps=200_000))
 
 
+def test_errors_that_are_too_many_are_told_where_they_are_in_a_def_that_nothing_calls() -> None:
+    lines = "".join(f"    y{i} = nothing{i}\n" for i in range(60))
+    with pytest.raises(tpucc.CompileError) as caught:
+        model(f"def f(x):\n{lines}    return x\nmodel m(x: f32[2]):\n    return x\n")
+    assert [found.span.line for found in caught.value.diagnostics if found.span] == list(range(2, 52))
+
+
 def test_bounds_are_options() -> None:
     text = "def f(n):\n    return n\nmodel m(x: f32[2]):\n    return x * f(f(f(2)))\n"
     with pytest.raises(tpucc.LimitError, match=r"t\.tpu:4:16: error E0608: defs are called more than 2 times"):
