@@ -108,9 +108,7 @@ class TrainingDirectives:
 def read_directives(module: ast.Module, run: Run) -> tuple[Directives, TrainingDirectives]:
     """The directives of a module; what is wrong is reported."""
     found, seen, frame = dict[str, Any](), dict[str, Span](), Frame(run)
-    for item in module.items:
-        if not isinstance(item, ast.Directive):
-            continue
+    for item in module.of(ast.Directive):
         try:
             if item.keyword in seen:
                 note = (Label(seen[item.keyword], "first here"),)
