@@ -15,10 +15,10 @@ from tests.support.networks import elaborated, results
 from tests.support.seeds import at_length
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
-from tpucc.frontend.elaborate import Model
-from tpucc.frontend.problem import DEFAULT, Limits
 from tpucc.ir.dtypes import I16
 from tpucc.ir.types import Range
+from tpucc.language.elaborate import Model
+from tpucc.language.problem import DEFAULT, Limits
 from tpucc.options import Options
 
 FOLDER = Path(__file__).resolve().parents[1]

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-import tpucc.frontend.words
+import tpucc.language.words
 from tests.support.cases import each
 from tpucc.diagnostics import CompileError, Source
-from tpucc.frontend.apply import KINDS, choices, declared
-from tpucc.frontend.elaborate import elaborate
-from tpucc.frontend.frame import is_operator
-from tpucc.frontend.parse import parse
 from tpucc.ir.constants import Constant
+from tpucc.language.apply import KINDS, choices, declared
+from tpucc.language.elaborate import elaborate
+from tpucc.language.frame import is_operator
+from tpucc.language.parse import parse
 from tpucc.ops import OPS
 
-TABLES = tomllib.loads(Path(tpucc.frontend.words.__file__).with_name("words.toml").read_text("utf-8"))
+TABLES = tomllib.loads(Path(tpucc.language.words.__file__).with_name("words.toml").read_text("utf-8"))
 BODY = "model m(x: f32[2, 2]):\n    y = {}\n    return x\n"
 SOURCES = {
     "directives": "{} = 3\n",

@@ -15,10 +15,10 @@ from itertools import chain
 from lark import Token
 
 from tpucc.diagnostics import Span, did_you_mean, listed, printable
-from tpucc.frontend import words
-from tpucc.frontend.layout import span_of, unclosed
-from tpucc.frontend.problem import Problem
-from tpucc.frontend.scan import Statement, Text
+from tpucc.language import words
+from tpucc.language.layout import span_of, unclosed
+from tpucc.language.problem import Problem
+from tpucc.language.scan import Statement, Text
 
 HEADERS = ("if", "elif", "for", "def", "model", "train")
 """The words that begin a line that ends with a colon, and have more in it."""

@@ -14,11 +14,11 @@ from itertools import chain, islice, pairwise
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, Label, Span
-from tpucc.frontend import ast
-from tpucc.frontend.directives import FOR_TRAINING
-from tpucc.frontend.training import Training, needed_weights
 from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
+from tpucc.language import ast
+from tpucc.language.directives import FOR_TRAINING
+from tpucc.language.training import Training, needed_weights
 
 MOST = 20
 """Warnings that one source gets."""

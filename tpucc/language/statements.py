@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tpucc.diagnostics import Label, Span, counted
-from tpucc.frontend import ast
-from tpucc.frontend.expressions import condition, evaluate, joined, required_values
-from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, integer_mend, sanitised
-from tpucc.frontend.problem import LimitReached, Problem, Unknown
-from tpucc.frontend.static import require_integer, require_static
-from tpucc.frontend.types import tensor_type
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
+from tpucc.language import ast
+from tpucc.language.expressions import condition, evaluate, joined, required_values
+from tpucc.language.frame import Declared, Frame, Hint, assigned, identifiers, integer_mend, sanitised
+from tpucc.language.problem import LimitReached, Problem, Unknown
+from tpucc.language.static import require_integer, require_static
+from tpucc.language.types import tensor_type
+from tpucc.language.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
 from tpucc.ops.weight import WeightAttributes
 
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tpucc.diagnostics import Span, did_you_mean
-from tpucc.frontend import ast
-from tpucc.frontend.apply import BINARY, COMPARISONS, Operand, combined, operand, reciprocal, scalar
-from tpucc.frontend.frame import Frame, Hint, hints_for_each, integer_mend
-from tpucc.frontend.problem import Problem, Unknown
-from tpucc.frontend.slices import static_part, tensor_part
-from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
-from tpucc.frontend.words import advice
+from tpucc.language import ast
+from tpucc.language.apply import BINARY, COMPARISONS, Operand, combined, operand, reciprocal, scalar
+from tpucc.language.frame import Frame, Hint, hints_for_each, integer_mend
+from tpucc.language.problem import Problem, Unknown
+from tpucc.language.slices import static_part, tensor_part
+from tpucc.language.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
+from tpucc.language.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
+from tpucc.language.words import advice
 from tpucc.ops import OPS
 
 CHOICE = "where(mask, a, b) chooses between tensors, element by element"

@@ -6,16 +6,16 @@ import math
 from dataclasses import replace
 
 from tpucc.diagnostics import Label, Span, UsageError, did_you_mean
-from tpucc.frontend import ast
-from tpucc.frontend.expressions import required_value, required_values
-from tpucc.frontend.frame import Frame, integer_mend, param_of, require_elements
-from tpucc.frontend.problem import Problem, Unknown
-from tpucc.frontend.static import require_integer, require_static
-from tpucc.frontend.values import POISON, Poison, Value, describe, is_number
-from tpucc.frontend.words import advice
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import Range, TensorType
+from tpucc.language import ast
+from tpucc.language.expressions import required_value, required_values
+from tpucc.language.frame import Frame, integer_mend, param_of, require_elements
+from tpucc.language.problem import Problem, Unknown
+from tpucc.language.static import require_integer, require_static
+from tpucc.language.values import POISON, Poison, Value, describe, is_number
+from tpucc.language.words import advice
 from tpucc.ops.rules import MAX_RANK, MAX_SIZE
 
 DECLARABLE = ("f32", "i32")

@@ -7,19 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
-from tpucc.frontend import ast
-from tpucc.frontend.calls import call
-from tpucc.frontend.directives import Directives, read_directives
-from tpucc.frontend.frame import Frame, Run, is_function
-from tpucc.frontend.params import Params
-from tpucc.frontend.problem import DEFAULT, LimitReached, Limits, Problem
-from tpucc.frontend.statements import returned, run_block, run_body
-from tpucc.frontend.training import Training, elaborate_training
-from tpucc.frontend.types import declare_inputs, tensor_type
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
-from tpucc.frontend.warnings import warnings_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
+from tpucc.language import ast
+from tpucc.language.calls import call
+from tpucc.language.directives import Directives, read_directives
+from tpucc.language.frame import Frame, Run, is_function
+from tpucc.language.params import Params
+from tpucc.language.problem import DEFAULT, LimitReached, Limits, Problem
+from tpucc.language.statements import returned, run_block, run_body
+from tpucc.language.training import Training, elaborate_training
+from tpucc.language.types import declare_inputs, tensor_type
+from tpucc.language.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
+from tpucc.language.warnings import warnings_of
 
 
 @dataclass(frozen=True, kw_only=True)

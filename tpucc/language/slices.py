@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from tpucc.diagnostics import Span, counted
-from tpucc.frontend import ast
-from tpucc.frontend.apply import Application, Operand, applied, operand
-from tpucc.frontend.frame import Frame, Hint, hints_for_each, integer_mend
-from tpucc.frontend.problem import Problem
-from tpucc.frontend.static import require_integer
-from tpucc.frontend.values import ArgumentValue, Items, Tensor, Value, items
+from tpucc.language import ast
+from tpucc.language.apply import Application, Operand, applied, operand
+from tpucc.language.frame import Frame, Hint, hints_for_each, integer_mend
+from tpucc.language.problem import Problem
+from tpucc.language.static import require_integer
+from tpucc.language.values import ArgumentValue, Items, Tensor, Value, items
 from tpucc.ops.slice import SliceAttributes
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Label, Span, did_you_mean, listed
-from tpucc.frontend import ast
-from tpucc.frontend.calls import Callee, bind
-from tpucc.frontend.expressions import required_value
-from tpucc.frontend.frame import Frame, Run
-from tpucc.frontend.problem import Problem, Unknown
-from tpucc.frontend.values import describe, is_integer, is_number
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
+from tpucc.language import ast
+from tpucc.language.calls import Callee, bind
+from tpucc.language.expressions import required_value
+from tpucc.language.frame import Frame, Run
+from tpucc.language.problem import Problem, Unknown
+from tpucc.language.values import describe, is_integer, is_number
 
 FOR_TRAINING = frozenset({"examples", "optimizer"})
 """The directives that only training reads."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tpucc.diagnostics import Span, counted
-from tpucc.frontend.problem import LimitReached, Limits, Problem
-from tpucc.frontend.values import ArgumentValue, Items, Tensor, Value, describe, is_integer, items
+from tpucc.language.problem import LimitReached, Limits, Problem
+from tpucc.language.values import ArgumentValue, Items, Tensor, Value, describe, is_integer, items
 
 Number = int | float
 Static = TypeVar("Static", int, float, str, Items, int | float)

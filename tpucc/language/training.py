@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.diagnostics import Span
-from tpucc.frontend import ast
-from tpucc.frontend.directives import TrainingDirectives
-from tpucc.frontend.frame import Frame, Run
-from tpucc.frontend.problem import Problem
-from tpucc.frontend.statements import returned, run_body
-from tpucc.frontend.types import declare_inputs, tensor_type
-from tpucc.frontend.values import Poison, Tensor, describe, poisoned
 from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import f32
+from tpucc.language import ast
+from tpucc.language.directives import TrainingDirectives
+from tpucc.language.frame import Frame, Run
+from tpucc.language.problem import Problem
+from tpucc.language.statements import returned, run_body
+from tpucc.language.types import declare_inputs, tensor_type
+from tpucc.language.values import Poison, Tensor, describe, poisoned
 from tpucc.ops.weight import WeightAttributes
 
 LOSS = f32()

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
-from tpucc.frontend import ast
-from tpucc.frontend.problem import LimitReached, Limits, Problem, Reports, Unknown
-from tpucc.frontend.values import POISON, ArgumentValue, Items, Tensor, Value
-from tpucc.frontend.words import advice
 from tpucc.ir.graph import GraphBuilder
 from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType
+from tpucc.language import ast
+from tpucc.language.problem import LimitReached, Limits, Problem, Reports, Unknown
+from tpucc.language.values import POISON, ArgumentValue, Items, Tensor, Value
+from tpucc.language.words import advice
 from tpucc.ops import INTERNAL, OPS
 
 Hint = tuple[str, ...]

@@ -15,10 +15,10 @@ import msgspec
 from lark import Token
 
 from tpucc.diagnostics import Span
-from tpucc.frontend import ast, literals
-from tpucc.frontend.layout import span_of
-from tpucc.frontend.problem import LimitReached, Limits, Problem
-from tpucc.frontend.words import advice
+from tpucc.language import ast, literals
+from tpucc.language.layout import span_of
+from tpucc.language.problem import LimitReached, Limits, Problem
+from tpucc.language.words import advice
 
 Children = list[Any]
 """The argument that lark gives to a rule's method; its type follows from the grammar."""

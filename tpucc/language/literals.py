@@ -11,9 +11,9 @@ from itertools import groupby
 from lark import Token
 
 from tpucc.diagnostics import Span, printable
-from tpucc.frontend import ast
-from tpucc.frontend.layout import span_of
-from tpucc.frontend.problem import LimitReached, Limits, Problem
+from tpucc.language import ast
+from tpucc.language.layout import span_of
+from tpucc.language.problem import LimitReached, Limits, Problem
 
 ESCAPES = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "t": "\t"}
 PIECE = re.compile(r"(?P<plain>[^\\{}]+)|(?P<brace>\{\{|\}\})|(?P<escape>\\.)|(?P<hole>\{[^}]*\})|[{}]")

@@ -14,14 +14,14 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Span, listed
-from tpucc.frontend import ast
-from tpucc.frontend.frame import Frame, Hint
-from tpucc.frontend.problem import LimitReached, Limits, Problem
-from tpucc.frontend.static import require_static
-from tpucc.frontend.values import ArgumentValue, Items, Tensor, Value, describe, has_tensor, is_number
 from tpucc.ir.constants import Constant
 from tpucc.ir.node import Attributes, NoAttributes
 from tpucc.ir.types import TensorType
+from tpucc.language import ast
+from tpucc.language.frame import Frame, Hint
+from tpucc.language.problem import LimitReached, Limits, Problem
+from tpucc.language.static import require_static
+from tpucc.language.values import ArgumentValue, Items, Tensor, Value, describe, has_tensor, is_number
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import RuleError

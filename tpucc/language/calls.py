@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from tpucc.diagnostics import Label, Span, counted, did_you_mean, listed
-from tpucc.frontend import ast
-from tpucc.frontend.apply import Application, applied, converted, declared, inferred, operand, operands
-from tpucc.frontend.expressions import evaluate
-from tpucc.frontend.frame import Frame, Hint, function_names, is_function, is_operator
-from tpucc.frontend.problem import LimitReached, Problem, Unknown
-from tpucc.frontend.slices import split
-from tpucc.frontend.statements import run_body
-from tpucc.frontend.static import STATIC
-from tpucc.frontend.types import tensor_type
-from tpucc.frontend.values import POISON, ArgumentValue, Poison, Tensor, Value, describe, poisoned
-from tpucc.frontend.words import advice
+from tpucc.language import ast
+from tpucc.language.apply import Application, applied, converted, declared, inferred, operand, operands
+from tpucc.language.expressions import evaluate
+from tpucc.language.frame import Frame, Hint, function_names, is_function, is_operator
+from tpucc.language.problem import LimitReached, Problem, Unknown
+from tpucc.language.slices import split
+from tpucc.language.statements import run_body
+from tpucc.language.static import STATIC
+from tpucc.language.types import tensor_type
+from tpucc.language.values import POISON, ArgumentValue, Poison, Tensor, Value, describe, poisoned
+from tpucc.language.words import advice
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef
 
