@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tpucc.diagnostics import Source
-from tpucc.frontend.elaborate import Model
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_firings, print_graph
 from tpucc.isa.program import Program
+from tpucc.language.elaborate import Model
 from tpucc.layers.partition import Partition, partition
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
-from tpucc.frontend.problem import Limits
 from tpucc.ir.dtypes import BY_BITS
+from tpucc.language.problem import Limits
 from tpucc.passes.base import GOALS, Goal, Pass
 from tpucc.passes.choices import require_choice
 from tpucc.passes.plugins import brought, installed_passes, passes_of_file

@@ -32,7 +32,7 @@ from py_compile import PycInvalidationMode
 
 compileall.compile_dir(place, quiet=2, force=True, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
 from tpucc.diagnostics import Source
-from tpucc.frontend.parse import parse
+from tpucc.language.parse import parse
 parse(Source("first.tpu", "param batch = 8")) # which stores the parser's table
 with zipfile.ZipFile("/made.zip", "w") as archive:
     for at, folders, files in os.walk(place):

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tpucc.diagnostics import Source
-from tpucc.frontend.elaborate import elaborate
-from tpucc.frontend.parse import parse
+from tpucc.language.elaborate import elaborate
+from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray
 from tpucc.passes.training.names import GRADIENT, key_of, states, values_of
 from tpucc.training.plan import Plan

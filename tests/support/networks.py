@@ -12,10 +12,10 @@ from tests.support.network_draft import BLACKBOARD, MIDDLE, ORDINARY, PICTURES, 
 from tests.support.network_moves import fitting
 from tpucc.data.sources import bind_weights
 from tpucc.diagnostics import Source
-from tpucc.frontend.elaborate import elaborate
-from tpucc.frontend.parse import parse
-from tpucc.frontend.problem import Limits
 from tpucc.ir.graph import Graph
+from tpucc.language.elaborate import elaborate
+from tpucc.language.parse import parse
+from tpucc.language.problem import Limits
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 

@@ -15,8 +15,8 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.diagnostics import Source
 from tpucc.driver import check_source, compile_source
-from tpucc.frontend.problem import Limits
 from tpucc.interop.sources import read_source
+from tpucc.language.problem import Limits
 from tpucc.options import Keywords, options_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,9 +15,6 @@ from tests.support.cases import LONG, each, one_of
 from tests.support.networks import network
 from tests.support.operator_graphs import Model
 from tpucc.diagnostics import Source
-from tpucc.frontend.elaborate import elaborate
-from tpucc.frontend.frame import is_operator
-from tpucc.frontend.parse import parse
 from tpucc.interop.decompile import Unwritable, same_model, source_of, windows
 from tpucc.interop.decompile import families as lists
 from tpucc.interop.decompile import orders as order_of_nodes
@@ -30,6 +27,9 @@ from tpucc.interop.decompile.text import Style, text_of, wrapped
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import NoAttributes, Node
 from tpucc.ir.types import f32
+from tpucc.language.elaborate import elaborate
+from tpucc.language.frame import is_operator
+from tpucc.language.parse import parse
 from tpucc.ops import OPS
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.opdef import Example

@@ -21,10 +21,10 @@ from tests.support.cases import LONG, each, one_of
 from tpucc.cli.main import main
 from tpucc.driver import compile_source
 from tpucc.explain import codes, explain
-from tpucc.frontend.problem import Limits
 from tpucc.interop.onnx.writing.file import MOST_BYTES
 from tpucc.interop.sources import read_source
 from tpucc.isa.verify import RULES
+from tpucc.language.problem import Limits
 from tpucc.options import Options
 from tpucc.watch.session import Session
 

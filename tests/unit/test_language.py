@@ -15,10 +15,10 @@ from tests.support.networks import elaborated, results
 from tests.support.seeds import at_length
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
-from tpucc.frontend.elaborate import Model
-from tpucc.frontend.problem import DEFAULT, Limits
 from tpucc.ir.dtypes import I16
 from tpucc.ir.types import Range
+from tpucc.language.elaborate import Model
+from tpucc.language.problem import DEFAULT, Limits
 from tpucc.options import Options
 
 FOLDER = Path(__file__).resolve().parents[1]
@@ -269,6 +269,13 @@ def test_operations_on_long_lists_are_counted(body: str) -> None:
     text = "def f(n):\n    return n\nmodel m(x: f32[2]):\n    sizes = [0] * 40000\n    for i in range(1000000):\n"
     with pytest.raises(tpucc.LimitError, match="E0609"):
         model(f"{text}        {body}\n    return x\n", limits=Limits(steps=200_000))
+
+
+def test_errors_that_are_too_many_are_told_where_they_are_in_a_def_that_nothing_calls() -> None:
+    lines = "".join(f"    y{i} = nothing{i}\n" for i in range(60))
+    with pytest.raises(tpucc.CompileError) as caught:
+        model(f"def f(x):\n{lines}    return x\nmodel m(x: f32[2]):\n    return x\n")
+    assert [found.span.line for found in caught.value.diagnostics if found.span] == list(range(2, 52))
 
 
 def test_bounds_are_options() -> None:

@@ -16,11 +16,11 @@ from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
-from tpucc.frontend.directives import OPTIMIZERS, Optimizer, signature
-from tpucc.frontend.elaborate import Model
-from tpucc.frontend.problem import DEFAULT, Limits
-from tpucc.frontend.training import Training
 from tpucc.ir.types import TensorType, f32
+from tpucc.language.directives import OPTIMIZERS, Optimizer, signature
+from tpucc.language.elaborate import Model
+from tpucc.language.problem import DEFAULT, Limits
+from tpucc.language.training import Training
 from tpucc.ops import OPS, also
 from tpucc.ops.opdef import OpDef, RuleError
 from tpucc.options import Options

@@ -14,12 +14,12 @@ from tests.support.cases import each
 from tests.support.onnx_files import model_of
 from tpucc.data.weights import bind_arrays
 from tpucc.diagnostics import Source
-from tpucc.frontend.elaborate import elaborate
-from tpucc.frontend.parse import parse
 from tpucc.interop.decompile.keys import head
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.ir.graph import Graph
+from tpucc.language.elaborate import elaborate
+from tpucc.language.parse import parse
 from tpucc.ops.evaluate import evaluate
 
 onnx = pytest.importorskip("onnx")

@@ -17,13 +17,13 @@ from tests.support.cases import each
 from tests.support.machine import Writer
 from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
-from tpucc.frontend import literals
 from tpucc.interop.programs import folder
 from tpucc.ir.graph import GraphBuilder
 from tpucc.ir.node import NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program, Resident
+from tpucc.language import literals
 from tpucc.machines.v1 import V1, Function, Opcode
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.recording import MOST, recorded

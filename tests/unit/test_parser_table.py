@@ -12,8 +12,8 @@ import lark
 import pytest
 
 from tests.support.cases import each
-from tpucc.frontend import parse as parsing
-from tpucc.frontend.problem import DEFAULT
+from tpucc.language import parse as parsing
+from tpucc.language.problem import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = "model m(x: f32[8, 4]):\n    weight w: f32[4, 3]\n    return relu(x @ w)\n"

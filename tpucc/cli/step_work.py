@@ -18,8 +18,8 @@ from tpucc.cli.work import Dump
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_files
-from tpucc.frontend.elaborate import Model
 from tpucc.interop.sources import read_source
+from tpucc.language.elaborate import Model
 from tpucc.passes.pipeline import unknown_name
 from tpucc.training.costs import all_reduce
 from tpucc.training.roles import Parts, Role, parts_of

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, BinaryIO, Self
 
 import numpy as np
 
@@ -66,13 +66,26 @@ class ArrayFile(ABC):
 
     path: Path
     members: Mapping[str, Member]
-    _files: ExitStack
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with ExitStack() as stack:
+            try:
+                stream = stack.enter_context(opened(path))
+                self.members = self._opened(stream, stack)
+            except (OSError, ValueError) as error:
+                raise unreadable(path, error, "E0420", suffixes=SUFFIXES) from None
+            self._files = stack.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._files.close()
+
+    @abstractmethod
+    def _opened(self, stream: BinaryIO, stack: ExitStack) -> Mapping[str, Member]:
+        """What the file's headers say; what is entered into `stack` is closed with the file."""
 
     @abstractmethod
     def read(self, key: str) -> AnyArray:
@@ -85,22 +98,15 @@ class ArrayFile(ABC):
 class Archive(ArrayFile):
     """An npz archive."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with ExitStack() as stack:
-            try:
-                stream = stack.enter_context(opened(path))
-            except (OSError, ValueError) as error:
-                raise unreadable(path, error, "E0420", suffixes=SUFFIXES) from None
-            try:
-                self._zip = stack.enter_context(zipfile.ZipFile(stream))
-            except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-                stream.seek(0)
-                if stream.read(len(ARRAY_MAGIC)) == ARRAY_MAGIC:
-                    raise self.malformed("a single array, which has no name", "np.savez('x.npz', x=array) saves it as x") from None
-                raise self.malformed(f"not an npz archive ({_why(error)})", "np.savez('x.npz', x=array) writes one") from None
-            self.members = self._headers()
-            self._files = stack.pop_all()
+    def _opened(self, stream: BinaryIO, stack: ExitStack) -> Mapping[str, Member]:
+        try:
+            self._zip = stack.enter_context(zipfile.ZipFile(stream))
+        except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
+            stream.seek(0)
+            if stream.read(len(ARRAY_MAGIC)) == ARRAY_MAGIC:
+                raise self.malformed("a single array, which has no name", "np.savez('x.npz', x=array) saves it as x") from None
+            raise self.malformed(f"not an npz archive ({_why(error)})", "np.savez('x.npz', x=array) writes one") from None
+        return self._headers()
 
     def read(self, key: str) -> AnyArray:
         """The array `key` in C order; its size is bounded by its header, which the caller has checked."""

@@ -11,19 +11,17 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from tpucc.data.archive import MAX_BYTES, MAX_MEMBERS, SUFFIXES, ArrayFile, Member
+from tpucc.data.archive import MAX_BYTES, MAX_MEMBERS, MAX_RANK, ArrayFile, Member
 from tpucc.diagnostics import printable
-from tpucc.files import opened, unreadable
+from tpucc.files import unreadable
 from tpucc.numerics import AnyArray
 
 SUFFIX = ".safetensors"
 MAX_HEADER = 16 * 2**20
-MAX_RANK = 32
 LENGTH = 8
 BFLOAT16 = "BF16"
 DTYPES: Mapping[str, str] = {
@@ -47,22 +45,14 @@ DTYPES: Mapping[str, str] = {
 class Safetensors(ArrayFile):
     """A safetensors file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with ExitStack() as stack:
-            try:
-                self._stream = stack.enter_context(opened(path))
-                self._size = os.fstat(self._stream.fileno()).st_size
-                length = int.from_bytes(self._stream.read(LENGTH), "little")
-                header = self._stream.read(min(length, MAX_HEADER))
-            except (OSError, ValueError) as error:
-                raise unreadable(path, error, "E0420", suffixes=SUFFIXES) from None
-            self._begin = LENGTH + length
-            if length > MAX_HEADER or self._begin > self._size:
-                raise self.malformed(f"not a safetensors file (its header would have {length:,} bytes)")
-            self._places: dict[str, tuple[str, int]] = {}
-            self.members = self._members(header)
-            self._files = stack.pop_all()
+    def _opened(self, stream: BinaryIO, stack: ExitStack) -> Mapping[str, Member]:
+        self._stream, self._size = stream, os.fstat(stream.fileno()).st_size
+        length = int.from_bytes(stream.read(LENGTH), "little")
+        header = stream.read(min(length, MAX_HEADER))
+        self._begin = LENGTH + length
+        if length > MAX_HEADER or self._begin > self._size:
+            raise self.malformed(f"not a safetensors file (its header would have {length:,} bytes)")
+        return self._members(header)
 
     def read(self, key: str) -> AnyArray:
         """The array `key`; its size is that of its part of the file."""
@@ -87,6 +77,7 @@ class Safetensors(ArrayFile):
         if len(entries) > MAX_MEMBERS:
             raise self.malformed(f"{len(entries):,} arrays; the limit is {MAX_MEMBERS:,}")
         found: dict[str, Member] = {}
+        self._places: dict[str, tuple[str, int]] = {}
         ends: list[tuple[int, int]] = []
         for key, entry in entries.items():
             kind, shape, start, end = self._entry(key, entry)

@@ -11,9 +11,9 @@ from tpucc.data.archive import naming, read_arrays
 from tpucc.data.weights import bind_archive, bind_arrays, bind_drawn, require_source
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, printable
 from tpucc.files import MODELS, inside, opened, unreadable
-from tpucc.frontend.elaborate import Model
-from tpucc.frontend.problem import Limits
 from tpucc.ir.graph import Graph
+from tpucc.language.elaborate import Model
+from tpucc.language.problem import Limits
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
-from tpucc.frontend.frame import is_function
-from tpucc.frontend.literals import IDENTIFIER, KEYWORDS
+from tpucc.language.frame import is_function
+from tpucc.language.literals import IDENTIFIER, KEYWORDS
 
 _NUMBER = re.compile(r"^\d+_")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tpucc.data.sources import ImportedSource, source_bytes, source_of_bytes
 from tpucc.diagnostics import CompileError, Diagnostic, Source, UsageError, printable
-from tpucc.frontend.ast import Directive, Text, TopLevel
-from tpucc.frontend.parse import parse
 from tpucc.interop.foreign import foreign
 from tpucc.interop.programs import suggestion
+from tpucc.language.ast import Directive, Text, TopLevel
+from tpucc.language.parse import parse
 
 NO_PARAMS: Mapping[str, str] = {}
 ONNX = ".onnx"

@@ -13,11 +13,11 @@ from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.files import MODELS, read_file
-from tpucc.frontend.ast import Param
-from tpucc.frontend.elaborate import require_values
-from tpucc.frontend.params import unknown_param
-from tpucc.frontend.parse import parse
 from tpucc.interop.sources import files_of, items_of, read_source
+from tpucc.language.ast import Param
+from tpucc.language.elaborate import require_values
+from tpucc.language.params import unknown_param
+from tpucc.language.parse import parse
 from tpucc.options import Options, command_words, read_options
 from tpucc.stage_names import passes_of
 from tpucc.sweeps.axes import Axis, require_apart, wrong

@@ -12,10 +12,10 @@ import numpy as np
 from tpucc.data.archive import naming, read_taken
 from tpucc.data.sources import beside, named_at
 from tpucc.diagnostics import Diagnostic, InputError, counted
-from tpucc.frontend.elaborate import Model
-from tpucc.frontend.training import Training
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
+from tpucc.language.elaborate import Model
+from tpucc.language.training import Training
 from tpucc.numerics import AnyArray
 from tpucc.ops.one_hot import require_labels
 from tpucc.passes.divide_batch import batch_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Source, printable
 from tpucc.driver import front_end
-from tpucc.frontend.elaborate import Model
 from tpucc.interop.sources import IMPORTED
+from tpucc.language.elaborate import Model
 from tpucc.options import Options
 from tpucc.training.session import Session, Settings, parts_for
 from tpucc.training.step import Step, make_step

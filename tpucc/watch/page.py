@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 
 from tpucc.diagnostics import printable
-from tpucc.frontend.words import STATEMENTS, TOP_LEVEL
+from tpucc.language.words import STATEMENTS, TOP_LEVEL
 from tpucc.ops import INTERNAL, OPS
 from tpucc.viz.palette import theme
 from tpucc.viz.svg import escaped

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
 
-from tpucc.frontend.apply import BINARY, COMPARISONS
-from tpucc.frontend.static import STATIC
 from tpucc.interop.decompile import literals
 from tpucc.interop.decompile.bounds import marked
 from tpucc.interop.decompile.program import Number, Operand, Shape, Step, Value
 from tpucc.interop.decompile.statics import Scope, constant
 from tpucc.ir.attributes import identity
+from tpucc.language.apply import BINARY, COMPARISONS
+from tpucc.language.static import STATIC
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes

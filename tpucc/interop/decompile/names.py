@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tpucc.frontend.frame import STATIC_FUNCTIONS
-from tpucc.frontend.literals import IDENTIFIER, KEYWORDS
 from tpucc.interop.decompile.program import Unwritable
+from tpucc.language.frame import STATIC_FUNCTIONS
+from tpucc.language.literals import IDENTIFIER, KEYWORDS
 from tpucc.ops import OPS
 
 TOP_LEVEL = ("param", "weights", "calibration", "activations", "examples", "optimizer", "model", "train", "weight", "fixed", "None")

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from tpucc.frontend.calls import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ir.attributes import identities
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
+from tpucc.language.calls import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes

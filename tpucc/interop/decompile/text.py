@@ -10,9 +10,6 @@ from dataclasses import replace
 from enum import Enum
 
 from tpucc.diagnostics import Error, Source
-from tpucc.frontend.elaborate import elaborate
-from tpucc.frontend.parse import parse
-from tpucc.frontend.types import DECLARABLE
 from tpucc.interop.decompile.bodies import Writer, Written
 from tpucc.interop.decompile.bounds import shortened
 from tpucc.interop.decompile.functions import written
@@ -29,6 +26,9 @@ from tpucc.interop.decompile.tables import Signatures
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Output
 from tpucc.ir.types import TensorType
+from tpucc.language.elaborate import elaborate
+from tpucc.language.parse import parse
+from tpucc.language.types import DECLARABLE
 
 SHORTER = 0.87
 """To what part of its lines a model must come down, that another order of its nodes is taken."""

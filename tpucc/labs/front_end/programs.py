@@ -8,8 +8,6 @@ from random import Random
 from typing import Any
 
 from tpucc.diagnostics import CompileError, Error, Source
-from tpucc.frontend.elaborate import elaborate
-from tpucc.frontend.parse import parse
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
@@ -17,6 +15,8 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.labs.front_end.asking import MOST, array_of, drawn, earned, refused, said, same_values
 from tpucc.labs.front_end.meaning import Rules, answer
 from tpucc.labs.lab import Failed, Outcome, Plain, Submission
+from tpucc.language.elaborate import elaborate
+from tpucc.language.parse import parse
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.ops import also
 from tpucc.ops.batch import Case, Division, MixedError

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tpucc.files import write_files
-from tpucc.frontend.elaborate import Model
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
+from tpucc.language.elaborate import Model
 from tpucc.training.roles import Parts, parts_of
 from tpucc.training.session import Session
 from tpucc.training.step import Step

@@ -13,8 +13,6 @@ import numpy as np
 
 from tpucc.data.archive import npz_bytes
 from tpucc.diagnostics import Error, Source, counted, listed, printable
-from tpucc.frontend.elaborate import elaborate
-from tpucc.frontend.parse import parse
 from tpucc.interop.decompile import Unwritable, source_of
 from tpucc.interop.decompile.literals import escaped
 from tpucc.interop.decompile.names import stem
@@ -31,6 +29,8 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
+from tpucc.language.elaborate import elaborate
+from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray
 
 COLUMNS = 98

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeVar
 
-from tpucc.frontend.frame import is_function
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import named
 from tpucc.interop.onnx.reading.files.tensorflow import UNKNOWN_SIZE, layer_of
+from tpucc.language.frame import is_function
 
 K = TypeVar("K")
 LONGEST = 60

@@ -15,10 +15,10 @@ from itertools import chain
 from lark import Token
 
 from tpucc.diagnostics import Span, did_you_mean, listed, printable
-from tpucc.frontend import words
-from tpucc.frontend.layout import span_of, unclosed
-from tpucc.frontend.problem import Problem
-from tpucc.frontend.scan import Statement, Text
+from tpucc.language import words
+from tpucc.language.layout import span_of, unclosed
+from tpucc.language.problem import Problem
+from tpucc.language.scan import Statement, Text
 
 HEADERS = ("if", "elif", "for", "def", "model", "train")
 """The words that begin a line that ends with a colon, and have more in it."""
@@ -92,8 +92,8 @@ def _other_languages(case: Case) -> Iterator[Problem]:
 def _directives(case: Case) -> Iterator[Problem]:
     """`weights = "…"`: a directive written as an assignment; `train` with a name, without inputs, or inside a block."""
     word, pieces = case.statement.first, case.statement.pieces
-    if case.token == "=" and len(pieces) == 1 and case.at_top and word in words.DIRECTIVES:
-        yield Problem("E0113", f"{word} takes no =", case.span, "", words.DIRECTIVES[word])
+    if case.token == "=" and len(pieces) == 1 and case.at_top and (mend := words.advice("directives", word)):
+        yield Problem("E0113", f"{word} takes no =", case.span, "", mend)
     if word != "train":
         return
     if not case.at_top and case.token == ":" and [piece[0] for piece in case.statement.brackets] == ["("]:
@@ -224,7 +224,7 @@ def _missing_value(case: Case) -> Iterator[Problem]:
     """An operator or a comma without what should follow."""
     previous = case.statement.previous
     if case.accepts >= {"NUMBER", "STRING"} and previous and previous not in "([{:,":
-        mend = words.DIRECTIVES.get(previous, "") if len(case.statement.pieces) == 1 else ""
+        mend = words.advice("directives", previous) if len(case.statement.pieces) == 1 else ""
         label = f"expected a value, found {words.found(case.token)}"
         yield Problem("E0117", f"nothing stands after `{previous}`", case.span, label, mend)
 
@@ -239,7 +239,7 @@ def _anything(case: Case) -> Iterator[Problem]:
     elif case.token == "=" and case.statement.previous == "fixed":
         mend = 'fixed stands at the end: weight w: f32[3] = "w" fixed'
     elif case.at_top and len(case.statement.pieces) > 1:
-        mend = words.DIRECTIVES.get(first, "")
+        mend = words.advice("directives", first)
     yield Problem("E0116", f"expected {words.expected(case.accepts)}, found {words.found(case.token)}", case.span, "", mend)
 
 

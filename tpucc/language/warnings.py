@@ -14,11 +14,11 @@ from itertools import chain, islice, pairwise
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, Label, Span
-from tpucc.frontend import ast
-from tpucc.frontend.directives import FOR_TRAINING
-from tpucc.frontend.training import Training, needed_weights
 from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
+from tpucc.language import ast
+from tpucc.language.directives import FOR_TRAINING
+from tpucc.language.training import Training, needed_weights
 
 MOST = 20
 """Warnings that one source gets."""
@@ -43,15 +43,14 @@ def warnings_of(module: ast.Module, graph: Graph, training: Training | None, rep
 
 def _shared(module: ast.Module, repeated: Collection[Span]) -> Iterator[Diagnostic]:
     """The weights without a key that several turns of a loop declare: the key is the name, in every turn."""
-    for item in module.items:
-        if isinstance(item, ast.Def | ast.ModelDef):
-            loops = [statement for statement in ast.statements(item.body) if isinstance(statement, ast.For)]
-            innermost = {each.span: (each, loop) for loop in loops for each in ast.statements(loop.body) if isinstance(each, ast.Weight)}
-            for weight, loop in (found for span, found in innermost.items() if span in repeated):
-                name, turn = weight.name.text, loop.target.text if isinstance(loop.target, ast.Identifier) else "i"
-                own = f'for one in each turn, give it a key with the turn in it: = "{name}{{{turn}}}"'
-                help = f"{own}; for one in all, declare it before the loop"
-                yield _warning("W0208", f"all turns of the loop have one weight {name}", weight.name.span, help)
+    for item in module.of((ast.Def, ast.ModelDef)):
+        loops = [statement for statement in ast.statements(item.body) if isinstance(statement, ast.For)]
+        innermost = {each.span: (each, loop) for loop in loops for each in ast.statements(loop.body) if isinstance(each, ast.Weight)}
+        for weight, loop in (found for span, found in innermost.items() if span in repeated):
+            name, turn = weight.name.text, loop.target.text if isinstance(loop.target, ast.Identifier) else "i"
+            own = f'for one in each turn, give it a key with the turn in it: = "{name}{{{turn}}}"'
+            help = f"{own}; for one in all, declare it before the loop"
+            yield _warning("W0208", f"all turns of the loop have one weight {name}", weight.name.span, help)
 
 
 def _nodes(graphs: Sequence[Graph]) -> Iterator[Diagnostic]:
@@ -69,8 +68,7 @@ def _nodes(graphs: Sequence[Graph]) -> Iterator[Diagnostic]:
 
 def _not_trained(module: ast.Module, graph: Graph, training: Training) -> Iterator[Diagnostic]:
     """A `train` that doesn't call the model; else, weights of the model that the loss doesn't depend on, without those that are fixed."""
-    train = next(item for item in module.items if isinstance(item, ast.TrainDef))
-    model = next(item for item in module.items if isinstance(item, ast.ModelDef))
+    train, model = module.of(ast.TrainDef)[0], module.of(ast.ModelDef)[0]
     if model.name.text not in _reached(module, train):
         help = f"it is trained alone; to train the model, call it: {model.name.text}(…)"
         yield _warning("W0206", f"train doesn't call the model {model.name.text}", train.span, help)
@@ -83,13 +81,14 @@ def _not_trained(module: ast.Module, graph: Graph, training: Training) -> Iterat
 
 def _without_train(module: ast.Module) -> Iterator[Diagnostic]:
     """What only `train` reads."""
-    for item in module.items:
-        if isinstance(item, ast.Directive) and item.keyword in FOR_TRAINING:
-            yield _warning("W0207", f"{item.keyword} does nothing in a file without train", item.span, "remove it, or add train(…):")
-        if isinstance(item, ast.Def | ast.ModelDef):
-            places = (statement.fixed for statement in ast.statements(item.body) if isinstance(statement, ast.Weight))
-            for place in filter(None, places):
-                yield _warning("W0207", "fixed does nothing in a file without train", place, "remove it, or add train(…):")
+    for directive in module.of(ast.Directive):
+        if directive.keyword in FOR_TRAINING:
+            message = f"{directive.keyword} does nothing in a file without train"
+            yield _warning("W0207", message, directive.span, "remove it, or add train(…):")
+    for item in module.of((ast.Def, ast.ModelDef)):
+        for statement in ast.statements(item.body):
+            if isinstance(statement, ast.Weight) and statement.fixed:
+                yield _warning("W0207", "fixed does nothing in a file without train", statement.fixed, "remove it, or add train(…):")
 
 
 def _reached(module: ast.Module, train: ast.TrainDef) -> set[str]:
@@ -112,13 +111,11 @@ def _definitions(module: ast.Module) -> Iterator[Diagnostic]:
 
 def _unreached(module: ast.Module) -> Iterator[Diagnostic]:
     """The first statement of each block that comes after a `return`, or after an `if` all of whose ways end with one."""
-    for item in module.items:
-        if isinstance(item, ast.Def | ast.ModelDef | ast.TrainDef):
-            nested = (block for statement in ast.statements(item.body) for block in ast.blocks(statement))
-            for block in (item.body, *nested):
-                after = next((later for before, later in pairwise(block) if _returns(before)), None)
-                if after is not None:
-                    yield _warning("W0209", "this never runs: a return comes before it", after.span, "remove it, or the return")
+    for item in module.of((ast.Def, ast.ModelDef, ast.TrainDef)):
+        nested = (block for statement in ast.statements(item.body) for block in ast.blocks(statement))
+        for block in (item.body, *nested):
+            for after in islice((later for before, later in pairwise(block) if _returns(before)), 1):
+                yield _warning("W0209", "this never runs: a return comes before it", after.span, "remove it, or the return")
 
 
 def _returns(statement: ast.Statement) -> bool:

@@ -13,7 +13,7 @@ from lark import Token
 from lark.lark import PostLex
 
 from tpucc.diagnostics import Label, Span
-from tpucc.frontend.problem import LimitReached, Limits, Problem
+from tpucc.language.problem import LimitReached, Limits, Problem
 
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
 OPENERS = {close: opener for opener, close in CLOSERS.items()}

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tpucc.diagnostics import Label, Span, counted
-from tpucc.frontend import ast
-from tpucc.frontend.expressions import all_known, condition, evaluate, joined
-from tpucc.frontend.frame import Declared, Frame, Hint, assigned, hints, identifiers, integer_mend, sanitised
-from tpucc.frontend.problem import LimitReached, Problem, Unknown
-from tpucc.frontend.static import require_integer, require_static
-from tpucc.frontend.types import tensor_type
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
+from tpucc.language import ast
+from tpucc.language.expressions import condition, evaluate, joined, required_values
+from tpucc.language.frame import Declared, Frame, Hint, assigned, identifiers, integer_mend, sanitised
+from tpucc.language.problem import LimitReached, Problem, Unknown
+from tpucc.language.static import require_integer, require_static
+from tpucc.language.types import tensor_type
+from tpucc.language.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
 from tpucc.ops.weight import WeightAttributes
 
 
@@ -27,9 +27,17 @@ def run_body(frame: Frame, what: str, span: Span) -> bool:
     """Runs the body of a frame; True when it returned. One that doesn't is reported, unless it has an error, which may be why."""
     reported = len(frame.run.reports.found)
     run_block(frame, frame.body)
-    if frame.returned is None and len(frame.run.reports.found) == reported:
+    if not frame.has_returned and len(frame.run.reports.found) == reported:
         frame.report(Problem("E0213", f"{what} ends without returning a value", span, "", "end it with: return …"))
-    return frame.returned is not None
+    return frame.has_returned
+
+
+def returned(frame: Frame) -> tuple[tuple[Value, ...], tuple[ast.Expression, ...]]:
+    """What a body returned: the values, and the expression of each; a call or a variable that is a list stands for all of its parts."""
+    assert frame.returned is not None
+    if not isinstance(frame.result, Items):
+        return (frame.result,), (frame.returned,)
+    return frame.result.values, ast.parts(frame.returned, len(frame.result.values))
 
 
 def _run(frame: Frame, statement: ast.Statement) -> bool:
@@ -40,7 +48,7 @@ def _run(frame: Frame, statement: ast.Statement) -> bool:
         frame.report(wrong)
         _poison(frame, (statement,))
         if isinstance(statement, ast.If) and any(isinstance(inner, ast.Return) for inner in ast.statements((statement,))):
-            frame.returned = ()
+            frame.has_returned = True
             return True
         return False
     except RecursionError:
@@ -102,7 +110,7 @@ def _weight(frame: Frame, node: ast.Weight) -> bool:
     if node.key is None and node.span in frame.declared:
         frame.run.repeated.add(node.span)
     frame.declared.add(node.span)
-    frame.variables[node.name.text] = Tensor(_declared(frame, node, key, type_))
+    frame.variables[node.name.text] = _declared(frame, node, key, type_)
     return False
 
 
@@ -110,9 +118,9 @@ def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> No
     """The node of the weight `key`: one for all its declarations. Raises `Problem` when they differ."""
     known = frame.run.weights.get(key)
     if known is None:
-        tensor = frame.add("weight", (), WeightAttributes(key), type_, node.span, (sanitised(key),))
-        frame.run.weights[key] = Declared(tensor.node, node.type.span, node.fixed)
-        return tensor.node
+        made = frame.add("weight", (), WeightAttributes(key), type_, node.span, (sanitised(key),))
+        frame.run.weights[key] = Declared(made, node.type.span, node.fixed)
+        return made
     if known.node.type != type_:
         message = f'the weight "{key}" is declared with two types'
         mend = "weights with one key are one array: give them different keys, or one type"
@@ -171,7 +179,7 @@ def _values(frame: Frame, node: ast.Expression) -> Sequence[Value]:
 
 def _range(frame: Frame, node: ast.Call) -> range:
     arguments = node.arguments
-    values = all_known(frame, [argument.value for argument in arguments])
+    values = required_values(frame, [argument.value for argument in arguments])
     for argument in arguments:
         if argument.name is not None:
             raise Problem("E0211", "range takes no keyword arguments", argument.name.span)
@@ -193,14 +201,10 @@ def _if(frame: Frame, node: ast.If) -> bool:
 
 
 def _return(frame: Frame, node: ast.Return) -> bool:
-    frame.returned = node.values
-    if not node.values:
+    frame.has_returned, frame.returned = True, node.value
+    if node.value is None:
         raise Problem("E0213", "return needs a value", node.span, "", "write return y, or return a, b")
-    if len(node.values) == 1:
-        frame.result = evaluate(frame, node.values[0], frame.hint)
-        return True
-    wanted = hints(frame.hint, len(node.values))
-    frame.result = items(tuple([evaluate(frame, value, hint) for value, hint in zip(node.values, wanted, strict=True)]))
+    frame.result = evaluate(frame, node.value, frame.hint)
     return True
 
 

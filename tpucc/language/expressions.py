@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tpucc.diagnostics import Span, did_you_mean
-from tpucc.frontend import ast
-from tpucc.frontend.apply import BINARY, COMPARISONS, Operand, combined, operand, reciprocal, scalar
-from tpucc.frontend.frame import Frame, Hint, hints, integer_mend
-from tpucc.frontend.problem import Problem, Unknown
-from tpucc.frontend.slices import static_part, tensor_part
-from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
-from tpucc.frontend.words import advice
+from tpucc.language import ast
+from tpucc.language.apply import BINARY, COMPARISONS, Operand, combined, operand, reciprocal, scalar
+from tpucc.language.frame import Frame, Hint, hints_for_each, integer_mend
+from tpucc.language.problem import Problem, Unknown
+from tpucc.language.slices import static_part, tensor_part
+from tpucc.language.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
+from tpucc.language.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
+from tpucc.language.words import advice
 from tpucc.ops import OPS
 
 CHOICE = "where(mask, a, b) chooses between tensors, element by element"
@@ -35,7 +35,7 @@ def evaluate(frame: Frame, node: ast.Expression, hint: Hint = ()) -> Value:
         return POISON
 
 
-def known(frame: Frame, node: ast.Expression, hint: Hint = ()) -> Value:
+def required_value(frame: Frame, node: ast.Expression, hint: Hint = ()) -> Value:
     """The value of an expression. Raises `Unknown` when it, or a part of it, is wrong."""
     value = evaluate(frame, node, hint)
     if poisoned(value):
@@ -43,7 +43,7 @@ def known(frame: Frame, node: ast.Expression, hint: Hint = ()) -> Value:
     return value
 
 
-def all_known(frame: Frame, nodes: Iterable[ast.Expression]) -> list[Value]:
+def required_values(frame: Frame, nodes: Iterable[ast.Expression]) -> list[Value]:
     """The values of expressions, each of which is evaluated. Raises `Unknown` when one is wrong."""
     values = [evaluate(frame, node) for node in nodes]
     if any(map(poisoned, values)):
@@ -53,13 +53,13 @@ def all_known(frame: Frame, nodes: Iterable[ast.Expression]) -> list[Value]:
 
 def integer(frame: Frame, node: ast.Expression, what: str) -> int:
     """The value of a static integer. Raises `Problem` and `Unknown`."""
-    value = known(frame, node)
+    value = required_value(frame, node)
     return require_integer(value, what, node.span, integer_mend(frame, node, value))
 
 
 def condition(frame: Frame, node: ast.Expression, mend: str = CHOICE) -> bool:
     """Whether a static condition holds. Raises `Problem` and `Unknown`."""
-    value = known(frame, node)
+    value = required_value(frame, node)
     require_static(value, "a condition", node.span, mend)
     return truth(value)
 
@@ -103,14 +103,14 @@ def _hole(frame: Frame, node: ast.Expression) -> str | None:
 
 
 def _items(frame: Frame, node: ast.Items, hint: Hint) -> Value:
-    values = [evaluate(frame, item, wanted) for item, wanted in zip(node.items, hints(hint, len(node.items)), strict=True)]
+    values = [evaluate(frame, item, wanted) for item, wanted in zip(node.items, hints_for_each(hint, len(node.items)), strict=True)]
     return bounded(items(tuple(values)), node.span, frame.run.limits)
 
 
 def _unary(frame: Frame, node: ast.Unary, hint: Hint) -> Value:
     if node.operator == "not":
         return not condition(frame, node.operand, OPPOSITE)
-    value = known(frame, node.operand)
+    value = required_value(frame, node.operand)
     if not isinstance(value, Tensor):
         return negated(value, node.operator, node.span)
     if node.operator == "+":
@@ -161,7 +161,7 @@ def _mask(frame: Frame, node: ast.Comparison, index: int, left: Value, right: Va
 def _logical(frame: Frame, node: ast.Logical, _: Hint) -> Value:
     """As in Python, the value of the operand that decides; those after it aren't evaluated."""
     for inner in node.operands:
-        value = known(frame, inner)
+        value = required_value(frame, inner)
         require_static(value, "a condition", inner.span, LOGIC)
         if truth(value) == (node.operator == "or"):
             break
@@ -173,7 +173,7 @@ def _conditional(frame: Frame, node: ast.Conditional, hint: Hint) -> Value:
 
 
 def _attribute(frame: Frame, node: ast.Attribute, _: Hint) -> Value:
-    value = known(frame, node.value)
+    value = required_value(frame, node.value)
     name = node.name.text
     if not isinstance(value, Tensor):
         raise Problem("E0223", f"{describe(value)} has no .{name}", node.name.span, "only tensors have a .shape")

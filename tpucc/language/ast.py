@@ -7,7 +7,7 @@ depth of a tree is bounded by its brackets and not by its length.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 import msgspec
 
@@ -190,7 +190,9 @@ class If(Node, frozen=True):
 
 
 class Return(Node, frozen=True):
-    values: tuple[Expression, ...]
+    """`return value`, where several values are an `Items`; None for a `return` without one, which is an error."""
+
+    value: Expression | None = None
 
 
 class Pass(Node, frozen=True):
@@ -268,6 +270,7 @@ class TrainDef(Node, frozen=True):
     body: tuple[Statement, ...]
 
 
+Kind = TypeVar("Kind")
 TopLevel = Param | Directive | Def | ModelDef | TrainDef
 
 
@@ -275,3 +278,7 @@ class Module(msgspec.Struct, frozen=True):
     """A whole file."""
 
     items: tuple[TopLevel, ...]
+
+    def of(self, kind: type[Kind] | tuple[type[Kind], ...]) -> list[Kind]:
+        """The items of one kind, or of one of several."""
+        return [item for item in self.items if isinstance(item, kind)]

@@ -6,16 +6,16 @@ import math
 from dataclasses import replace
 
 from tpucc.diagnostics import Label, Span, UsageError, did_you_mean
-from tpucc.frontend import ast
-from tpucc.frontend.expressions import all_known, known
-from tpucc.frontend.frame import Frame, integer_mend, param_of, require_elements
-from tpucc.frontend.problem import Problem, Unknown
-from tpucc.frontend.static import require_integer, require_static
-from tpucc.frontend.values import POISON, Poison, Value, describe, is_number
-from tpucc.frontend.words import advice
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import Range, TensorType
+from tpucc.language import ast
+from tpucc.language.expressions import required_value, required_values
+from tpucc.language.frame import Frame, integer_mend, param_of, require_elements
+from tpucc.language.problem import Problem, Unknown
+from tpucc.language.static import require_integer, require_static
+from tpucc.language.values import POISON, Poison, Value, describe, is_number
+from tpucc.language.words import advice
 from tpucc.ops.rules import MAX_RANK, MAX_SIZE
 
 DECLARABLE = ("f32", "i32")
@@ -65,33 +65,30 @@ def _size(frame: Frame, node: ast.Expression) -> int:
     try:
         if isinstance(node, ast.Name) and node.text == "None" and "None" not in frame.known_names():
             raise Problem("E0201", "a size can't be None", node.span, "nothing is named None", KNOWN_SIZES)
-        value = known(frame, node)
+        value = required_value(frame, node)
         try:
             return _require_size(value, node, frame)
         except Problem as problem:
-            _require_own(node, problem, frame)
-            raise _of_param(node, problem, frame) from None
+            raise _about_param(problem, node, frame) from None
     except (Problem, Unknown) as wrong:
         frame.report(wrong)
         return 0
 
 
-def _of_param(node: ast.Expression, problem: Problem, frame: Frame) -> Problem:
-    """A size that is a param's is wrong where the param has its value, once for all of its uses; the first of them is a note."""
-    param = param_of(frame, node)
+def _about_param(problem: Problem, node: ast.Expression, frame: Frame) -> Problem:
+    """A size that is a param's is wrong where the param has its value, once for all of its uses; the first of them is a note.
+
+    Raises `UsageError` when `-D` sets the param: the source is right then, and every other use of the param as wrong.
+    """
+    param, found = param_of(frame, node), problem.diagnostic
     if param is None:
         return problem
-    found, used = problem.diagnostic, Label(node.span, f"{param.name.text} is a size here")
-    return Problem(found.code, found.message, param.value.span, "", *found.help, notes=(used,))
-
-
-def _require_own(node: ast.Expression, problem: Problem, frame: Frame) -> None:
-    """Raises `UsageError` when the size is a param as `-D` sets it: the source is right then, and every other use of the param as wrong."""
-    param = param_of(frame, node)
-    if param is not None and (name := param.name.text) in frame.run.given:
-        message = f"-D {name}={frame.run.given[name]} doesn't fit: {problem.diagnostic.message}"
+    name = param.name.text
+    if name in frame.run.given:
+        message = f"-D {name}={frame.run.given[name]} doesn't fit: {found.message}"
         mend = f"a size is a whole number from 1 up: -D {name}=8"
-        raise UsageError(replace(problem.diagnostic, message=message, help=(mend,)), frame.run.source)
+        raise UsageError(replace(found, message=message, help=(mend,)), frame.run.source)
+    return Problem(found.code, found.message, param.value.span, "", *found.help, notes=(Label(node.span, f"{name} is a size here"),))
 
 
 def _require_size(value: Value, node: ast.Expression, frame: Frame) -> int:
@@ -106,32 +103,26 @@ def _require_size(value: Value, node: ast.Expression, frame: Frame) -> int:
 
 
 def _range(frame: Frame, dtype: str, bounds: ast.Bounds) -> Range:
-    low, high = all_known(frame, (bounds.low, bounds.high))
-    bound = _index if dtype == "i32" else _bound
-    first, last = bound(low, bounds.low.span), bound(high, bounds.high.span)
+    low, high = required_values(frame, (bounds.low, bounds.high))
+    first, last = _end(low, bounds.low.span, dtype), _end(high, bounds.high.span, dtype)
     if first >= last:
         message = f"the range is empty: {describe(low)} is not below {describe(high)}"
         raise Problem("E0321", message, bounds.span, "", "write in [low, high], the lower one first")
     return Range(first, last)
 
 
-def _index(value: Value, span: Span) -> float:
-    """An end of the range of integers."""
-    end = _bound(value, span)
-    if not isinstance(value, int):
-        mend = f"write {int(end)}" if end == int(end) else ""
-        raise Problem("E0216", f"the end of a range of i32 must be an integer, found {describe(value)}", span, "", mend)
-    if not -(2**31) <= value < 2**31:
-        raise Problem("E0321", "the end of a range is beyond what i32 holds", span)
-    return end
-
-
-def _bound(value: Value, span: Span) -> float:
+def _end(value: Value, span: Span, dtype: str) -> float:
+    """An end of the range of an input."""
     require_static(value, "the end of a range", span)
     if not is_number(value):
         raise Problem("E0216", f"the end of a range must be a number, found {describe(value)}", span)
     if not math.isfinite(value) or abs(value) > 3.4e38:
         raise Problem("E0321", "the end of a range is beyond what f32 holds", span)
+    if dtype == "i32" and not isinstance(value, int):
+        mend = f"write {int(value)}" if value == int(value) else ""
+        raise Problem("E0216", f"the end of a range of i32 must be an integer, found {describe(value)}", span, "", mend)
+    if dtype == "i32" and not -(2**31) <= value < 2**31:
+        raise Problem("E0321", "the end of a range is beyond what i32 holds", span)
     return float(value)
 
 

@@ -8,22 +8,14 @@ from operator import is_
 from typing import TypeGuard, assert_never
 
 from tpucc.diagnostics import Span, printable
-from tpucc.frontend import ast
 from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.language import ast
 
 Scalar = int | float | bool | str
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A value that the model computes: the node that stands for it."""
-
-    node: Node
-
-    @property
-    def type(self) -> TensorType:
-        return self.node.type
+Tensor = Node
+"""A value that the model computes: the node of the graph that stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ _is_poison = partial(is_, POISON)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ArgumentValue:
     """The value of an argument of a call."""
 
     value: Value

@@ -7,19 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
-from tpucc.frontend import ast
-from tpucc.frontend.calls import call
-from tpucc.frontend.directives import Directives, read_directives
-from tpucc.frontend.frame import Frame, Run, is_function
-from tpucc.frontend.params import Params
-from tpucc.frontend.problem import DEFAULT, LimitReached, Limits, Problem
-from tpucc.frontend.statements import run_block, run_body
-from tpucc.frontend.training import Training, elaborate_training
-from tpucc.frontend.types import declare_inputs, tensor_type
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
-from tpucc.frontend.warnings import warnings_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
+from tpucc.language import ast
+from tpucc.language.calls import call
+from tpucc.language.directives import Directives, read_directives
+from tpucc.language.frame import Frame, Run, is_function
+from tpucc.language.params import Params
+from tpucc.language.problem import DEFAULT, LimitReached, Limits, Problem
+from tpucc.language.statements import returned, run_block, run_body
+from tpucc.language.training import Training, elaborate_training
+from tpucc.language.types import declare_inputs, tensor_type
+from tpucc.language.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
+from tpucc.language.warnings import warnings_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +57,9 @@ def require_values(module: ast.Module, source: Source, given: Sequence[Mapping[s
 
 
 def _prepared(module: ast.Module, source: Source, given: Mapping[str, str], limits: Limits) -> tuple[Run, Params]:
-    functions = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Def)}
-    declared = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Param)}
-    model = next((item.name.text for item in module.items if isinstance(item, ast.ModelDef)), "")
+    functions = {item.name.text: item for item in reversed(module.of(ast.Def))}
+    declared = {item.name.text: item for item in reversed(module.of(ast.Param))}
+    model = next((item.name.text for item in module.of(ast.ModelDef)), "")
     run = Run(source, limits, call, functions, declared, given, model=model)
     values = Params(run)
     run.param = values.value
@@ -71,8 +71,7 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     _require_unique(module, run)
     values.evaluate_all()
     directives, for_training = read_directives(module, run)
-    models = [item for item in module.items if isinstance(item, ast.ModelDef)]
-    trains = [item for item in module.items if isinstance(item, ast.TrainDef)]
+    models, trains = module.of(ast.ModelDef), module.of(ast.TrainDef)
     if not models:
         run.reports.raise_any()
         raise _no_model(run.source)
@@ -99,8 +98,8 @@ def _check_uncalled(module: ast.Module, run: Run, model: ast.ModelDef | None) ->
     `model` is the one that it may call.
     """
     functions = run.functions if model is None else {**run.functions, model.name.text: model}
-    for item in module.items:
-        if isinstance(item, ast.Def) and item.name.text not in run.called:
+    for item in module.of(ast.Def):
+        if item.name.text not in run.called:
             unknown: dict[str, Value] = {parameter.name.text: POISON for parameter in item.parameters}
             with run.beside(functions=functions, param=lambda _: POISON) as alone, suppress(LimitReached):
                 run_block(Frame(alone, item.body, unknown, functions=(item.name.text,)), item.body)
@@ -117,10 +116,7 @@ def _no_model(source: Source) -> CompileError:
 def _require_unique(module: ast.Module, run: Run) -> None:
     """Reports params and functions that are defined twice, or named like what the language has. For `train`, the model is a function."""
     seen: dict[str, Span] = {}
-    callable_model = any(isinstance(item, ast.TrainDef) for item in module.items)
-    for item in module.items:
-        if not isinstance(item, ast.Param | ast.Def) and not (callable_model and isinstance(item, ast.ModelDef)):
-            continue
+    for item in module.of((ast.Param, ast.Def, ast.ModelDef) if module.of(ast.TrainDef) else (ast.Param, ast.Def)):
         name = item.name
         if is_function(name.text):
             mend = f"every call of {name.text} would mean yours; choose another name"
@@ -134,12 +130,10 @@ def _require_unique(module: ast.Module, run: Run) -> None:
 
 
 def _require_unique_parameters(definition: ast.Def, run: Run) -> None:
-    seen: set[str] = set()
-    for parameter in definition.parameters:
-        name = parameter.name
-        if name.text in seen:
+    names = [parameter.name for parameter in definition.parameters]
+    for place, name in enumerate(names):
+        if name.text in (before.text for before in names[:place]):
             run.reports.add(Problem("E0204", f"two arguments of {definition.name.text} are named {name.text}", name.span))
-        seen.add(name.text)
 
 
 def _run_model(model: ast.ModelDef, run: Run) -> None:
@@ -152,34 +146,26 @@ def _run_model(model: ast.ModelDef, run: Run) -> None:
 
 def _declare_outputs(frame: Frame, declared: Sequence[tuple[TensorType | Poison, Span]] | None) -> None:
     """Makes the returned values the outputs of the graph; reports values that aren't tensors, or not of the declared type."""
-    assert frame.returned is not None
-    if not frame.returned or isinstance(frame.result, Poison):
+    if frame.returned is None or poisoned(frame.result):
         return
-    places = _places(frame.returned, frame.result)
-    spread = len(frame.returned) == 1 and isinstance(frame.result, Items) and places[0] is frame.returned[0]
-    values = frame.result.values if isinstance(frame.result, Items) else (frame.result,)
-    if poisoned(frame.result):
-        return
+    values, places = returned(frame)
+    is_one = isinstance(frame.result, Items) and places[0] is frame.returned  # a call, or a variable, that is a list
     if declared is not None and len(declared) != len(values):
-        _report_count(frame, declared, values, places)
+        note = (Label(declared[0][1], f"{counted(len(declared), 'result')} declared here"),)
+        message = f"the model declares {counted(len(declared), 'result')}, but returns {len(values)}"
+        frame.report(Problem("E0322", message, places[0].span.to(places[-1].span), notes=note))
+        declared = None
     names: set[str] = set()
     for index, (value, place) in enumerate(zip(values, places, strict=True)):
         if not isinstance(value, Tensor):
             mend = "a result is what the model computes: a tensor"
             frame.report(Problem("E0224", f"the model returns {describe(value)}", place.span, "", mend))
             continue
-        if declared is not None and len(declared) == len(values):
+        if declared is not None:
             _require_type(frame, value, place, *declared[index])
-        name = _name(None if spread else place, index, len(values), names)
+        name = _name(None if is_one else place, index, len(values), names)
         names.add(name)
-        frame.run.graph.output(name, value.node.name)
-
-
-def _places(returned: tuple[ast.Expression, ...], result: Value) -> tuple[ast.Expression, ...]:
-    """The expression of each result; a call or a variable that is a list stands for all of its parts."""
-    if len(returned) > 1 or not isinstance(result, Items):
-        return returned
-    return ast.parts(returned[0], len(result.values))
+        frame.run.graph.output(name, value.name)
 
 
 def _name(place: ast.Expression | None, index: int, count: int, taken: set[str]) -> str:
@@ -190,12 +176,6 @@ def _name(place: ast.Expression | None, index: int, count: int, taken: set[str])
     while name in taken:
         name += "_"
     return name
-
-
-def _report_count(frame: Frame, declared: Sequence[tuple[object, Span]], values: Sequence[Value], places: Sequence[ast.Expression]) -> None:
-    note = (Label(declared[0][1], f"{counted(len(declared), 'result')} declared here"),)
-    message = f"the model declares {counted(len(declared), 'result')}, but returns {len(values)}"
-    frame.report(Problem("E0322", message, places[0].span.to(places[-1].span), notes=note))
 
 
 def _require_type(frame: Frame, value: Tensor, place: ast.Expression, type_: TensorType | Poison, span: Span) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from tpucc.diagnostics import Span, counted
-from tpucc.frontend import ast
-from tpucc.frontend.apply import Application, Operand, applied, operand
-from tpucc.frontend.frame import Frame, Hint, hints, integer_mend
-from tpucc.frontend.problem import Problem
-from tpucc.frontend.static import require_integer
-from tpucc.frontend.values import Given, Items, Tensor, Value, items
+from tpucc.language import ast
+from tpucc.language.apply import Application, Operand, applied, operand
+from tpucc.language.frame import Frame, Hint, hints_for_each, integer_mend
+from tpucc.language.problem import Problem
+from tpucc.language.static import require_integer
+from tpucc.language.values import ArgumentValue, Items, Tensor, Value, items
 from tpucc.ops.slice import SliceAttributes
 
 
@@ -79,7 +79,7 @@ def _taken(frame: Frame, x: Operand, parts: Sequence[Part], span: Span, hint: Hi
     return applied(Application(frame, "slice", (x,), attributes, span), hint)
 
 
-def split(frame: Frame, bound: Mapping[str, Given], span: Span, hint: Hint) -> Value:
+def split(frame: Frame, bound: Mapping[str, ArgumentValue], span: Span, hint: Hint) -> Value:
     """The parts of `split(x, parts, axis)`: as many as an integer says, all of one size, or of the sizes of a list. Raises `Problem`."""
     x = operand(frame, bound["x"].value, bound["x"].node)
     shape, name, given = x.tensor.type.shape, x.variable or "the tensor", bound["axis"]
@@ -91,11 +91,11 @@ def split(frame: Frame, bound: Mapping[str, Given], span: Span, hint: Hint) -> V
     frame.run.spend(10 * len(sizes), span)
     whole = [Part(range(size)) for size in shape]
     places = [Part(range(*ends)) for ends in pairwise(accumulate(sizes, initial=0))]
-    parts = zip(places, hints(hint, len(sizes)), strict=True)
+    parts = zip(places, hints_for_each(hint, len(sizes)), strict=True)
     return items(tuple([_taken(frame, x, [*whole[:axis], part, *whole[axis + 1 :]], span, wanted) for part, wanted in parts]))
 
 
-def _sizes(frame: Frame, parts: Given, size: int, what: str) -> list[int]:
+def _sizes(frame: Frame, parts: ArgumentValue, size: int, what: str) -> list[int]:
     place = parts.node.span
     if isinstance(parts.value, Items):
         sizes = [_integer(frame, value, parts.node, "a size of split") for value in parts.value.values]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Label, Span, did_you_mean, listed
-from tpucc.frontend import ast
-from tpucc.frontend.binding import Callee, bind
-from tpucc.frontend.expressions import known
-from tpucc.frontend.frame import Frame, Run
-from tpucc.frontend.problem import Problem, Unknown
-from tpucc.frontend.values import describe, is_integer, is_number
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
+from tpucc.language import ast
+from tpucc.language.calls import Callee, bind
+from tpucc.language.expressions import required_value
+from tpucc.language.frame import Frame, Run
+from tpucc.language.problem import Problem, Unknown
+from tpucc.language.values import describe, is_integer, is_number
 
 FOR_TRAINING = frozenset({"examples", "optimizer"})
 """The directives that only training reads."""
@@ -108,9 +108,7 @@ class TrainingDirectives:
 def read_directives(module: ast.Module, run: Run) -> tuple[Directives, TrainingDirectives]:
     """The directives of a module; what is wrong is reported."""
     found, seen, frame = dict[str, Any](), dict[str, Span](), Frame(run)
-    for item in module.items:
-        if not isinstance(item, ast.Directive):
-            continue
+    for item in module.of(ast.Directive):
         try:
             if item.keyword in seen:
                 note = (Label(seen[item.keyword], "first here"),)
@@ -149,7 +147,7 @@ def _path(item: ast.Directive, frame: Frame) -> str:
     if isinstance(item.value, ast.Attribute):
         name = frame.run.excerpt(item.value.span) or f"{item.keyword}.npz"
         raise Problem("E0227", "the name of a file stands in quotation marks", item.value.span, "", f'{item.keyword} "{name}"')
-    value = known(frame, item.value)
+    value = required_value(frame, item.value)
     if not isinstance(value, str) or not value:
         mend = f'{item.keyword} "{item.keyword}.npz"' + (", or weights random(seed=0)" if item.keyword == "weights" else "")
         found = "an empty string" if value == "" else describe(value)
@@ -162,7 +160,7 @@ def _seed(node: ast.Call, frame: Frame) -> int:
     if len(node.arguments) != 1 or (node.arguments[0].name is not None and node.arguments[0].name.text != "seed"):
         raise Problem("E0227", "random takes a seed, and nothing else", node.span, "", "weights random(seed=0)")
     argument = node.arguments[0].value
-    value = known(frame, argument)
+    value = required_value(frame, argument)
     if not is_integer(value) or value < 0:
         raise Problem("E0227", f"a seed is an integer from 0 up, and this is {describe(value)}", argument.span)
     return value
@@ -192,7 +190,7 @@ def _setting(name: str, each: Parameter, bound: Mapping[str, ast.Expression], fr
     if each.name not in bound:
         return each.default
     try:
-        value = known(frame, bound[each.name])
+        value = required_value(frame, bound[each.name])
         if not is_number(value) or not each.allows(value):
             raise Problem("E0926", f"{each.name} of {name} must be {each.range}, found {describe(value)}", bound[each.name].span)
         with np.errstate(over="ignore"):

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tpucc.diagnostics import Span, counted
-from tpucc.frontend.problem import LimitReached, Limits, Problem
-from tpucc.frontend.values import Given, Items, Tensor, Value, describe, is_integer, items
+from tpucc.language.problem import LimitReached, Limits, Problem
+from tpucc.language.values import ArgumentValue, Items, Tensor, Value, describe, is_integer, items
 
 Number = int | float
 Static = TypeVar("Static", int, float, str, Items, int | float)
-Function = Callable[[Sequence[Given], Span], Value]
+Function = Callable[[Sequence[ArgumentValue], Span], Value]
 """A function on static values: of its arguments, and the place of the call."""
 ARITHMETIC: Mapping[str, Callable[[Number, Number], Number]] = {
     "+": operator.add,
@@ -142,20 +142,20 @@ def require_static(value: Value, what: str, span: Span, mend: str = "sizes are s
 # The functions on static values: `len`, `min`, `max`, `ceil_div`
 
 
-def _length(arguments: Sequence[Given], span: Span) -> Value:
+def _length(arguments: Sequence[ArgumentValue], span: Span) -> Value:
     _require_count("len", arguments, 1, span)
     match arguments[0].value:
         case Items(values=values):
             return len(values)
         case str() as text:
             return len(text)
-        case Tensor(node=node) if node.type.shape:
-            return node.type.shape[0]
+        case Tensor(type=type_) if type_.shape:
+            return type_.shape[0]
         case value:
             raise Problem("E0217", f"{describe(value)} has no length", arguments[0].span)
 
 
-def _ceil_div(arguments: Sequence[Given], span: Span) -> Value:
+def _ceil_div(arguments: Sequence[ArgumentValue], span: Span) -> Value:
     _require_count("ceil_div", arguments, 2, span)
     a, b = (_whole_number(each) for each in arguments)
     if b == 0:
@@ -163,7 +163,7 @@ def _ceil_div(arguments: Sequence[Given], span: Span) -> Value:
     return -(-a // b)
 
 
-def _whole_number(given: Given) -> int:
+def _whole_number(given: ArgumentValue) -> int:
     require_static(given.value, "an argument of ceil_div", given.span)
     if not is_integer(given.value):
         raise Problem("E0216", f"ceil_div takes integers, found {describe(given.value)}", given.span)
@@ -174,7 +174,7 @@ def _extreme(choose: Callable[[Sequence[Number]], Number]) -> Function:
     """`min` or `max`, of several numbers or of a list."""
     name = choose.__name__
 
-    def extreme(arguments: Sequence[Given], span: Span) -> Value:
+    def extreme(arguments: Sequence[ArgumentValue], span: Span) -> Value:
         values = [(each.value, each.span) for each in arguments]
         if len(arguments) == 1 and isinstance(arguments[0].value, Items):
             values = [(value, arguments[0].span) for value in arguments[0].value.values]
@@ -194,7 +194,7 @@ def _comparable(name: str, value: Value, span: Span) -> Number:
     return value
 
 
-def _require_count(name: str, arguments: Sequence[Given], count: int, span: Span) -> None:
+def _require_count(name: str, arguments: Sequence[ArgumentValue], count: int, span: Span) -> None:
     if len(arguments) != count:
         code = "E0209" if len(arguments) < count else "E0210"
         raise Problem(code, f"{name} takes {counted(count, 'argument')}, found {len(arguments)}", span)

@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Diagnostic, Source, UsageError, did_you_mean, listed
-from tpucc.frontend import ast
-from tpucc.frontend.expressions import known
-from tpucc.frontend.frame import Frame, Run
-from tpucc.frontend.parse import parse_expression
-from tpucc.frontend.problem import LimitReached, Problem, Unknown
-from tpucc.frontend.values import POISON, Value, describe, has_tensor
+from tpucc.language import ast
+from tpucc.language.expressions import required_value
+from tpucc.language.frame import Frame, Run
+from tpucc.language.parse import parse_expression
+from tpucc.language.problem import LimitReached, Problem, Unknown
+from tpucc.language.values import POISON, Value, describe, has_tensor
 
 
 def unknown_param(name: str, declared: Collection[str]) -> UsageError:
@@ -77,7 +77,7 @@ class Params:
 
 def _static(frame: Frame, node: ast.Expression) -> Value:
     """The value of an expression that holds no tensor. Raises `Problem` and `Unknown`."""
-    value = known(frame, node)
+    value = required_value(frame, node)
     if has_tensor(value):
         raise Problem("E0215", f"a param is a static value, and this is {describe(value)}", node.span)
     return value

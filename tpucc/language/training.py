@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.diagnostics import Span
-from tpucc.frontend import ast
-from tpucc.frontend.directives import TrainingDirectives
-from tpucc.frontend.frame import Frame, Run
-from tpucc.frontend.problem import Problem
-from tpucc.frontend.statements import run_body
-from tpucc.frontend.types import declare_inputs, tensor_type
-from tpucc.frontend.values import Items, Poison, Tensor, describe, poisoned
 from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import f32
+from tpucc.language import ast
+from tpucc.language.directives import TrainingDirectives
+from tpucc.language.frame import Frame, Run
+from tpucc.language.problem import Problem
+from tpucc.language.statements import returned, run_body
+from tpucc.language.types import declare_inputs, tensor_type
+from tpucc.language.values import Poison, Tensor, describe, poisoned
 from tpucc.ops.weight import WeightAttributes
 
 LOSS = f32()
@@ -66,10 +66,10 @@ def _run_train(train: ast.TrainDef, frame: Frame) -> Span | None:
     declare_inputs(train.inputs, frame)
     if train.results is not None:
         _require_loss_declared(frame, train.results)
-    if not run_body(frame, "train", train.span) or not frame.returned or poisoned(frame.result):
+    if not run_body(frame, "train", train.span) or frame.returned is None or poisoned(frame.result):
         return None
-    span = frame.returned[0].span.to(frame.returned[-1].span)
-    values = frame.result.values if isinstance(frame.result, Items) else (frame.result,)
+    values, places = returned(frame)
+    span = places[0].span.to(places[-1].span)
     if len(values) != 1:
         frame.report(_not_one(len(values), span))
         return None
@@ -78,7 +78,7 @@ def _run_train(train: ast.TrainDef, frame: Frame) -> Span | None:
         mend = "mean(…) and sum(…) make one value of many" if isinstance(loss, Tensor) else "a loss is what train computes: a tensor"
         frame.report(Problem("E0923", f"the loss must be {LOSS}, and this is {describe(loss)}", span, "", mend))
         return None
-    frame.run.graph.output("loss", loss.node.name)
+    frame.run.graph.output("loss", loss.name)
     return span
 
 

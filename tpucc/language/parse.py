@@ -11,13 +11,13 @@ from typing import cast
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from tpucc.diagnostics import CompileError, Source, Span
-from tpucc.frontend import ast, literals
-from tpucc.frontend.build import Builder
-from tpucc.frontend.layout import Layout
-from tpucc.frontend.problem import DEFAULT, LimitReached, Limits, Problem, Reports
-from tpucc.frontend.scan import Text
-from tpucc.frontend.syntax_errors import explained, unexpected
 from tpucc.ir.collector import collector_paused
+from tpucc.language import ast, literals
+from tpucc.language.build import Builder
+from tpucc.language.layout import Layout
+from tpucc.language.problem import DEFAULT, LimitReached, Limits, Problem, Reports
+from tpucc.language.scan import Text
+from tpucc.language.syntax_errors import explained, unexpected
 
 GRAMMAR = Path(__file__).with_name("model.lark")
 BROKEN = "\0"

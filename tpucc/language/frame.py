@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
-from tpucc.frontend import ast
-from tpucc.frontend.problem import LimitReached, Limits, Problem, Reports, Unknown
-from tpucc.frontend.values import POISON, Given, Items, Tensor, Value
-from tpucc.frontend.words import advice
 from tpucc.ir.graph import GraphBuilder
 from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType
+from tpucc.language import ast
+from tpucc.language.problem import LimitReached, Limits, Problem, Reports, Unknown
+from tpucc.language.values import POISON, ArgumentValue, Items, Tensor, Value
+from tpucc.language.words import advice
 from tpucc.ops import INTERNAL, OPS
 
 Hint = tuple[str, ...]
@@ -41,7 +41,7 @@ def function_names() -> frozenset[str]:
     return frozenset((*OPS, *STATIC_FUNCTIONS)) - INTERNAL
 
 
-def hints(hint: Hint, count: int) -> Sequence[Hint]:
+def hints_for_each(hint: Hint, count: int) -> Sequence[Hint]:
     """The names for each of several values, if there are as many."""
     return [(name,) for name in hint] if len(hint) == count else [()] * count
 
@@ -132,11 +132,12 @@ class Frame:
     """The names of the `def`s in progress, and of the model that `train` calls, the innermost first."""
     hint: Hint = ()
     caller: Frame | None = None
-    arguments: Mapping[str, Given] = field(default_factory=dict)
+    arguments: Mapping[str, ArgumentValue] = field(default_factory=dict)
     """What the caller gave, by the parameter's name."""
     result: Value = POISON
-    returned: tuple[ast.Expression, ...] | None = None
-    """The expressions of the `return` that ended this call."""
+    has_returned: bool = False
+    returned: ast.Expression | None = None
+    """The expression of the `return` that ended this call; None where it has none, or isn't known."""
     declared: set[Span] = field(default_factory=set)
     """The declarations of weights without a key that it has run."""
 
@@ -177,7 +178,7 @@ class Frame:
             raise LimitReached("E0605", f"the model has more than {limits.nodes:,} operations", span, "", help)
         require_elements(type_, span, limits)
         name = sanitised(hint[0] if len(hint) == 1 else op)
-        return Tensor(self.run.graph.add(Node(name, op, operands, attributes, type_, Origin((span,), self.calls))))
+        return self.run.graph.add(Node(name, op, operands, attributes, type_, Origin((span,), self.calls)))
 
 
 def require_elements(type_: TensorType, span: Span, limits: Limits) -> None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 import msgspec
 from lark import Token
 
 from tpucc.diagnostics import Span
-from tpucc.frontend import ast, literals
-from tpucc.frontend.layout import span_of
-from tpucc.frontend.problem import LimitReached, Limits, Problem
-from tpucc.frontend.words import advice
+from tpucc.language import ast, literals
+from tpucc.language.layout import span_of
+from tpucc.language.problem import LimitReached, Limits, Problem
+from tpucc.language.words import advice
 
 Children = list[Any]
 """The argument that lark gives to a rule's method; its type follows from the grammar."""
@@ -83,10 +84,13 @@ class Builder:
 
     def directive(self, children: Children) -> ast.Directive:
         keyword, value, _ = children
-        return ast.Directive(_over(keyword, value), str(keyword), value)
+        return ast.Directive(_whole(children), str(keyword), value)
 
     def parameters(self, children: Children) -> tuple[ast.Parameter, ...]:
-        _require_defaults_last(children)
+        for before, parameter in pairwise(children):
+            if before.default is not None and parameter.default is None:
+                message = f"{parameter.name.text} needs a default, or must stand before {before.name.text}"
+                raise Problem("E0120", message, parameter.span, "no default, after one that has", "arguments with defaults come last")
         return tuple(children)
 
     def declared(self, children: Children) -> tuple[ast.Type, ...] | None:
@@ -116,8 +120,11 @@ class Builder:
         raise _unused(children[0])
 
     def return_statement(self, children: Children) -> ast.Return:
-        values = children[1:]
-        return ast.Return(_whole(children), values[0].items if values and isinstance(values[0], ast.Items) else tuple(values))
+        """A `return` of a list of one value returns the value."""
+        _, *values = children
+        if values and isinstance(values[0], ast.Items) and len(values[0].items) < 2:
+            values = list(values[0].items)
+        return ast.Return(_whole(children), *values)
 
     def targets(self, children: Children) -> ast.Target:
         return cast(ast.Target, children[0]) if len(children) == 1 else ast.Pattern(_whole(children), tuple(children))
@@ -126,9 +133,9 @@ class Builder:
         return _identifier(children[0])
 
     def if_statement(self, children: Children) -> ast.If:
-        keyword, condition, colon, body, *rest = children
+        _, condition, _, body, *rest = children
         otherwise = rest.pop() if rest and isinstance(rest[-1], tuple) else ()
-        return ast.If(_over(keyword, colon), (ast.Branch(condition, body), *rest), otherwise)
+        return ast.If(_whole(children[:3]), (ast.Branch(condition, body), *rest), otherwise)
 
     def elif_branch(self, children: Children) -> ast.Branch:
         return ast.Branch(*children)
@@ -167,7 +174,9 @@ class Builder:
         return self.shallow(ast.Unary(_whole(children), str(operator), operand))
 
     def arguments(self, children: Children) -> tuple[ast.Argument, ...]:
-        _require_keywords_last(children)
+        for before, argument in pairwise(children):
+            if before.name is not None and argument.name is None:
+                raise Problem("E0120", "positional arguments come before keyword arguments", argument.span, "this one has no name")
         return tuple(children)
 
     def keyword_argument(self, children: Children) -> ast.Argument:
@@ -175,14 +184,13 @@ class Builder:
         return ast.Argument(_whole(children), value, _identifier(name))
 
     def slicing(self, children: Children) -> ast.Slice:
-        parts: list[ast.Expression | None] = [None, None, None]
-        place = 0
+        parts: list[ast.Expression | None] = [None]
         for child in children:
             if isinstance(child, Token):
-                place += 1
+                parts.append(None)
             else:
-                parts[place] = child
-        return ast.Slice(_whole(children), *parts)
+                parts[-1] = child
+        return ast.Slice(_whole(children), *parts, *[None] * (3 - len(parts)))
 
     def name(self, children: Children) -> ast.Name:
         return ast.Name(span_of(children[0]), str(children[0]))
@@ -214,35 +222,27 @@ class Builder:
     def _short(self, operands: Sequence[ast.Expression]) -> tuple[ast.Expression, ...]:
         if len(operands) - 1 > self.limits.operators:
             message = f"this expression has {len(operands) - 1:,} operators; {self.limits.operators:,} are the most"
-            raise LimitReached("E0602", message, _over(operands[0], operands[-1]), "", "name parts of it")
+            raise LimitReached("E0602", message, _whole(operands), "", "name parts of it")
         return tuple(operands)
 
 
 def _inner(node: ast.Node | None) -> ast.Expression | None:
     """The operand that nests without brackets."""
     match node:
-        case ast.Unary(operand=inner) | ast.Conditional(otherwise=inner) | ast.Attribute(value=inner) | ast.Subscript(value=inner):
+        case ast.Unary(operand=inner) | ast.Conditional(otherwise=inner) | ast.Attribute(value=inner):
             return inner
-        case ast.Call(function=inner):
+        case ast.Subscript(value=inner) | ast.Call(function=inner):
             return inner
     return None
 
 
-def _over(first: Token | ast.Node, last: Token | ast.Node) -> Span:
-    """The span from the start of one token or node to the end of another."""
-    return _place(first).to(_place(last))
-
-
-def _place(item: Token | ast.Node) -> Span:
-    return span_of(item) if isinstance(item, Token) else item.span
-
-
-def _whole(children: Children) -> Span:
+def _whole(children: Sequence[Any]) -> Span:
     """The span of all that stands in a line; the end of the line, and the block under it, don't."""
     last = children[-1]
     if isinstance(last, tuple) or (isinstance(last, Token) and last.type == "_NEWLINE"):
         return _whole(children[:-1])
-    return _over(children[0], last)
+    first, last = (span_of(item) if isinstance(item, Token) else item.span for item in (children[0], last))
+    return first.to(last)
 
 
 def _identifier(token: Token) -> ast.Identifier:
@@ -277,22 +277,3 @@ def _meant(function: ast.Expression) -> str:
         name = function.value.text if isinstance(function.value, ast.Name) else "values"
         return f"lists don't change: {name} = {name} + [y]"
     return advice("words", function.text) if isinstance(function, ast.Name) else ""
-
-
-def _require_defaults_last(parameters: Sequence[ast.Parameter]) -> None:
-    optional = None
-    for parameter in parameters:
-        if parameter.default is not None:
-            optional = parameter
-        elif optional is not None:
-            message = f"{parameter.name.text} needs a default, or must stand before {optional.name.text}"
-            raise Problem("E0120", message, parameter.span, "no default, after one that has", "arguments with defaults come last")
-
-
-def _require_keywords_last(arguments: Sequence[ast.Argument]) -> None:
-    named = None
-    for argument in arguments:
-        if argument.name is not None:
-            named = argument
-        elif named is not None:
-            raise Problem("E0120", "positional arguments come before keyword arguments", argument.span, "this one has no name")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import groupby
 
 from lark import Token
 
 from tpucc.diagnostics import Span, printable
-from tpucc.frontend import ast
-from tpucc.frontend.layout import span_of
-from tpucc.frontend.problem import LimitReached, Limits, Problem
+from tpucc.language import ast
+from tpucc.language.layout import span_of
+from tpucc.language.problem import LimitReached, Limits, Problem
 
 ESCAPES = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "t": "\t"}
-PIECE = re.compile(r"\\.|\{\{|\}\}|\{|\}|[^\\{}]+")
+PIECE = re.compile(r"(?P<plain>[^\\{}]+)|(?P<brace>\{\{|\}\})|(?P<escape>\\.)|(?P<hole>\{[^}]*\})|[{}]")
 KEYWORDS = frozenset(("and", "def", "elif", "else", "False", "for", "if", "in", "not", "or", "pass", "return", "True"))
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
@@ -38,14 +39,11 @@ def number(token: Token, limits: Limits) -> ast.Number:
 
 def _value(text: str) -> int | float | None:
     """The number that a text is; None when it is none."""
-    try:
+    with suppress(ValueError):
         return int(text, 0)
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         return float(text) if re.search(r"[.eE]", text) else None
-    except ValueError:
-        return None
+    return None
 
 
 def _number_hint(text: str) -> str:
@@ -61,57 +59,38 @@ def text(token: Token, hole: Hole) -> ast.Text:
     raw = str(token)[1:-1]
     if "\\" not in raw and "{" not in raw and "}" not in raw:
         return ast.Text(span_of(token), (raw,) if raw else ())
+    pieces = (_part(found, token, hole) for found in PIECE.finditer(raw))
     parts: list[str | ast.Expression] = []
-    for is_literal, group in groupby(_parts(raw, token, hole), key=lambda part: isinstance(part, str)):
-        pieces = list(group)
-        parts += ["".join(map(str, pieces))] if is_literal else pieces
+    for is_literal, group in groupby(pieces, key=lambda part: isinstance(part, str)):
+        same = list(group)
+        parts += ["".join(map(str, same))] if is_literal else same
     return ast.Text(span_of(token), tuple(parts))
 
 
-def _parts(raw: str, token: Token, hole: Hole) -> Iterator[str | ast.Expression]:
-    position = 0
-    while position < len(raw):
-        found = PIECE.match(raw, position)
-        assert found is not None  # the pattern covers every character, and a backslash is never the last
-        piece, end = found.group(), found.end()
-        if piece == "{":
-            end = _hole_end(raw, position, token)
-            yield hole(raw[position + 1 : end - 1], _inside(token, position, end))
-        else:
-            yield _literal(piece, _inside(token, position, end))
-        position = end
-
-
-def _literal(piece: str, span: Span) -> str:
-    if piece in ("{{", "}}"):
-        return piece[0]
-    if piece == "}":
-        raise Problem("E0106", "this } closes no hole", span, "", "write }} for a brace in a string")
-    if piece[0] != "\\":
-        return piece
-    if piece[1] not in ESCAPES:
-        raise Problem(
-            "E0105",
-            f"{printable(piece)} isn't an escape",
-            span,
-            "",
-            "the escapes are \\\" \\' \\\\ \\n and \\t; write \\\\ for a backslash",
-        )
-    return ESCAPES[piece[1]]
-
-
-def _hole_end(raw: str, start: int, token: Token) -> int:
-    """The index after the brace that closes the hole at `start`."""
-    end = raw.find("}", start) + 1
-    if not end:
-        span = _inside(token, start, start + 1)
+def _part(found: re.Match[str], token: Token, hole: Hole) -> str | ast.Expression:
+    """What a piece of a string stands for. Raises `Problem`."""
+    piece = found[0]
+    line, column = token.line or 1, (token.column or 1) + 1  # strings stand on one line, but an escaped newline may not move the columns
+    span = Span(line, column + found.start(), line, column + found.end())
+    match found.lastgroup:
+        case "plain":
+            return piece
+        case "brace":
+            return piece[0]
+        case "escape":
+            if piece[1] not in ESCAPES:
+                mend = "the escapes are \\\" \\' \\\\ \\n and \\t; write \\\\ for a backslash"
+                raise Problem("E0105", f"{printable(piece)} isn't an escape", span, "", mend)
+            return ESCAPES[piece[1]]
+        case "hole":
+            if not piece[1:-1].strip():
+                raise Problem("E0106", "this hole is empty", span, "expected a name in it", "write {{}} for two braces in a string")
+            if "\\" in piece or "{" in piece[1:]:
+                raise Problem("E0106", "a hole contains neither backslashes nor braces", span, "", "give the value a name first")
+            return hole(piece[1:-1], span)
+    if piece == "{":
         raise Problem("E0106", "this hole is never closed", span, "expected a } after it", "write {{ for a brace in a string")
-    inner, span = raw[start + 1 : end - 1], _inside(token, start, end)
-    if not inner.strip():
-        raise Problem("E0106", "this hole is empty", span, "expected a name in it", "write {{}} for two braces in a string")
-    if "\\" in inner or "{" in inner:
-        raise Problem("E0106", "a hole contains neither backslashes nor braces", span, "", "give the value a name first")
-    return end
+    raise Problem("E0106", "this } closes no hole", span, "", "write }} for a brace in a string")
 
 
 def simple_hole(inner: str, span: Span) -> ast.Name | None:
@@ -129,12 +108,6 @@ def hole_problem(found: Problem, span: Span) -> Problem:
         return found
     mend = "a hole holds one static value, such as {name} or {i + 1}; formats after a colon don't exist"
     return Problem("E0106", "this hole isn't an expression", span, "", mend)
-
-
-def _inside(token: Token, start: int, end: int) -> Span:
-    """The span of a piece of a string's inside; strings stand on one line, but an escaped newline may not move the columns."""
-    line, column = token.line or 1, (token.column or 1) + 1
-    return Span(line, column + start, line, column + end)
 
 
 def _cut(token: str) -> str:

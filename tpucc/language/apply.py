@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
+import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Span, listed
-from tpucc.frontend import ast
-from tpucc.frontend.frame import Frame, Hint
-from tpucc.frontend.problem import Problem
-from tpucc.frontend.values import Given, Items, Tensor, Value, describe, has_tensor, is_number
 from tpucc.ir.constants import Constant
 from tpucc.ir.node import Attributes, NoAttributes
 from tpucc.ir.types import TensorType
+from tpucc.language import ast
+from tpucc.language.frame import Frame, Hint
+from tpucc.language.problem import LimitReached, Limits, Problem
+from tpucc.language.static import require_static
+from tpucc.language.values import ArgumentValue, Items, Tensor, Value, describe, has_tensor, is_number
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import RuleError
+from tpucc.ops.rules import MAX_RANK
 from tpucc.ops.weight import OP as weight
 
 BINARY: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "@": "matmul"}
@@ -33,6 +40,17 @@ COMPARISONS: Mapping[str, str] = {
 LARGEST = float(np.finfo(np.float32).max)
 TRIED = 200
 """Variables that are tried as replacements for a wrong operand."""
+KINDS: Mapping[Any, str] = {
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    bool: "True or False",
+    tuple[int, int]: "a pair of integers",
+    tuple[int, int, int, int]: "4 integers",
+    tuple[int, ...]: "a list of integers",
+    tuple[tuple[int, int], ...]: "a list of pairs of integers",
+}
+"""The types of attributes that a call may give, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +87,7 @@ class Application:
 def applied(made: Application, hint: Hint) -> Tensor:
     """The node of an operator. Raises `Problem` for a rule that doesn't hold."""
     type_ = inferred(made)
-    operands = tuple(operand.tensor.node.name for operand in made.operands)
+    operands = tuple(operand.tensor.name for operand in made.operands)
     return made.frame.add(made.op, operands, made.attributes, type_, made.span, hint)
 
 
@@ -115,7 +133,7 @@ def reciprocal(value: Value, span: Span) -> float:
     return result
 
 
-def operands(frame: Frame, given: Given, many: bool, op: str) -> list[Operand]:
+def operands(frame: Frame, given: ArgumentValue, many: bool, op: str) -> list[Operand]:
     """The operands of one parameter of an operator: one, or where it takes `many`, the tensors of a list. Raises `Problem`."""
     if not many:
         return [operand(frame, given.value, given.node)]
@@ -167,11 +185,11 @@ def _replacement(error: RuleError, about: Sequence[int], application: Applicatio
 
 def _fitting(index: int, application: Application) -> Iterator[tuple[str, TensorType]]:
     """Variables of the same kind (weights for weights) that fit in the place of an operand."""
-    used = {operand.tensor.node.name for operand in application.operands}
-    kind = weight.made(application.operands[index].tensor.node)
+    used = {operand.tensor.name for operand in application.operands}
+    kind = weight.made(application.operands[index].tensor)
     tensors = [(name, value) for name, value in application.frame.variables.items() if isinstance(value, Tensor)]
     for name, value in tensors[-TRIED:]:
-        if value.node.name not in used and weight.made(value.node) == kind and _fits(index, value.type, application):
+        if value.name not in used and weight.made(value) == kind and _fits(index, value.type, application):
             yield name, value.type
 
 
@@ -184,11 +202,10 @@ def _has_sizes(type_: TensorType, index: int, application: Application) -> bool:
 def _fits(index: int, type_: TensorType, application: Application) -> bool:
     types = application.types
     types[index] = type_
-    try:
+    with suppress(RuleError):
         OPS[application.op].infer(application.attributes, types)
-    except RuleError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _ordinal(index: int, count: int) -> str:
@@ -197,3 +214,68 @@ def _ordinal(index: int, count: int) -> str:
     if count == 2:
         return ("the left operand", "the right operand")[index]
     return f"operand {index + 1}"
+
+
+@cache
+def declared(attributes: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
+    """The fields of an attributes class: name, type, and whether a call must give them."""
+    hints = get_type_hints(attributes)
+    required = {field.name: field.default is MISSING and field.default_factory is MISSING for field in fields(attributes)}
+    return tuple((name, hints[name], needed) for name, needed in required.items())
+
+
+def converted(name: str, value: Value, annotation: Any, span: Span, limits: Limits) -> object:
+    """A static value as the attribute `name` wants it; in place of a list of integers, a lone one will do. Raises `Problem`."""
+    require_static(value, name, span)
+    if annotation is Constant:
+        return _array(name, value, span, limits)
+    try:
+        if annotation == tuple[int, ...] and not isinstance(value, Items):
+            return (msgspec.convert(value, int),)
+        return msgspec.convert(_plain(value), annotation)
+    except msgspec.ValidationError:
+        kinds = [KINDS[choice] for choice in choices(annotation)]
+        raise Problem("E0306", f"{name} must be {listed(kinds, 'or')}, found {describe(value)}", span) from None
+
+
+def _plain(value: Value) -> object:
+    return tuple(map(_plain, value.values)) if isinstance(value, Items) else value
+
+
+def choices(annotation: Any) -> tuple[Any, ...]:
+    """The types that a value may have, without None."""
+    is_union = get_origin(annotation) in (Union, types.UnionType)
+    return tuple(choice for choice in get_args(annotation) if choice is not types.NoneType) if is_union else (annotation,)
+
+
+def _array(name: str, value: Value, span: Span, limits: Limits) -> Constant:
+    """Nested lists of numbers as an f32 array. Raises `Problem` when they are ragged or hold anything else."""
+    shape = _shape(value)
+    if len(shape) > MAX_RANK:
+        raise Problem("E0303", f"a tensor has at most {MAX_RANK} dimensions; these lists are {len(shape)} deep", span)
+    leaves = list(_leaves(name, value, shape, span))
+    if len(leaves) > limits.static_elements:
+        raise LimitReached("E0607", f"a constant of more than {limits.static_elements:,} elements", span)
+    with np.errstate(over="ignore"):
+        data = np.array(leaves, np.float64).astype(np.float32).reshape(shape)
+    if not np.isfinite(data).all():
+        raise Problem("E0307", "a number beyond the range of f32", span)
+    return Constant(data)
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    """The sizes of nested lists, taken from the first of each level."""
+    return (len(value.values), *(_shape(value.values[0]) if value.values else ())) if isinstance(value, Items) else ()
+
+
+def _leaves(name: str, value: Value, shape: tuple[int, ...], span: Span) -> Iterator[int | float]:
+    """The numbers of nested lists, in order."""
+    if isinstance(value, Items) != bool(shape) or (isinstance(value, Items) and len(value.values) != shape[0]):
+        raise Problem("E0306", f"the lists of {name} are not equally long", span, "", "write a matrix as [[1.0, 2.0], [3.0, 4.0]]")
+    if isinstance(value, Items):
+        for item in value.values:
+            yield from _leaves(name, item, shape[1:], span)
+    elif is_number(value):
+        yield value
+    else:
+        raise Problem("E0306", f"{name} must hold numbers, found {describe(value)}", span)

@@ -1,29 +1,95 @@
-"""Calls: of operators, which make nodes; of `def`s, which are inlined; of the functions on static values."""
+"""Calls: of operators, which make nodes; of `def`s, which are inlined; of functions on static values. Arguments are bound as in Python."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
-from tpucc.diagnostics import Label, Span, did_you_mean
-from tpucc.frontend import ast
-from tpucc.frontend.apply import Application, applied, inferred, operand, operands
-from tpucc.frontend.attributes import converted, declared
-from tpucc.frontend.binding import Callee, bind
-from tpucc.frontend.expressions import evaluate
-from tpucc.frontend.frame import Frame, Hint, function_names, is_function, is_operator
-from tpucc.frontend.problem import LimitReached, Problem, Unknown
-from tpucc.frontend.slices import split
-from tpucc.frontend.statements import run_body
-from tpucc.frontend.static import STATIC
-from tpucc.frontend.types import tensor_type
-from tpucc.frontend.values import POISON, Given, Poison, Tensor, Value, describe, poisoned
-from tpucc.frontend.words import advice
+from tpucc.diagnostics import Label, Span, counted, did_you_mean, listed
+from tpucc.language import ast
+from tpucc.language.apply import Application, applied, converted, declared, inferred, operand, operands
+from tpucc.language.expressions import evaluate
+from tpucc.language.frame import Frame, Hint, function_names, is_function, is_operator
+from tpucc.language.problem import LimitReached, Problem, Unknown
+from tpucc.language.slices import split
+from tpucc.language.statements import run_body
+from tpucc.language.static import STATIC
+from tpucc.language.types import tensor_type
+from tpucc.language.values import POISON, ArgumentValue, Poison, Tensor, Value, describe, poisoned
+from tpucc.language.words import advice
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef
 
 IDENTITY_OUTSIDE_TRAINING = frozenset({"dropout"})
 """Operators that do something in `train` alone; elsewhere their value is their first operand, once the arguments are checked."""
+Each = TypeVar("Each")
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What a call calls: its name, its parameters and whether each is required, its place if it stands in the source, else how a call of it
+    looks, and what kind of thing it is."""
+
+    name: str
+    formals: tuple[tuple[str, bool], ...]
+    definition: Span | None
+    signature: str
+    kind: str = "operator"
+
+    @property
+    def notes(self) -> tuple[Label, ...]:
+        return (Label(self.definition, f"{self.name} is defined here"),) if self.definition else ()
+
+    @property
+    def help(self) -> tuple[str, ...]:
+        return () if self.definition else (f"the {self.kind} is {self.signature}",)
+
+
+def bind(callee: Callee, arguments: Sequence[ast.Argument], values: Sequence[Each], span: Span) -> dict[str, Each]:
+    """What each parameter gets: the value of its argument. Raises `Problem` when some get none, or two, or arguments are left over."""
+    positional = [argument for argument in arguments if argument.name is None]
+    if len(positional) > len(callee.formals):
+        raise _too_many(callee, positional, len(positional))
+    bound = {name: number for number, (name, _) in enumerate(callee.formals[: len(positional)])}
+    for number, argument in enumerate(arguments):
+        if argument.name is not None:
+            name = argument.name.text
+            _require_parameter(callee, argument.name)
+            if name in bound:
+                first = Label(arguments[bound[name]].span, "it already gets its value here")
+                raise Problem("E0212", f"{callee.name} gets its argument {name} twice", argument.name.span, notes=(first,))
+            bound[name] = number
+    missing = [name for name, required in callee.formals if required and name not in bound]
+    if missing:
+        what = f"the argument {missing[0]}" if len(missing) == 1 else f"the arguments {listed(missing)}"
+        raise Problem("E0209", f"{callee.name} needs {what}", span, "missing in this call", *callee.help, notes=callee.notes)
+    return {name: values[number] for name, number in bound.items()}
+
+
+def _too_many(callee: Callee, positional: Sequence[ast.Argument], found: int) -> Problem:
+    most = len(callee.formals)
+    takes = f"at most {counted(most, 'argument')}" if not all(required for _, required in callee.formals) else counted(most, "argument")
+    message = f"{callee.name} takes {takes if most else 'no arguments'}, found {found}"
+    return Problem("E0210", message, positional[most].span, "one too many", *callee.help, notes=callee.notes)
+
+
+def _require_parameter(callee: Callee, name: ast.Identifier) -> None:
+    names = [name for name, _ in callee.formals]
+    if name.text not in names:
+        near = did_you_mean(name.text, names)
+        known = f"its arguments are {listed(names)}" if names else "it takes none"
+        instead = "" if callee.definition else _instead(name.text, names)
+        mends = (instead, known) if instead else (near or known,)
+        raise Problem("E0211", f"{callee.name} has no argument {name.text}", name.span, "", *mends, notes=callee.notes)
+
+
+def _instead(name: str, names: Sequence[str]) -> str:
+    """Our argument for another framework's argument `name`, of an operator with the arguments `names`; empty when unknown."""
+    here = advice("renamed", name)
+    return f"the argument is called {here} here" if here in names else advice("arguments", name)
+
+
 SPLIT = Callee("split", (("x", True), ("parts", True), ("axis", True)), None, "split(x, parts, axis)", "function")
 
 
@@ -37,39 +103,40 @@ def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
         return _inlined(frame, frame.run.functions[name], node, hint)
     if not is_operator(name) and name not in STATIC and name != SPLIT.name:
         raise _unknown(frame, function, node.span)
-    given = [Given(evaluate(frame, argument.value), argument) for argument in node.arguments]
+    given = [ArgumentValue(evaluate(frame, argument.value), argument) for argument in node.arguments]
     for each in given:
         frame.run.spend_on(each.value, each.span)
     if name == SPLIT.name:
         bound = bind(SPLIT, node.arguments, given, node.span)
-        _require_known(given)
+        _require_right(given)
         return split(frame, bound, node.span, hint)
     if name in STATIC and not (is_operator(name) and given and isinstance(given[0].value, Tensor)):
         if is_operator(name):
-            _require_known(given[:1])  # else it isn't known whether the operator or the function of numbers was meant
+            _require_right(given[:1])  # else it isn't known whether the operator or the function of numbers was meant
         return _static(name, given, node.span)
     return _applied(frame, OPS[name], node, given, hint)
 
 
-def _require_known(given: Sequence[Given]) -> None:
+def _require_right(given: Sequence[ArgumentValue]) -> None:
+    """Raises `Unknown` when a value is wrong, which is reported."""
     if any(poisoned(each.value) for each in given):
         raise Unknown
 
 
-def _static(name: str, given: Sequence[Given], span: Span) -> Value:
+def _static(name: str, given: Sequence[ArgumentValue], span: Span) -> Value:
     for each in given:
         if each.argument.name is not None:
             raise Problem("E0211", f"{name} takes no keyword arguments", each.argument.name.span)
-    _require_known(given)
+    _require_right(given)
     return STATIC[name](given, span)
 
 
-def _applied(frame: Frame, operator: OpDef[Any], node: ast.Call, given: Sequence[Given], hint: Hint) -> Value:
+def _applied(frame: Frame, operator: OpDef[Any], node: ast.Call, given: Sequence[ArgumentValue], hint: Hint) -> Value:
     """The node of an operator."""
     name, fields = operator.name, declared(cast(Any, operator.attributes))
     formals = (*((place.name, not place.optional) for place in operator.operands), *((field, required) for field, _, required in fields))
     bound = bind(Callee(name, formals, None, operator.signature), node.arguments, given, node.span)
-    _require_known(given)
+    _require_right(given)
     tensors = [x for place in operator.operands if place.name in bound for x in operands(frame, bound[place.name], place.many, name)]
     places = {field: bound[field].node.span for field, _, _ in fields if field in bound}
     limits = frame.run.limits
@@ -86,7 +153,7 @@ def _inlined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Call, h
     name = definition.name.text
     if isinstance(definition, ast.ModelDef) and name in frame.functions:
         raise _of_model(name, node.span)
-    given = [Given(_argument(frame, definition, number, argument), argument) for number, argument in enumerate(node.arguments)]
+    given = [ArgumentValue(_argument(frame, definition, number, argument), argument) for number, argument in enumerate(node.arguments)]
     _require_call(frame, name, node.span)
     parameters = definition.parameters if isinstance(definition, ast.Def) else definition.inputs
     formals = tuple((each.name.text, isinstance(each, ast.Input) or each.default is None) for each in parameters)
@@ -137,7 +204,7 @@ def _is_in_key(definition: ast.Def | ast.ModelDef, formal: str) -> bool:
     return any(isinstance(part, ast.Name) and part.text == formal for part in parts)
 
 
-def _received(inner: Frame, formal: ast.Parameter | ast.Input, given: Given | None) -> Value:
+def _received(inner: Frame, formal: ast.Parameter | ast.Input, given: ArgumentValue | None) -> Value:
     """The value of a parameter. A default sees the params, and nothing of the call."""
     if isinstance(formal, ast.Input):
         assert given is not None
@@ -148,7 +215,7 @@ def _received(inner: Frame, formal: ast.Parameter | ast.Input, given: Given | No
     return evaluate(Frame(inner.run, calls=inner.calls, functions=inner.functions), formal.default)
 
 
-def _input(inner: Frame, declared: ast.Input, given: Given) -> Value:
+def _input(inner: Frame, declared: ast.Input, given: ArgumentValue) -> Value:
     """The tensor for an input of the model; `POISON` when it isn't of the input's type, or its range reaches further, which is reported."""
     frame, type_ = inner.caller, tensor_type(Frame(inner.run), declared.type)
     assert frame is not None

@@ -1,1 +1,0 @@
-"""The front end: source text to syntax tree to operator graph."""
