@@ -12,8 +12,8 @@ from typing import Any
 from measure import compiled, host_share, named
 from paper_page import table
 
+from tpucc.explain.assumptions import FACTORS, Assumption, assumptions, with_factor
 from tpucc.options import Options
-from tpucc.runtime.assumptions import FACTORS, Assumption, assumptions, with_factor
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.target import target_names

@@ -16,6 +16,9 @@ from tpucc.arguments import is_path, mistaken, path_of
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
+from tpucc.explain.comparison.compare import Comparison
+from tpucc.explain.comparison.compare import compare as compared
+from tpucc.explain.quality import notices
 from tpucc.files import write_file, write_files
 from tpucc.interop.bases import base_at
 from tpucc.interop.outside import Against, outside_judge
@@ -26,11 +29,8 @@ from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
-from tpucc.runtime.comparison.compare import Comparison
-from tpucc.runtime.comparison.compare import compare as compared
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
-from tpucc.runtime.quality import notices
 from tpucc.runtime.resume import Base
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
@@ -490,7 +490,7 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
 
 
 def compare(a: Executable, b: Executable) -> Comparison:
-    """b beside a: how much longer it takes from end to end, and what the device's cycles are spent on. See `tpucc.runtime.comparison`."""
+    """b beside a: how much longer it takes from end to end, and what the device's cycles are spent on. See `tpucc.explain.comparison`."""
     return compared(a.runtime, b.runtime, (a.notes, b.notes))
 
 

@@ -17,15 +17,15 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
+from tpucc.explain.comparison.compare import compare
+from tpucc.explain.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS, stretches
+from tpucc.explain.comparison.layer_rows import layer_rows
+from tpucc.explain.comparison.layers import LayerDifference, largest_row
+from tpucc.explain.comparison.pairs import Pair, Seconds
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Division
 from tpucc.machines.v1 import Engine
-from tpucc.runtime.comparison.compare import compare
-from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS, stretches
-from tpucc.runtime.comparison.layer_rows import layer_rows
-from tpucc.runtime.comparison.layers import LayerDifference, largest_row
-from tpucc.runtime.comparison.pairs import Pair, Seconds
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments

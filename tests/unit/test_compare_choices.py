@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 import tpucc
 from tests.support.reports import PROGRAMS
-from tpucc.runtime.comparison.pairs import Pair
-from tpucc.runtime.comparison.reasons import reasons_of
+from tpucc.explain.comparison.pairs import Pair
+from tpucc.explain.comparison.reasons import reasons_of
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause
 

@@ -8,7 +8,7 @@ import pytest
 
 import tpucc
 from tpucc.cli.summary import compile_text
-from tpucc.runtime.assumptions import assumptions
+from tpucc.explain.assumptions import assumptions
 from tpucc.sim.end_to_end import PARTS
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program

@@ -18,8 +18,8 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
+from tpucc.explain.assumptions import assumption_words, assumptions
 from tpucc.files import write_file
-from tpucc.runtime.assumptions import assumption_words, assumptions
 from tpucc.runtime.check import rounded_notes
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.trace import trace_events

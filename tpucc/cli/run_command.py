@@ -21,6 +21,7 @@ from tpucc.cli.summary import run_text
 from tpucc.cli.work import executable_from, judged
 from tpucc.data.archive import naming, npz_bytes
 from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
+from tpucc.explain.quality import Accuracy, Regression, not_finite, notices
 from tpucc.files import write_file
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
@@ -35,7 +36,6 @@ from tpucc.runtime.check import (
     random_inputs,
     rounded_notes,
 )
-from tpucc.runtime.quality import Accuracy, Regression, not_finite, notices
 from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.sim.fast.backends import BACKENDS, Backend, require
 

@@ -19,13 +19,13 @@ from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.data.archive import naming
 from tpucc.driver import compile_source
+from tpucc.explain.quality import Accuracy, Regression, notices, quality
 from tpucc.files import write_file
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import read_source
 from tpucc.ir.textversion import stamped
 from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import NO_CALIBRATION
-from tpucc.runtime.quality import Accuracy, Regression, notices, quality
 from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.stage_names import FRONT_STAGES, require_stage
 from tpucc.viz.page import Accuracy as ShownAccuracy

@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.comparison.compare import compare, spent_more
+from tpucc.explain.comparison.pairs import spent
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, UNITS, V1, Opcode
 from tpucc.numerics import Int64
-from tpucc.runtime.comparison.compare import compare, spent_more
-from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program

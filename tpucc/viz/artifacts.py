@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import msgspec
 
 from tpucc.compilation import Compilation
+from tpucc.explain.fidelity import fidelity
+from tpucc.explain.windows import recording
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.textversion import stamped
@@ -17,9 +19,7 @@ from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
 from tpucc.runtime.check import quantises_values, rounded_notes
-from tpucc.runtime.fidelity import fidelity
 from tpucc.runtime.runtime import Runtime
-from tpucc.runtime.windows import recording
 from tpucc.viz import pictures
 from tpucc.viz.page import Accuracy
 from tpucc.viz.page.stages import Stage

@@ -9,11 +9,11 @@ from pathlib import Path
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, as_error
 from tpucc.driver import compile_source
+from tpucc.explain.comparison.compare import compare
 from tpucc.files import write_files
 from tpucc.interop.reads import require_kept
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
-from tpucc.runtime.comparison.compare import compare
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.comparison.page import comparison_page, headline
 

@@ -11,6 +11,7 @@ from math import isfinite
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.explain.comparison.pairs import spent
 from tpucc.isa.effects import Effects, Walks, effects
 from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
@@ -20,7 +21,6 @@ from tpucc.labs.lab import Failed, Plain
 from tpucc.labs.recorded import recorded
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
-from tpucc.runtime.comparison.pairs import spent
 from tpucc.runtime.runtime import Runtime
 from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing

@@ -10,9 +10,9 @@ from functools import partial
 from importlib import resources
 
 from tpucc.diagnostics import printable
-from tpucc.runtime.comparison.compare import Comparison
-from tpucc.runtime.comparison.layer_rows import LayerRow, layer_rows
-from tpucc.runtime.comparison.pairs import Pair
+from tpucc.explain.comparison.compare import Comparison
+from tpucc.explain.comparison.layer_rows import LayerRow, layer_rows
+from tpucc.explain.comparison.pairs import Pair
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.memory import KEY as MEMORY

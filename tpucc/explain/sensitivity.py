@@ -1,6 +1,6 @@
 """What each layer costs: the error of the model's outputs, and its accuracy, when this layer alone computes in integers.
 
-The float reference is evaluated once, with each layer's integers beside (see `tpucc.runtime.fidelity`). Then, for each layer, its values
+The float reference is evaluated once, with each layer's integers beside (see `tpucc.explain.fidelity`). Then, for each layer, its values
 are put in the place of the float32 ones, and what depends on them is computed again, in float32.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.compilation import Compilation
+from tpucc.explain.fidelity import ALONE, Together, both_graphs, fidelity, narrowed, twins_of, work_of
+from tpucc.explain.quality import score
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
@@ -24,8 +26,6 @@ from tpucc.passes.kept_layers import Keepable
 from tpucc.passes.model_inputs import checked, largest_batch, rounds
 from tpucc.passes.place import Place
 from tpucc.runtime.check import Arrays, float_reference
-from tpucc.runtime.fidelity import ALONE, Together, both_graphs, fidelity, narrowed, twins_of, work_of
-from tpucc.runtime.quality import score
 from tpucc.runtime.runtime import Runtime
 
 MOST_ROWS = 256

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tpucc.explain.comparison.pairs import Pair, Seconds
 from tpucc.runtime.batches import model_batch
-from tpucc.runtime.comparison.pairs import Pair, Seconds
 from tpucc.runtime.runtime import Runtime
 
 

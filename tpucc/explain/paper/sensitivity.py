@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tpucc.paper.applications import Measured, known, seconds_on
-from tpucc.paper.figures import Figure, Section
-from tpucc.paper.published import published
+from tpucc.explain.paper.applications import Measured, known, seconds_on
+from tpucc.explain.paper.figures import Figure, Section
+from tpucc.explain.paper.published import published
 from tpucc.target import Target, load_target, with_overrides
 
 Progress = Callable[[str], None]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import Origin
+from tpucc.explain.comparison.groups import GROUPS
+from tpucc.explain.comparison.items import Items
+from tpucc.explain.comparison.pairs import Pair, row_cycles
 from tpucc.isa.program import LayerInfo
-from tpucc.runtime.comparison.groups import GROUPS
-from tpucc.runtime.comparison.items import Items
-from tpucc.runtime.comparison.pairs import Pair, row_cycles
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 

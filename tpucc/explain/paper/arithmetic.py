@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tpucc.diagnostics import Source
-from tpucc.paper.applications import Measured, measure
-from tpucc.paper.figures import Figure, Section
-from tpucc.paper.published import Matrix600, published
-from tpucc.paper.sensitivity import scaled
+from tpucc.explain.paper.applications import Measured, measure
+from tpucc.explain.paper.figures import Figure, Section
+from tpucc.explain.paper.published import Matrix600, published
+from tpucc.explain.paper.sensitivity import scaled
 from tpucc.target import Target, load_target
 
 _ONE_MATRIX = """weights random(seed=0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tpucc.paper.applications import find_programs, known, measure_file
-from tpucc.paper.arithmetic import machine_section, matrix_section
-from tpucc.paper.figures import Section
-from tpucc.paper.reasons import with_reasons
-from tpucc.paper.sensitivity import PRIME, Progress, prime_section, sensitivity_section, speedups
-from tpucc.paper.tables import (
+from tpucc.explain.paper.applications import find_programs, known, measure_file
+from tpucc.explain.paper.arithmetic import machine_section, matrix_section
+from tpucc.explain.paper.figures import Section
+from tpucc.explain.paper.reasons import with_reasons
+from tpucc.explain.paper.sensitivity import PRIME, Progress, prime_section, sensitivity_section, speedups
+from tpucc.explain.paper.tables import (
     inferences_section,
     plain_section,
     roofline_section,

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import counted, listed
+from tpucc.explain.comparison.layers import LayerDifference
+from tpucc.explain.comparison.pairs import Pair, together
 from tpucc.isa.effects import effects
-from tpucc.runtime.comparison.layers import LayerDifference
-from tpucc.runtime.comparison.pairs import Pair, together
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.explain.sweeps.axes import Axis, require_apart, wrong
 from tpucc.files import MODELS, read_file
 from tpucc.frontend.ast import Param
 from tpucc.frontend.elaborate import require_values
@@ -20,7 +21,6 @@ from tpucc.frontend.parse import parse
 from tpucc.interop.sources import files_of, items_of, read_source
 from tpucc.options import Options, command_words, read_options
 from tpucc.stage_names import passes_of
-from tpucc.sweeps.axes import Axis, require_apart, wrong
 from tpucc.target import require_compilable, with_overrides
 from tpucc.version import VERSION
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tpucc.sweeps.plan import Plan
-from tpucc.sweeps.rows import Row, failed, measured
-from tpucc.sweeps.shared import Compiler
+from tpucc.explain.sweeps.plan import Plan
+from tpucc.explain.sweeps.rows import Row, failed, measured
+from tpucc.explain.sweeps.shared import Compiler
 from tpucc.tasks.work import refused
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import counted, printable
-from tpucc.runtime.comparison.layers import LayerDifference, largest_row
-from tpucc.runtime.comparison.pairs import Pair, together
+from tpucc.explain.comparison.layers import LayerDifference, largest_row
+from tpucc.explain.comparison.pairs import Pair, together
 
 MOST = 20
 """Layers that have a row of their own. More have one for each line of the source."""

@@ -14,16 +14,16 @@ import msgspec
 
 from tpucc.diagnostics import Diagnostic, Source, UsageError
 from tpucc.driver import compile_source
+from tpucc.explain.paper.published import published
+from tpucc.explain.sweeps.shared import Compiler
 from tpucc.interop.sources import read_source
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
 from tpucc.options import Options
-from tpucc.paper.published import published
 from tpucc.passes.base import Context
 from tpucc.passes.calibrate import Calibrate, Probed
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
-from tpucc.sweeps.shared import Compiler
 from tpucc.target import FASTEST, Target
 
 SUFFIX = ".tpu"

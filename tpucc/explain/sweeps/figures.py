@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.sweeps.plan import Plan
+from tpucc.explain.sweeps.points import Points
 from tpucc.numerics import Float64
 from tpucc.sim.durations import duration
-from tpucc.sweeps.plan import Plan
-from tpucc.sweeps.points import Points
 
 COSTS: Mapping[str, str] = {
     "ub_peak_bytes": "unified buffer in use",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
-from tpucc.paper.figures import Figure, Section
-from tpucc.paper.published import published
+from tpucc.explain.paper.figures import Figure, Section
+from tpucc.explain.paper.published import published
 
 ALL = ("",)
 """Every column that has no reason of its own."""

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpucc.explain.comparison.groups import GROUPS, Group, Number, stretches
+from tpucc.explain.comparison.pairs import Pair, more, together
 from tpucc.isa.effects import effects
 from tpucc.machines.v1 import V1, Engine
-from tpucc.runtime.comparison.groups import GROUPS, Group, Number, stretches
-from tpucc.runtime.comparison.pairs import Pair, more, together
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments

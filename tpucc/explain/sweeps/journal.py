@@ -18,9 +18,9 @@ from typing import Any, BinaryIO, Self
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.explain.sweeps.differences import differences
+from tpucc.explain.sweeps.rows import Row, line_of_row, row_of_line
 from tpucc.files import require_regular, unreadable, unwritable, write_file
-from tpucc.sweeps.differences import differences
-from tpucc.sweeps.rows import Row, line_of_row, row_of_line
 
 with suppress(ImportError):  # not on Windows, where nothing keeps two commands apart
     import fcntl

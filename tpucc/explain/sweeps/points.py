@@ -8,10 +8,10 @@ from contextlib import closing
 from typing import Any
 
 from tpucc.diagnostics import counted
-from tpucc.sweeps.journal import Journal
-from tpucc.sweeps.measuring import Measuring
-from tpucc.sweeps.plan import Plan
-from tpucc.sweeps.rows import whole
+from tpucc.explain.sweeps.journal import Journal
+from tpucc.explain.sweeps.measuring import Measuring
+from tpucc.explain.sweeps.plan import Plan
+from tpucc.explain.sweeps.rows import whole
 from tpucc.tasks.computing import computed
 from tpucc.tasks.work import Noted
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from tpucc.paper.applications import Measured
-from tpucc.paper.figures import Figure, Section
-from tpucc.paper.published import Application, published
+from tpucc.explain.paper.applications import Measured
+from tpucc.explain.paper.figures import Figure, Section
+from tpucc.explain.paper.published import Application, published
 from tpucc.target import Target
 
 TABLE3: Mapping[str, str] = {

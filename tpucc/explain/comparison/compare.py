@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted, listed, printable
+from tpucc.explain.comparison.choices import by_vector_unit, fetches, machines, moved_cycles, other_peak
+from tpucc.explain.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
+from tpucc.explain.comparison.items import Items, item_words, items_of
+from tpucc.explain.comparison.layer_rows import largest_words
+from tpucc.explain.comparison.layers import LayerDifference, enumerated, layers_of
+from tpucc.explain.comparison.pairs import Pair, Seconds, more, paired, spent, together
+from tpucc.explain.comparison.reasons import MOST, explanation, reasons_of
 from tpucc.isa.program import Division
 from tpucc.machines.v1 import SPECS, Engine, Opcode
 from tpucc.numerics import AnyArray
-from tpucc.runtime.comparison.choices import by_vector_unit, fetches, machines, moved_cycles, other_peak
-from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
-from tpucc.runtime.comparison.items import Items, item_words, items_of
-from tpucc.runtime.comparison.layer_rows import largest_words
-from tpucc.runtime.comparison.layers import LayerDifference, enumerated, layers_of
-from tpucc.runtime.comparison.pairs import Pair, Seconds, more, paired, spent, together
-from tpucc.runtime.comparison.reasons import MOST, explanation, reasons_of
 from tpucc.runtime.runtime import Runtime
 
 APART = 1.05

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.explain.sweeps.points import Points
+from tpucc.explain.sweeps.rows import columns
 from tpucc.files import writing
-from tpucc.sweeps.points import Points
-from tpucc.sweeps.rows import columns
 
 SUFFIXES = (".csv", ".json", ".parquet")
 ROWS = 1000
