@@ -6,8 +6,11 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,5 +105,9 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def published() -> Published:
     """The published figures; one value, read once."""
-    text = (resources.files(__package__) / "published.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), Published, strict=True)
+    return read_table("published.toml", Published)
+
+
+def read_table(name: str, kind: type[T]) -> T:
+    """A file of this package, as a value of `kind`."""
+    return msgspec.convert(tomllib.loads((resources.files(__package__) / name).read_text("utf-8")), kind, strict=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from tpucc.explain.paper.applications import Measured
 from tpucc.explain.paper.figures import Figure, Section
@@ -21,7 +22,7 @@ TABLE3: Mapping[str, str] = {
     "tops": "9 TOPS",
 }
 """The rows of table 3 by the keys of `stats.json`."""
-STREAM_SPEED, STREAM_STALLS = "9 TOPS", "8 input stalls"
+STREAM: Mapping[str, str] = {"tops": "9 TOPS", "input_stall": "8 input stalls"}
 MIB = 2**20
 Base = Mapping[str, Measured]
 
@@ -34,7 +35,7 @@ def table3_section(base: Base) -> Section:
         "The paper's row 9 is from production, its other rows are from counters, and it says that they don't quite agree: CNN0's row 2 "
         "would be 71.7 TOPS, MLP1's 8.6 and CNN1's 20.6.",
     )
-    return Section("table_3", "Where the cycles go (table 3)", _table3_figures(base, published().applications), notes)
+    return Section("table_3", "Where the cycles go (table 3)", _table3(base, TABLE3, _is_any), notes)
 
 
 def plain_section(plain: Base) -> Section:
@@ -45,8 +46,7 @@ def plain_section(plain: Base) -> Section:
         "the host link, of which the paper counts the input (row 8). Its CNN0 must have been overlapped.",
     )
     title = "Where the cycles go without optimisation (table 3, -O0)"
-    names = [name for name, application in published().applications.items() if not application.qualitative]
-    return Section("table_3_plain", title, _table3_figures(plain, names), notes)
+    return Section("table_3_plain", title, _table3(plain, TABLE3, _is_known), notes)
 
 
 def stream_section(base: Base) -> Section:
@@ -56,23 +56,12 @@ def stream_section(base: Base) -> Section:
         "paper's counters are those of one batch alone: its row 8 has input stalls, and a stream whose link has time left has none. "
         "Its row 9 is from production: it is near one batch alone for MLP0, near a stream for CNN0, and between both for MLP1.",
     )
-    figures = []
-    for row, key in ((STREAM_SPEED, "tops"), (STREAM_STALLS, "input_stall")):
-        for name, application in published().applications.items():
-            if not application.qualitative:
-                found = base[name].stats["stream"] if name in base else None
-                ours = None if found is None else float(found["tops"] if key == "tops" else found["breakdown"][key])
-                figures.append(Figure(row, name.upper(), "TOPS" if key == "tops" else "%", application.table3[key], ours))
-    return Section("stream", "In a stream of batches (table 3)", tuple(figures), notes)
+    return Section("stream", "In a stream of batches (table 3)", _table3(base, STREAM, _is_known, lambda ours: ours.stats["stream"]), notes)
 
 
 def table7_section(base: Base) -> Section:
     """The error of Google's model, and of ours."""
-    errors = {name: _cycle_error(name, ours) for name, ours in base.items()}
-    figures = (
-        Figure("error in cycles", name.upper(), "%", application.model_error, errors.get(name))
-        for name, application in published().applications.items()
-    )
+    figures = _across(base, "error in cycles", "%", lambda paper: paper.model_error, _cycle_error)
     notes = (
         "The paper's is Google's own performance model against the counters. Ours is what row 9 of table 3 says about cycles for the same "
         "work: published TOPS ÷ ours − 1, without its sign.",
@@ -82,7 +71,7 @@ def table7_section(base: Base) -> Section:
 
 def table8_section(base: Base) -> Section:
     """The unified buffer's highest use."""
-    figures = _across(base, "unified buffer", "MiB", lambda paper: paper.buffer_mib, lambda ours: ours.stats["ub_peak_bytes"] / MIB)
+    figures = _across(base, "unified buffer", "MiB", lambda paper: paper.buffer_mib, lambda ours, _: ours.stats["ub_peak_bytes"] / MIB)
     return Section("table_8", "Highest use of the unified buffer (table 8)", tuple(figures))
 
 
@@ -95,16 +84,20 @@ def roofline_section(base: Base, target: Target) -> Section:
     def theirs(paper: Application) -> float:
         return roof(paper.macs_per_byte, target.peak_ops / 1e12)
 
-    def ours(measured: Measured) -> float:
+    def ours(measured: Measured, _: Application) -> float:
         return roof(measured.stats["macs_per_weight_byte"], measured.stats["peak_tops"])
 
+    def theirs_used(paper: Application) -> float:
+        return 100 * paper.table3["tops"] / theirs(paper)
+
+    def ours_used(measured: Measured, paper: Application) -> float:
+        return 100 * float(measured.stats["tops"]) / ours(measured, paper)
+
     figures = [
-        *_across(base, "intensity", "MACs/byte", lambda paper: paper.macs_per_byte, lambda ours: ours.stats["macs_per_weight_byte"]),
+        *_across(base, "intensity", "MACs/byte", lambda paper: paper.macs_per_byte, lambda ours, _: ours.stats["macs_per_weight_byte"]),
         *_across(base, "roof there", "TOPS", theirs, ours),
-        *_across(base, "reached", "TOPS", lambda paper: paper.table3["tops"], lambda ours: ours.stats["tops"]),
-        *_across(
-            base, "share of the roof", "%", lambda p: 100 * p.table3["tops"] / theirs(p), lambda m: 100 * float(m.stats["tops"]) / ours(m)
-        ),
+        *_across(base, "reached", "TOPS", lambda paper: paper.table3["tops"], lambda ours, _: ours.stats["tops"]),
+        *_across(base, "share of the roof", "%", theirs_used, ours_used),
     ]
     notes = (
         f"The roof is the peak or 2 × intensity × {target.weight_bandwidth / 1e9:.4g} GB/s, whichever is less; the ridge is at "
@@ -131,29 +124,45 @@ def inferences_section(base: Base) -> Section:
     return Section("table_4", "Inferences a second of MLP0 (table 4)", figures, (note,))
 
 
+def _is_any(application: Application) -> bool:
+    return True
+
+
+def _is_known(application: Application) -> bool:
+    return not application.qualitative
+
+
 def _across(
-    base: Base, row: str, unit: str, paper: Callable[[Application], float], ours: Callable[[Measured], float | None]
+    base: Base,
+    row: str,
+    unit: str,
+    paper: Callable[[Application], float],
+    ours: Callable[[Measured, Application], float],
+    chosen: Callable[[Application], bool] = _is_any,
 ) -> Iterator[Figure]:
-    """A row over all applications; ours is missing where there is no program."""
+    """A row over all applications that are `chosen`; ours is missing where there is no program."""
     for name, application in published().applications.items():
-        yield Figure(row, name.upper(), unit, paper(application), ours(base[name]) if name in base else None)
+        if chosen(application):
+            yield Figure(row, name.upper(), unit, paper(application), ours(base[name], application) if name in base else None)
 
 
-def _table3_figures(base: Base, names: Iterable[str]) -> tuple[Figure, ...]:
-    applications = {name: published().applications[name] for name in names}
-    return tuple(
-        Figure(row, name.upper(), "TOPS" if key == "tops" else "%", application.table3[key], _table3(base, name, key))
-        for key, row in TABLE3.items()
-        for name, application in applications.items()
-    )
+def _table3(
+    base: Base,
+    rows: Mapping[str, str],
+    chosen: Callable[[Application], bool],
+    numbers: Callable[[Measured], Mapping[str, Any]] = lambda ours: ours.stats,
+) -> tuple[Figure, ...]:
+    """Rows of table 3 by their keys; ours are of these numbers of each application."""
+
+    def row(key: str) -> Iterator[Figure]:
+        def ours(measured: Measured, _: Application) -> float:
+            found = numbers(measured)
+            return float(found["tops"] if key == "tops" else found["breakdown"][key])
+
+        return _across(base, rows[key], "TOPS" if key == "tops" else "%", lambda paper: paper.table3[key], ours, chosen)
+
+    return tuple(figure for key in rows for figure in row(key))
 
 
-def _table3(base: Base, name: str, key: str) -> float | None:
-    if name not in base:
-        return None
-    numbers = base[name].stats
-    return float(numbers["tops"] if key == "tops" else numbers["breakdown"][key])
-
-
-def _cycle_error(name: str, ours: Measured) -> float:
-    return 100 * abs(published().applications[name].table3["tops"] / float(ours.stats["tops"]) - 1)
+def _cycle_error(ours: Measured, paper: Application) -> float:
+    return 100 * abs(paper.table3["tops"] / float(ours.stats["tops"]) - 1)
