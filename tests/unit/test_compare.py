@@ -18,7 +18,7 @@ import tpucc
 from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
 from tpucc.explain.comparison.compare import compare
-from tpucc.explain.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS, stretches
+from tpucc.explain.comparison.groups import GROUPS, cycles_for_host, cycles_for_sums, stretches
 from tpucc.explain.comparison.layer_rows import layer_rows
 from tpucc.explain.comparison.layers import LayerDifference, largest_row
 from tpucc.explain.comparison.pairs import Pair, Seconds
@@ -351,11 +351,11 @@ def test_cycles_of_waiting_for_a_unit_that_waits_are_part_of_the_row() -> None:
         waits = np.repeat(segments.cause == Cause.RAW_STALL, segments.cycles)
         for index in np.flatnonzero(effects(runtime.program.instructions).engine == Engine.ACTIVATION):
             waits[runtime.timeline.start[index] : runtime.timeline.end[index]] = False
-        assert FOR_HOST.count(runtime) + FOR_SUMS.count(runtime) == waits.sum() > 0
+        assert cycles_for_host(runtime) + cycles_for_sums(runtime) == waits.sum() > 0
         of_host = next(group for group in GROUPS if group.unit == Engine.HOST)
         edges, own = stretches(runtime, of_host)
         direct = segments.cycles[np.isin(segments.cause, of_host.rows)].sum()
-        assert (np.diff(edges) * own).sum() == direct + FOR_HOST.count(runtime)
+        assert (np.diff(edges) * own).sum() == direct + cycles_for_host(runtime)
 
 
 def test_the_cycles_of_an_item_are_the_same_in_text_json_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

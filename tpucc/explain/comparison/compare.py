@@ -8,7 +8,7 @@ for the same (`GROUPS`), each with the numbers of both programs that explain it:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,14 +17,14 @@ import numpy as np
 
 from tpucc.diagnostics import counted, listed, printable
 from tpucc.explain.comparison.choices import by_vector_unit, fetches, machines, moved_cycles, other_peak
-from tpucc.explain.comparison.groups import FOR_HOST, FOR_SUMS, rows_of
+from tpucc.explain.comparison.groups import COUNTS, cycles_for_host
 from tpucc.explain.comparison.items import Items, item_words, items_of
 from tpucc.explain.comparison.layer_rows import largest_words
 from tpucc.explain.comparison.layers import LayerDifference, enumerated, layers_of
-from tpucc.explain.comparison.pairs import Pair, Seconds, more, paired, spent, together
+from tpucc.explain.comparison.pairs import Pair, Seconds, Sides, begun, more, paired, spent, together
 from tpucc.explain.comparison.reasons import MOST, explanation, reasons_of
 from tpucc.isa.program import Division
-from tpucc.machines.v1 import SPECS, Engine, Opcode
+from tpucc.machines.v1 import SPECS, Opcode
 from tpucc.numerics import AnyArray
 from tpucc.runtime.runtime import Runtime
 
@@ -71,7 +71,7 @@ class Comparison:
 
     def seconds(self, part: str = "seconds") -> Seconds:
         """The time of a batch from end to end, or a part of it by its key."""
-        return _part(self.end_to_end, part)
+        return Seconds(*(side[part] for side in self.end_to_end))
 
 
 def compare(
@@ -83,90 +83,70 @@ def compare(
 ) -> Comparison:
     """b beside a: a difference above zero means that b takes longer. The sentences call them as they are `said`. `notes` are all that the
     compiler has for each side."""
-    sides = (a, b)
-    whole = (a.stats["end_to_end"], b.stats["end_to_end"])
-    cycles = Pair(a.stats["cycles"], b.stats["cycles"])
-    stream = Pair(a.stats["stream"]["cycles"], b.stats["stream"]["cycles"])
-    rows = paired(*(spent(side) for side in sides))
+    sides = Sides(a, b, said)
+    cycles = sides.pair(lambda side: side.stats["cycles"])
+    rows = paired(*sides.each(spent))
     items = items_of(sides)
     layers = tuple(sorted(layers_of(sides, items), key=lambda layer: -abs(layer.cycles.difference)))
     moved = moved_cycles(sides, layers)
     is_moved = moved.difference * cycles.difference > 0 and abs(moved.difference) >= MOST * abs(cycles.difference)
-    reasons = list(reasons_of(rows, Pair(*(FOR_HOST.count(side) for side in sides)), partial(explanation, sides)))
-    first = _sentence(sides, cycles, said)
+    reasons = list(reasons_of(rows, sides.pair(cycles_for_host), partial(explanation, sides)))
+    first = _sentence(sides, cycles)
     others = [
         *_other_models(sides, layers),
         *_of_each_core(sides),
         *machines(sides),
-        *_divided(sides, said),
-        *by_vector_unit(sides, moved, said),
+        *_divided(sides),
+        *by_vector_unit(sides, moved),
         *fetches(sides, rows, reasons),
         *reasons,
-        *(other_peak(sides, said) if not cycles.difference else []),
+        *(other_peak(sides) if not cycles.difference else []),
         *(largest_words(layers, cycles.difference, said) if not is_moved else []),
     ]
     sentences = [
-        f"{_begun(_part(whole, 'seconds').takes(said, ' from end to end'))}.",
+        f"{begun(sides.seconds('seconds').takes(said, ' from end to end'))}.",
         *([item_words(items, said)] if items else []),
-        *_by_the_host(sides, whole),
+        *_by_the_host(sides),
         f"On the device {first}",
         *others,
-        *(_in_a_stream(whole, said) if not items else []),
+        *(_in_a_stream(sides) if not items else []),
     ]
     own = [tuple(note for note in side if note not in other) for side, other in (notes, notes[::-1])]
     return Comparison(
-        names,
-        whole,
-        cycles,
-        stream,
-        items,
-        " ".join(sentences),
-        " ".join([_begun(first), *others]),
-        rows,
-        _counts(sides),
-        layers,
-        (own[0], own[1]),
+        names=names,
+        end_to_end=sides.each(lambda side: side.stats["end_to_end"]),
+        cycles=cycles,
+        stream=sides.pair(lambda side: side.stats["stream"]["cycles"]),
+        items=items,
+        cause=" ".join(sentences),
+        on_device=" ".join([begun(first), *others]),
+        rows=rows,
+        counts=_counts(sides),
+        layers=layers,
+        notes=(own[0], own[1]),
     )
 
 
 def spent_more(a: Mapping[str, int], b: Mapping[str, int], said: tuple[str, str]) -> str:
     """What is said of two programs of one machine of which only the rows of the accounting are known: empty if b takes no longer."""
     rows = paired(a, b)
-    cycles = together(list(rows.values()))
-    return " ".join([_begun(_takes(cycles, said)), *reasons_of(rows)]) if cycles.difference > 0 else ""
+    cycles = together(rows.values())
+    return " ".join([begun(_takes(cycles, said)), *reasons_of(rows)]) if cycles.difference > 0 else ""
 
 
-def _counts(sides: tuple[Runtime, Runtime]) -> dict[str, Pair]:
-    numbers: dict[str, Callable[[Runtime], int]] = {
-        "multiply-accumulates of the device": lambda side: side.stats["macs"],
-        "multiply-accumulates of the host": lambda side: side.stats["host_macs"],
-        "rows multiplied": rows_of(Engine.MATRIX),
-        "rows through the activation unit": rows_of(Engine.ACTIVATION),
-        **{part.name: part.count for part in (FOR_HOST, FOR_SUMS)},
-        "weight tiles": lambda side: side.stats["tiles"],
-        "tiles fetched": lambda side: side.stats["tile_fetches"],
-        "bytes from the host": lambda side: side.stats["host_bytes"]["in"],
-        "bytes to the host": lambda side: side.stats["host_bytes"]["out"],
-        "host steps": lambda side: side.stats["host_steps"],
-        "unified buffer, bytes at most": lambda side: side.stats["ub_peak_bytes"],
-        "instructions": lambda side: side.stats["instructions"],
-    }
-    found = {name: Pair(*(int(count(side)) for side in sides)) for name, count in numbers.items()}
-    opcodes = [np.bincount(side.program.instructions["opcode"], minlength=max(Opcode) + 1) for side in sides]
-    own = {f"  {opcode.mnemonic}": Pair(*(int(counts[opcode]) for counts in opcodes)) for opcode in Opcode}
-    return found | {name: pair for name, pair in own.items() if pair.a or pair.b}
+def _counts(sides: Sides) -> dict[str, Pair]:
+    """The numbers of the programs, and how many instructions there are of each kind."""
+    opcodes = sides.each(lambda side: np.bincount(side.program.instructions["opcode"], minlength=max(Opcode) + 1).tolist())
+    of_kinds = {f"  {opcode.mnemonic}": Pair(*(counts[opcode] for counts in opcodes)) for opcode in Opcode}
+    return {name: sides.pair(count) for name, count in COUNTS.items()} | {name: pair for name, pair in of_kinds.items() if pair.a or pair.b}
 
 
-def _sentence(sides: tuple[Runtime, Runtime], cycles: Pair, said: tuple[str, str]) -> str:
+def _sentence(sides: Sides, cycles: Pair) -> str:
     if not cycles.difference:
         return f"both take {cycles.a:,} cycles, with {_instructions(sides)}."
     clocks = {side.program.target.clock_hz for side in sides}
-    times = f" At their clocks that is {Seconds(*(side.stats['seconds'] for side in sides)).words}." if len(clocks) > 1 else ""
-    return f"{_takes(cycles, said)}{times}"
-
-
-def _begun(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}"
+    times = f" At their clocks that is {Seconds(*sides.each(lambda side: side.stats['seconds'])).words}." if len(clocks) > 1 else ""
+    return f"{_takes(cycles, sides.said)}{times}"
 
 
 def _takes(cycles: Pair, said: tuple[str, str]) -> str:
@@ -174,14 +154,10 @@ def _takes(cycles: Pair, said: tuple[str, str]) -> str:
     return f"{said[1]} takes {more(cycles.difference, 'cycles')} than {said[0]} ({cycles.b:,} instead of {cycles.a:,}{share})."
 
 
-def _part(whole: tuple[Mapping[str, Any], Mapping[str, Any]], part: str) -> Seconds:
-    return Seconds(*(side[part] for side in whole))
-
-
-def _by_the_host(sides: tuple[Runtime, Runtime], whole: tuple[Mapping[str, Any], Mapping[str, Any]]) -> Iterator[str]:
+def _by_the_host(sides: Sides) -> Iterator[str]:
     """What the host takes before the device and after it, where that differs, with the operators that it computes there."""
     for part, when in (("before", "Before the device starts"), ("after", "After the device has finished")):
-        seconds = _part(whole, f"host_{part}")
+        seconds = sides.seconds(f"host_{part}")
         if seconds.difference:
             a, b = (f"{time} ({_host_work(side.stats['untimed'][part])})" for side, time in zip(sides, seconds.texts, strict=True))
             yield f"{when} the host takes {b} instead of {a}."
@@ -192,16 +168,16 @@ def _host_work(part: Mapping[str, Any]) -> str:
     return ", ".join([*([enumerated(part["operators"])] if part["operators"] else []), counted(part["elements"], "element")])
 
 
-def _in_a_stream(whole: tuple[Mapping[str, Any], Mapping[str, Any]], said: tuple[str, str]) -> Iterator[str]:
+def _in_a_stream(sides: Sides) -> Iterator[str]:
     """Where another side is sooner in a stream of batches, or b takes another number of times a's time there."""
-    alone, streamed = (_part(whole, part) for part in ("seconds", "stream_seconds"))
+    alone, streamed = sides.seconds("seconds"), sides.seconds("stream_seconds")
     apart = max(streamed.times, alone.times) >= APART * min(streamed.times, alone.times)
     if alone.difference * streamed.difference < 0 or apart:
-        yield f"For each batch of a stream {streamed.takes(said)}."
+        yield f"For each batch of a stream {streamed.takes(sides.said)}."
 
 
-def _instructions(sides: tuple[Runtime, Runtime]) -> str:
-    a, b = (side.program.instructions for side in sides)
+def _instructions(sides: Sides) -> str:
+    a, b = sides.each(lambda side: side.program.instructions)
     if len(a) != len(b) or any((a[name] != b[name]).any() for name in ("opcode", "flags")):
         return "different instructions"
     if (a == b).all():
@@ -211,18 +187,18 @@ def _instructions(sides: tuple[Runtime, Runtime]) -> str:
     return "the same instructions at other addresses" if moved else "different instructions"
 
 
-def _with_other_values(sides: tuple[Runtime, Runtime]) -> str:
+def _with_other_values(sides: Sides) -> str:
     """The same instructions: whether they compute the same."""
-    a, b = (side.program for side in sides)
+    a, b = sides.each(lambda side: side.program)
     values: dict[str, tuple[AnyArray, AnyArray]] = {"weights": (a.tiles, b.tiles), "constants": (a.constants, b.constants)}
     values |= {words: (a.blocks[fields], b.blocks[fields]) for words, fields in OF_BLOCKS.items()}
     other = [words for words, of_both in values.items() if not np.array_equal(*of_both)]
     return f"the same instructions; {listed(other)} differ" if other else "the same instructions"
 
 
-def _other_models(sides: tuple[Runtime, Runtime], layers: Sequence[LayerDifference]) -> Iterator[str]:
+def _other_models(sides: Sides, layers: Sequence[LayerDifference]) -> Iterator[str]:
     """Where the sources differ, what of their layers is not the same: the numbers compare different models then."""
-    if sides[0].program.source_text == sides[1].program.source_text:
+    if sides.a.program.source_text == sides.b.program.source_text:
         return
     common = sum(all(layer.names) for layer in layers)
     of_a, of_b = (sum(bool(layer.names[side]) for layer in layers) for side in (0, 1))
@@ -240,20 +216,20 @@ def _other_models(sides: tuple[Runtime, Runtime], layers: Sequence[LayerDifferen
         yield f"The{'se' if 2 * common < min(of_a, of_b) else ' models'} differ in {', and in '.join(parts)}."
 
 
-def _of_each_core(sides: tuple[Runtime, Runtime]) -> Iterator[str]:
+def _of_each_core(sides: Sides) -> Iterator[str]:
     """Where the cores differ: whose the numbers are."""
-    cores = Pair(*(side.program.cores for side in sides))
+    cores = sides.pair(lambda side: side.program.cores)
     if cores.difference:
         words = "rows, tiles and instructions are those of each core, bytes across the link those of all"
         yield f"{counted(cores.b, 'core')} instead of {cores.a:,}: {words}."
 
 
-def _divided(sides: tuple[Runtime, Runtime], said: tuple[str, str]) -> Iterator[str]:
+def _divided(sides: Sides) -> Iterator[str]:
     """Where a batch is divided in different ways: how on each side. Parts of other sizes of another batch are one way."""
-    a, b = (side.program.division for side in sides)
+    a, b = sides.each(lambda side: side.program.division)
     ways = [division and (division.parts, division.order, division.until) for division in (a, b)]
     if ways[0] != ways[1]:
-        yield f"The batch of {said[0]} is computed {_in_parts(a)}, that of {said[1]} {_in_parts(b)}."
+        yield f"The batch of {sides.said[0]} is computed {_in_parts(a)}, that of {sides.said[1]} {_in_parts(b)}."
 
 
 def _in_parts(division: Division | None) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
+from tpucc.explain.comparison.pairs import Sides
 from tpucc.isa.effects import Bools, effects
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import finishing_work
-from tpucc.sim.waiting import waiting
+
+OF_THEM = "of them"
+"""A part of what has just been counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +33,17 @@ class Number:
     """Named only where its change costs more cycles than that of this other number."""
     detail: Number | None = None
     """Some of these, named behind them."""
+    words: str = ""
+    """Said before the number."""
 
-    def change(self, sides: tuple[Runtime, Runtime]) -> float:
+    def change(self, sides: Sides) -> float:
         """How many cycles more all of them take in b."""
-        a, b = (self.count(side) * self.each(side) for side in sides)
+        a, b = sides.each(lambda side: self.count(side) * self.each(side))
         return b - a
 
-    def is_named(self, sides: tuple[Runtime, Runtime]) -> bool:
+    def is_named(self, sides: Sides) -> bool:
         """Whether it has the larger part of a change that it shares with another number."""
         return self.beyond is None or abs(self.change(sides)) > abs(self.beyond.change(sides))
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some of a row's cycles, with one reason: words for a sentence, and the name in a table."""
-
-    words: str
-    name: str
-    count: Callable[[Runtime], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +55,6 @@ class Group:
     """Whose work the matrix unit does, or waits for."""
     rows: tuple[Cause, ...]
     numbers: tuple[Number, ...]
-    parts: tuple[Part, ...] = ()
     apart: tuple[Cause, ...] = ()
     """Those of the rows that aren't waits for the unit's work."""
 
@@ -92,7 +86,7 @@ def _rate(runtime: Runtime) -> str:
 
 def _waits_itself(reason: Engine, runtime: Runtime) -> int:
     """Cycles in which the matrix unit waits for the activation unit, and that one for something else."""
-    segments, waits = matrix_segments(runtime.program, runtime.timeline), waiting(runtime.program, runtime.timeline)
+    segments, waits = matrix_segments(runtime.program, runtime.timeline), runtime.waiting
     own = np.flatnonzero((waits.unit == Engine.ACTIVATION) & (waits.reason == reason))
     if not len(own):
         return 0
@@ -113,12 +107,15 @@ def _latency(runtime: Runtime) -> float:
     return target.host_latency_seconds * target.clock_hz
 
 
-FOR_HOST = Part("that unit itself waits for the host", "activation unit waits for host, cycles", partial(_waits_itself, Engine.HOST))
-"""Counted with what waits for the host, and not with what waits for the activation unit."""
+def cycles_for_host(runtime: Runtime) -> int:
+    """Cycles of waiting for the activation unit that are counted with what waits for the host."""
+    return _waits_itself(Engine.HOST, runtime)
 
-FOR_SUMS = Part(
-    "that unit itself waits for the array's sums", "activation unit waits for sums, cycles", partial(_waits_itself, Engine.MATRIX)
-)
+
+def cycles_for_sums(runtime: Runtime) -> int:
+    """Cycles of waiting for the activation unit while that one waits for the array's sums."""
+    return _waits_itself(Engine.MATRIX, runtime)
+
 
 BYTES = Number(
     "bytes across the link",
@@ -147,8 +144,10 @@ GROUPS = (
         "waiting for the activation unit",
         Engine.ACTIVATION,
         (Cause.RAW_STALL, Cause.ACTIVATION),
-        (Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise)),),
-        (FOR_SUMS,),
+        (
+            Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise)),
+            Number(OF_THEM, cycles_for_sums, words="that unit itself waits for the array's sums in "),
+        ),
     ),
     Group(
         "waiting for the host",
@@ -165,12 +164,30 @@ GROUPS = (
 """Each row of the accounting is in one of them."""
 
 
+COUNTS: Mapping[str, Callable[[Runtime], int]] = {
+    "multiply-accumulates of the device": lambda side: side.stats["macs"],
+    "multiply-accumulates of the host": lambda side: side.stats["host_macs"],
+    "rows multiplied": rows_of(Engine.MATRIX),
+    "rows through the activation unit": rows_of(Engine.ACTIVATION),
+    "activation unit waits for host, cycles": cycles_for_host,
+    "activation unit waits for sums, cycles": cycles_for_sums,
+    "weight tiles": lambda side: side.stats["tiles"],
+    "tiles fetched": lambda side: side.stats["tile_fetches"],
+    "bytes from the host": lambda side: side.stats["host_bytes"]["in"],
+    "bytes to the host": lambda side: side.stats["host_bytes"]["out"],
+    "host steps": lambda side: side.stats["host_steps"],
+    "unified buffer, bytes at most": lambda side: side.stats["ub_peak_bytes"],
+    "instructions": lambda side: side.stats["instructions"],
+}
+"""The numbers of a program that a table of a comparison has, by their names there."""
+
+
 def stretches(runtime: Runtime, group: Group) -> tuple[Int64, Bools]:
     """The edges of stretches of time, and of each stretch whether the matrix unit spends it on what the group has.
 
     Where it waits for the activation unit, and that one for the host, it waits for the host.
     """
-    segments, waits = matrix_segments(runtime.program, runtime.timeline), waiting(runtime.program, runtime.timeline)
+    segments, waits = matrix_segments(runtime.program, runtime.timeline), runtime.waiting
     own = (waits.unit == Engine.ACTIVATION) & (waits.reason == Engine.HOST)
     edges = np.unique(np.concatenate([segments.start[:1], segments.end, waits.start[own], waits.end[own]]))
     begun, done = (np.searchsorted(np.sort(times[own]), edges[:-1], side="right") for times in (waits.start, waits.end))

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tpucc.explain.comparison.pairs import Pair, Seconds
-from tpucc.runtime.batches import model_batch
-from tpucc.runtime.runtime import Runtime
+from tpucc.explain.comparison.pairs import Pair, Seconds, Sides, begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +28,20 @@ class Items:
     latency: str
 
 
-def items_of(sides: tuple[Runtime, Runtime]) -> Items | None:
+def items_of(sides: Sides) -> Items | None:
     """Where the batches differ. A program without a host's part has no batch."""
     if not all(side.program.prologue for side in sides):
         return None
-    a, b = (model_batch(side.inputs, list(side.outputs.values())) for side in sides)
+    a, b = sides.each(lambda side: side.batch)
     if not a or not b or a == b:
         return None
 
-    def each(number: str, of: Callable[[Runtime], Mapping[str, Any]] = lambda side: side.stats) -> tuple[float, float]:
-        return of(sides[0])[number] / a, of(sides[1])[number] / b
+    def each(of: Callable[[Mapping[str, Any]], float]) -> tuple[float, float]:
+        return of(sides.a.stats) / a, of(sides.b.stats) / b
 
-    def part(key: str) -> Callable[[Runtime], Mapping[str, Any]]:
-        return lambda side: side.stats[key]
-
-    whole = part("end_to_end")
-    alone, streamed, batches = (
-        Seconds(*each("seconds", whole)),
-        Seconds(*each("stream_seconds", whole)),
-        Seconds(*(side.stats["end_to_end"]["seconds"] for side in sides)),
-    )
-    better = map(_less, (alone, streamed, batches))
-    return Items(Pair(a, b), alone, streamed, each("cycles"), each("cycles", part("stream")), *better)
+    alone, streamed = (Seconds(*each(lambda stats, part=part: stats["end_to_end"][part])) for part in ("seconds", "stream_seconds"))
+    better = map(_less, (alone, streamed, sides.seconds("seconds")))
+    return Items(Pair(a, b), alone, streamed, each(lambda stats: stats["cycles"]), each(lambda stats: stats["stream"]["cycles"]), *better)
 
 
 def _less(seconds: Seconds) -> str:
@@ -62,21 +52,13 @@ def _less(seconds: Seconds) -> str:
 def item_words(items: Items, said: tuple[str, str]) -> str:
     """Both batches, the time and the cycles of an item of each, and what each is better for."""
     names = dict(zip("ab", said, strict=True))
-    times = f"an item takes {items.seconds.words} from end to end; {_each(items.cycles)}"
+    a, b = items.cycles
+    times = f"an item takes {items.seconds.words} from end to end; {b:,.1f} cycles an item instead of {a:,.1f}"
     parts = [f"The batch is {items.batch.b:,} instead of {items.batch.a:,}: {times}."]
     if items.throughput and items.throughput == items.latency:
-        parts.append(f"{_begun(names[items.throughput])} is better for throughput and for latency.")
+        parts.append(f"{begun(names[items.throughput])} is better for throughput and for latency.")
     elif items.throughput and items.latency:
-        parts.append(f"{_begun(names[items.throughput])} is better for throughput, {names[items.latency]} for latency.")
+        parts.append(f"{begun(names[items.throughput])} is better for throughput, {names[items.latency]} for latency.")
     if items.streamed and items.streamed != items.throughput:
         parts.append(f"In a stream of batches {names[items.streamed]} is better for throughput: {items.stream_seconds.words} for an item.")
     return " ".join(parts)
-
-
-def _begun(name: str) -> str:
-    """A name at the beginning of a sentence."""
-    return f"{name[0].upper()}{name[1:]}"
-
-
-def _each(cycles: tuple[float, float]) -> str:
-    return f"{cycles[1]:,.1f} cycles an item instead of {cycles[0]:,.1f}"

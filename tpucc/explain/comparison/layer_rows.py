@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.comparison.layers import LayerDifference, largest_row
-from tpucc.explain.comparison.pairs import Pair, together
+from tpucc.explain.comparison.pairs import Pair, begun, together
 
 MOST = 20
 """Layers that have a row of their own. More have one for each line of the source."""
@@ -47,7 +47,7 @@ class LayerRow:
     @property
     def cycles(self) -> Pair:
         """Of all of them."""
-        return together([layer.cycles for layer in self.layers])
+        return together(layer.cycles for layer in self.layers)
 
     @property
     def cause(self) -> str:
@@ -98,4 +98,4 @@ def _other_products(layers: Sequence[LayerDifference], row: LayerRow, said: tupl
     counts = Pair(*(sum(layer.only == side and layer.place == first.place for layer in layers) for side in "ab"))
     if first.only and counts.a and counts.b:
         words = f"has {counted(counts.b, 'layer')} of other products there than the {counts.a:,} of {said[0]}."
-        yield f"{said[1][0].upper()}{said[1][1:]} {words}"
+        yield begun(f"{said[1]} {words}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from tpucc.diagnostics import Origin
 from tpucc.explain.comparison.groups import GROUPS
 from tpucc.explain.comparison.items import Items
-from tpucc.explain.comparison.pairs import Pair, row_cycles
+from tpucc.explain.comparison.pairs import Pair, Sides, row_cycles
 from tpucc.isa.program import LayerInfo
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
@@ -115,7 +115,7 @@ def enumerated(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= SHOWN else f"{names[0]} and {len(names) - 1:,} more"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Layer:
     """A layer of one side: its numbers in `stats.json`, its turn in the program, its origin, its place, and the multiply-accumulates of an
     item of the batch."""
@@ -131,25 +131,47 @@ class _Layer:
         return str(self.numbers["name"])
 
 
-_Match = tuple[_Layer | None, _Layer | None]
-"""A layer of each side, or of one."""
+@dataclass(frozen=True, eq=False, slots=True)
+class _Match:
+    """The layers of each side that compute the same: one, or none on one of the sides. Behind it come those that are parts of the other
+    side's layer."""
+
+    a: list[_Layer]
+    b: list[_Layer]
+
+    @property
+    def sides(self) -> tuple[list[_Layer], list[_Layer]]:
+        return self.a, self.b
+
+    def difference(self) -> LayerDifference:
+        a, b = self.sides
+        first = (b or a)[0]
+        names = (a[0].name if a else "", b[0].name if b else "")
+        lines = (a[0].numbers["line"] if a else 0, b[0].numbers["line"] if b else 0)
+        cycles = Pair(*(sum(int(layer.numbers["cycles"]) for layer in own) for own in self.sides))
+        rows = {row.name: _row(b, row.key) - _row(a, row.key) for row in ROWS.values()}
+        parts = (tuple(layer.name for layer in a[1:]), tuple(layer.name for layer in b[1:]))
+        is_resized = bool(a and b) and a[0].macs != b[0].macs
+        return LayerDifference(names, first.numbers["kind"], lines, first.place, cycles, rows, parts, is_resized)
 
 
-def layers_of(sides: tuple[Runtime, Runtime], items: Items | None) -> Iterator[LayerDifference]:
+def _row(layers: Sequence[_Layer], key: str) -> int:
+    return sum(row_cycles(layer.numbers, key) for layer in layers)
+
+
+def layers_of(sides: Sides, items: Items | None) -> Iterator[LayerDifference]:
     """Layers of one place that compute as much for an item belong together, whatever their names are. What one side computes by a layer of
     its own, and the other as a part of another layer, belongs to that one."""
-    in_source = sides[0].program.source_text == sides[1].program.source_text
+    in_source = sides.a.program.source_text == sides.b.program.source_text
     batches = (items.batch.a, items.batch.b) if items else (1, 1)
-    ways = tuple([_way(layer, in_source) for layer in side.program.layers] for side in sides)
-    a, b = (
-        _by_place(side, batch, own, frozenset(other)) for side, batch, own, other in zip(sides, batches, ways, reversed(ways), strict=True)
-    )
+    ways = sides.each(lambda side: [_way(layer, in_source) for layer in side.program.layers])
+    a, b = (_by_place(side, batch, own, frozenset(other)) for side, batch, own, other in zip(sides, batches, ways, ways[::-1], strict=True))
     matches = [match for place in dict.fromkeys([*b, *a]) for match in _matched(a.get(place, []), b.get(place, []))]
-    whole = _wholes(matches) if in_source else {}
-    parts: dict[int, tuple[list[_Layer], list[_Layer]]] = {}
-    for number, (side, host) in whole.items():
-        parts.setdefault(host, ([], []))[side].append(_of(matches[number]))
-    yield from (_difference(*match, parts.get(number, ([], []))) for number, match in enumerate(matches) if number not in whole)
+    wholes = _wholes(matches) if in_source else {}
+    for part, whole in wholes.items():
+        whole.a.extend(part.a)
+        whole.b.extend(part.b)
+    yield from (match.difference() for match in matches if match not in wholes)
 
 
 def _way(layer: LayerInfo, in_source: bool) -> tuple[str, ...]:
@@ -172,101 +194,68 @@ def _by_place(side: Runtime, batch: int, ways: Sequence[tuple[str, ...]], others
     return found
 
 
-def _of(match: _Match) -> _Layer:
-    """The layer of a match that has one."""
-    layer = match[0] or match[1]
-    assert layer is not None
-    return layer
-
-
-def _wholes(matches: Sequence[_Match]) -> dict[int, tuple[int, int]]:
-    """For each match of one side alone that the other side computes as a part of a layer: the side, 0 or 1, and the match of that layer.
+def _wholes(matches: Sequence[_Match]) -> dict[_Match, _Match]:
+    """For each layer of one side alone that the other side computes as a part of a layer, the match of that layer.
 
     Such a layer's places are among those of the fused one. Where several have them, as in a loop, it is a part of the one whose pair comes
     last before it, unless the next step of the loop has begun by then, whose fused layer has no pair.
     """
-    pairs = [(number, match) for number, match in enumerate(matches) if all(match)]
-    begun = _turns(matches)
-    found: dict[int, tuple[int, int]] = {}
-    for number, match in enumerate(matches):
-        layer, side = _of(match), 0 if match[0] else 1
-        if all(match) or layer.macs or not layer.origin.spans:
-            continue
-        turns = {_turn(pair, side): host for host, pair in pairs if _has(pair[1 - side], layer) and _turn(pair, side) < layer.turn}
-        if turns and not _is_between(begun[side], matches[turns[max(turns)]][side], layer):
-            found[number] = (side, turns[max(turns)])
-    return found
-
-
-def _turns(matches: Sequence[_Match]) -> tuple[Mapping[str, Sequence[int]], Mapping[str, Sequence[int]]]:
-    """The turns of the layers of each place, on either side."""
-    found: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
+    pairs, turns = [match for match in matches if match.a and match.b], defaultdict[tuple[int, str], list[int]](list)
     for match in matches:
-        for turns, layer in zip(found, match, strict=True):
-            if layer:
-                turns.setdefault(layer.place, []).append(layer.turn)
+        for side, layers in enumerate(match.sides):
+            for layer in layers:
+                turns[side, layer.place].append(layer.turn)
+    found: dict[_Match, _Match] = {}
+    for match in matches:
+        side, layer = (0, match.a[0]) if match.a else (1, match.b[0])
+        if (match.a and match.b) or layer.macs or not layer.origin.spans:
+            continue
+        before = {pair.sides[side][0].turn: pair for pair in pairs if _has(pair.sides[1 - side][0], layer)}
+        last = max((turn for turn in before if turn < layer.turn), default=None)
+        if last is None:
+            continue
+        place = before[last].sides[side][0].place
+        if not any(last < turn <= layer.turn for turn in turns[side, place]):
+            found[match] = before[last]
     return found
 
 
-def _is_between(turns: Mapping[str, Sequence[int]], first: _Layer | None, last: _Layer) -> bool:
-    """Whether a layer of the place of `first` comes between the two, or is the last one itself."""
-    return first is not None and any(first.turn < turn <= last.turn for turn in turns[first.place])
-
-
-def _turn(pair: _Match, side: int) -> int:
-    layer = pair[side]
-    return layer.turn if layer else -1
-
-
-def _has(whole: _Layer | None, part: _Layer) -> bool:
+def _has(whole: _Layer, part: _Layer) -> bool:
     """Whether the primary place of a layer, and the calls that led there, are among those of another one."""
-    return whole is not None and part.origin.spans[0] in whole.origin.spans and set(part.origin.calls) <= set(whole.origin.calls)
+    return part.origin.spans[0] in whole.origin.spans and set(part.origin.calls) <= set(whole.origin.calls)
 
 
-def _matched(a: Sequence[_Layer], b: Sequence[_Layer]) -> Iterator[tuple[_Layer | None, _Layer | None]]:
+def _matched(a: Sequence[_Layer], b: Sequence[_Layer]) -> Iterator[_Match]:
     """Those of equal multiply-accumulates in their order if they are as many, else by their names. What is left are other products, unless
     both sides have as many and the sum of the multiply-accumulates differs: then the sizes of the model do, and names tell."""
-    left: tuple[list[_Layer], list[_Layer]] = ([], [])
-    for macs in dict.fromkeys(layer.macs for layer in (*b, *a)):
-        own = [[layer for layer in side if layer.macs == macs] for side in (a, b)]
-        pairs = list(zip(*own, strict=True)) if len(own[0]) == len(own[1]) else _of_one_name(*own)
-        yield from pairs
-        for side, mine, place in zip(left, own, (0, 1), strict=True):
-            side += [layer for layer in mine if not any(layer is pair[place] for pair in pairs)]
-    is_resized = len(left[0]) == len(left[1]) and sum(layer.macs for layer in a) != sum(layer.macs for layer in b)
-    pairs = _of_one_name(*left) if is_resized else []
-    yield from pairs
-    yield from ((None, layer) for layer in left[1] if not any(layer is other for _, other in pairs))
-    yield from ((layer, None) for layer in left[0] if not any(layer is one for one, _ in pairs))
+    taken = set[_Layer]()
+
+    def pairs(one: Sequence[_Layer], other: Sequence[_Layer], by_name: bool) -> Iterator[_Match]:
+        """Layers of the same name, if it is by name, and of the same turn among them."""
+        mine, theirs = (_numbered(layers, by_name) for layers in (one, other))
+        for key in theirs:
+            if key in mine:
+                taken.update((mine[key], theirs[key]))
+                yield _Match([mine[key]], [theirs[key]])
+
+    groups = [
+        [[layer for layer in side if layer.macs == macs] for side in (a, b)] for macs in dict.fromkeys(layer.macs for layer in (*b, *a))
+    ]
+    for one, other in groups:
+        yield from pairs(one, other, by_name=len(one) != len(other))
+    left = [[layer for group in groups for layer in group[side] if layer not in taken] for side in (0, 1)]
+    if len(left[0]) == len(left[1]) and sum(layer.macs for layer in a) != sum(layer.macs for layer in b):
+        yield from pairs(*left, by_name=True)
+    yield from (_Match([], [layer]) for layer in left[1] if layer not in taken)
+    yield from (_Match([layer], []) for layer in left[0] if layer not in taken)
 
 
-def _of_one_name(a: Sequence[_Layer], b: Sequence[_Layer]) -> list[tuple[_Layer, _Layer]]:
-    """Layers of the same name and of the same turn among them."""
-    one, other = _by_name(a), _by_name(b)
-    return [(one[key], other[key]) for key in other if key in one]
-
-
-def _by_name(layers: Sequence[_Layer]) -> dict[tuple[str, int], _Layer]:
+def _numbered(layers: Sequence[_Layer], by_name: bool) -> dict[tuple[str, int], _Layer]:
+    """Each layer by its name, or by none, and its turn among those of this name."""
     seen = Counter[str]()
     found: dict[tuple[str, int], _Layer] = {}
     for layer in layers:
-        seen[layer.name] += 1
-        found[layer.name, seen[layer.name]] = layer
+        name = layer.name if by_name else ""
+        seen[name] += 1
+        found[name, seen[name]] = layer
     return found
-
-
-def _difference(a: _Layer | None, b: _Layer | None, parts: tuple[Sequence[_Layer], Sequence[_Layer]]) -> LayerDifference:
-    shown = b or a
-    assert shown is not None
-    sides = [[layer, *more] if layer else [] for layer, more in zip((a, b), parts, strict=True)]
-    cycles = Pair(*(sum(int(layer.numbers["cycles"]) for layer in own) for own in sides))
-    rows = {row.name: _row(sides[1], row.key) - _row(sides[0], row.key) for row in ROWS.values()}
-    names = (a.name if a else "", b.name if b else "")
-    lines = (a.numbers["line"] if a else 0, b.numbers["line"] if b else 0)
-    own, others = (tuple(layer.name for layer in more) for more in parts)
-    is_resized = a is not None and b is not None and a.macs != b.macs
-    return LayerDifference(names, shown.numbers["kind"], lines, shown.place, cycles, rows, (own, others), is_resized)
-
-
-def _row(layers: Sequence[_Layer], key: str) -> int:
-    return sum(row_cycles(layer.numbers, key) for layer in layers)

@@ -1,14 +1,16 @@
-"""A number of both sides of a comparison, and the rows of the accounting as such pairs."""
+"""Both sides of a comparison, numbers of both, and the rows of the accounting as such pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, durations
+
+T = TypeVar("T")
 
 ONE_UNIT = 100
 """Two times of which one is so many times the other are told in one unit."""
@@ -25,11 +27,6 @@ class Pair:
     def difference(self) -> int:
         """How much larger that of b is."""
         return self.b - self.a
-
-    @property
-    def times(self) -> float:
-        """How many times that of a that of b is."""
-        return self.b / max(self.a, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +79,34 @@ class Seconds:
         return f"{said[1]} takes {self.change[1:]} {way} than {said[0]}{how} ({numbers})"
 
 
-def together(pairs: Sequence[Pair]) -> Pair:
+@dataclass(frozen=True, eq=False, slots=True)
+class Sides:
+    """Two programs, and what sentences call them."""
+
+    a: Runtime
+    b: Runtime
+    said: tuple[str, str]
+
+    def __iter__(self) -> Iterator[Runtime]:
+        return iter((self.a, self.b))
+
+    def each(self, of: Callable[[Runtime], T]) -> tuple[T, T]:
+        """Something of both."""
+        return of(self.a), of(self.b)
+
+    def pair(self, count: Callable[[Runtime], int]) -> Pair:
+        """A number of both."""
+        return Pair(int(count(self.a)), int(count(self.b)))
+
+    def seconds(self, part: str) -> Seconds:
+        """A time of both from end to end, by its key in `stats.json`."""
+        return Seconds(*self.each(lambda side: side.stats["end_to_end"][part]))
+
+
+def together(pairs: Iterable[Pair]) -> Pair:
     """The sum of both sides."""
-    return Pair(sum(pair.a for pair in pairs), sum(pair.b for pair in pairs))
+    counted = list(pairs)
+    return Pair(sum(pair.a for pair in counted), sum(pair.b for pair in counted))
 
 
 def spent(runtime: Runtime) -> dict[str, int]:
@@ -99,6 +121,11 @@ def paired(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, Pair]:
 def row_cycles(stats: Mapping[str, Any], key: str) -> int:
     """A row of a breakdown in cycles."""
     return round(float(stats["cycles"] * stats["breakdown"][key] / 100))
+
+
+def begun(words: str) -> str:
+    """Words at the beginning of a sentence."""
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def more(change: int, what: str = "") -> str:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.explain.comparison.groups import GROUPS, Group, Number, stretches
-from tpucc.explain.comparison.pairs import Pair, more, together
+from tpucc.explain.comparison.groups import GROUPS, OF_THEM, Group, Number, stretches
+from tpucc.explain.comparison.pairs import Pair, Sides, more, together
 from tpucc.isa.effects import effects
 from tpucc.machines.v1 import V1, Engine
 from tpucc.runtime.runtime import Runtime
@@ -20,9 +20,6 @@ ENOUGH = 0.75
 
 AGAINST = 0.25
 """From this share of the difference on, a group that changed the other way is named too."""
-
-OF_THEM = "of them"
-"""A part of what has just been counted."""
 
 TELLING = 0.2
 """What has at least this part of a change of cycles is named."""
@@ -44,9 +41,6 @@ FOR_IT = f"{ROWS[Cause.INPUT_STALL].name} "
 
 NONE = Pair(0, 0)
 
-Told = tuple[str, float]
-"""A reason in words, and how many cycles of a change are its."""
-
 
 def reasons_of(
     rows: Mapping[str, Pair], by_way: Pair = NONE, why: Callable[[Group, Pair], str] = lambda group, cycles: ""
@@ -54,7 +48,7 @@ def reasons_of(
     """The groups that make most of the difference, and one that is large the other way; `why` says of one what explains it. Last come the
     rows of the other groups, so that all numbers add up to the difference. `by_way` are the cycles of waiting for the activation unit in
     which that one waits for the host: they count as waiting for the host. Changes that make no difference in all are only listed."""
-    difference = together(list(rows.values())).difference
+    difference = together(rows.values()).difference
     if not difference:
         if changed := _changed((ROWS[cause].name, rows[ROWS[cause].key]) for group in GROUPS for cause in group.rows):
             yield f"They spend these cycles in other ways: {', '.join(changed)}."
@@ -87,54 +81,39 @@ def _rows(group: Group, rows: Mapping[str, Pair], by_way: Pair) -> dict[str, Pai
 
 
 def _sum(own: Mapping[str, Pair]) -> int:
-    return together(list(own.values())).difference
+    return together(own.values()).difference
 
 
 def _reason(group: Group, own: Mapping[str, Pair], why: Callable[[Group, Pair], str]) -> str:
     """`25,000 fewer are spent waiting for weight tiles: 30 tiles fetched instead of 64, 1,349 cycles each.`"""
-    cycles = together(list(own.values()))
+    cycles = together(own.values())
     return f"{more(cycles.difference)} are spent {_spent(group, own)}{why(group, cycles)}."
 
 
-def explanation(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
+def explanation(sides: Sides, group: Group, cycles: Pair) -> str:
     """What explains most of a change: numbers that changed, and waits of the unit itself; otherwise, when and behind what it works."""
     if not group.numbers:
         return ""
-    parts = list(_parts(sides, group, cycles))
-    numbers = {number: told for number in group.numbers for told in _number(sides, number, cycles)}
-    found = sorted([*numbers.values(), *parts], key=lambda told: -told[1])
-    explained = sum(change for _, change in found)
-    if explained < MOST * abs(cycles.difference):
-        order = list(_begins(sides, group, cycles))
-        others = [
-            told for number, told in numbers.items() if number is not group.numbers[0]
-        ]  # the first one has the words of what is hidden
-        first = order or [_hidden_words(sides, group, cycles, explained)]
-        return f": {'; '.join([*first, *(words for words, _ in [*others, *parts])])}"
-    return f": {'; '.join(words for words, _ in found)}"
+    telling = {
+        number: "; ".join(_number_words(sides, number, cycles))
+        for number in group.numbers
+        if number.is_named(sides) and _is_telling(number.change(sides), cycles)
+    }
+    explained = sum(abs(number.change(sides)) for number in telling)
+    if explained >= MOST * abs(cycles.difference):
+        return f": {'; '.join(telling[number] for number in sorted(telling, key=lambda number: -abs(number.change(sides))))}"
+    order = list(_begins(sides, group, cycles)) or [_hidden_words(sides, group, cycles, explained)]
+    others = (words for number, words in telling.items() if number is not group.numbers[0])  # what is hidden has the words of the first
+    return f": {'; '.join([*order, *others])}"
 
 
-def _number(sides: tuple[Runtime, Runtime], number: Number, cycles: Pair) -> Iterator[Told]:
-    """A number whose change costs much of the cycles' change."""
-    if number.is_named(sides) and _is_telling(number.change(sides), cycles):
-        yield "; ".join(_number_words(sides, number, cycles)), abs(number.change(sides))
-
-
-def _number_words(sides: tuple[Runtime, Runtime], number: Number, cycles: Pair) -> Iterator[str]:
+def _number_words(sides: Sides, number: Number, cycles: Pair) -> Iterator[str]:
     """A number of both sides with what one of them costs; and its detail, if that explains the change."""
-    before, after = (number.rate(side) for side in sides)
+    before, after = sides.each(number.rate)
     rate = f", {after}{f' instead of {before}' if before and before != after else ''}" if after else ""
-    yield f"{_instead(Pair(*(number.count(side) for side in sides)), number.unit)}{rate}"
+    yield f"{number.words}{_instead(sides.pair(number.count), number.unit)}{rate}"
     if number.detail and _is_telling(number.detail.change(sides), cycles):
         yield from _number_words(sides, number.detail, cycles)
-
-
-def _parts(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[Told]:
-    """Those that have much of the change."""
-    for part in group.parts:
-        pair = Pair(*(part.count(side) for side in sides))
-        if _is_telling(pair.difference, cycles):
-            yield f"{part.words} in {_instead(pair, OF_THEM)}", abs(pair.difference)
 
 
 def _is_telling(change: float, cycles: Pair) -> bool:
@@ -142,13 +121,12 @@ def _is_telling(change: float, cycles: Pair) -> bool:
     return change * cycles.difference > 0 and abs(change) >= TELLING * abs(cycles.difference)
 
 
-def _begins(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> Iterator[str]:
+def _begins(sides: Sides, group: Group, cycles: Pair) -> Iterator[str]:
     """Where the change is before the first product, by and large: when that begins, and what the host has sent by then."""
-    times = Pair(*(_first_product(side) for side in sides))
-    waits = Pair(*(_cycles_in(side, group, until) for side, until in zip(sides, (times.a, times.b), strict=True)))
+    times, waits = sides.pair(_first_product), sides.pair(lambda side: _cycles_in(side, group, _first_product(side)))
     is_there = abs(waits.difference - cycles.difference) <= MOST * abs(cycles.difference)
     if times.difference * cycles.difference > 0 and is_there:
-        sent = Pair(*(_sent_until(side, until) for side, until in zip(sides, (times.a, times.b), strict=True)))
+        sent = sides.pair(lambda side: _sent_until(side, _first_product(side)))
         after = f", after {sent.b:,} bytes from the host instead of {sent.a:,}" if sent.difference else ""
         yield f"the first product begins in cycle {times.b:,} instead of {times.a:,}{after}"
 
@@ -173,10 +151,10 @@ def _sent_until(runtime: Runtime, cycle: int) -> int:
     return rows * runtime.program.target.mxu * runtime.program.cores
 
 
-def _hidden_words(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair, explained: float) -> str:
+def _hidden_words(sides: Sides, group: Group, cycles: Pair, explained: float) -> str:
     """How much of a unit's work the matrix unit doesn't wait for, if that is most of a change, with what is `explained`."""
     number = group.numbers[0]
-    counts, hidden = Pair(*(number.count(side) for side in sides)), Pair(*(_hidden(side, group) for side in sides))
+    counts, hidden = sides.pair(number.count), sides.pair(lambda side: _hidden(side, group))
     is_enough = abs(hidden.difference) + explained >= MOST * abs(cycles.difference)
     is_cause = is_enough and _is_telling(-hidden.difference, cycles)
     words = f", {_instead(hidden, 'cycles of that')} are hidden behind other work or other waits" if is_cause else ""
