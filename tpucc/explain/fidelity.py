@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Error
@@ -20,7 +21,7 @@ from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.numerics import AnyArray, quantise
 from tpucc.ops import facts_of, quantizes
 from tpucc.ops.constant import OP as constant
-from tpucc.ops.evaluate import Extra, evaluate
+from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import Values
 from tpucc.passes.base import Context
 from tpucc.passes.divide_batch import DivideBatch
@@ -49,31 +50,64 @@ def fidelity(compilation: Compilation, runtime: Runtime, given: Checked | None =
     arrays = compilation.calibration if given is None else given
     if graphs is None or arrays is None:
         return ()
-    floats, layers = narrowed(graphs, runtime.program.target)
-    limit = _row_limit(layers) if given is None else 0
-    examples = checked(floats.inputs, arrays, "calibration")
-    twins = twins_of(floats, layers)
-    meters = {name: _meter(layers[name]) for name in twins}
-    together = Together(floats, layers, twins).graph()
-    for part in rounds(floats.inputs, examples, limit):
-        evaluate(together, part, _measuring(meters))
-    numbers = {layer.name: index for index, layer in enumerate(runtime.program.layers)}
-    by_lanes = {layer.name for layer in runtime.program.layers if layer.is_by_lanes}
-    rows = _rows(examples, floats, limit)
-    measured = (node for node in layers if node.name in meters)
-    return tuple(meters[n.name].result(n.name, numbers.get(n.name, -1), n.op, n.origin, rows, n.name in by_lanes) for n in measured)
+    measurement = Measurement(*narrowed(graphs, runtime.program.target))
+    inputs, limit = measurement.floats.inputs, _row_limit(measurement.layers) if given is None else 0
+    examples = checked(inputs, arrays, "calibration")
+    for part in rounds(inputs, examples, limit):
+        measurement.measure(part)
+    return measurement.errors(runtime, rows_used(examples, measurement.floats, limit))
 
 
 def both_graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
     """The operator graph as `quantise` got it, and the layer graph for the whole batch."""
-    stages = [snapshot for snapshot in compilation.snapshots if isinstance(snapshot.value, Graph)]
-    names = [snapshot.stage for snapshot in stages]
-    if Quantise.name not in names or DivideBatch.name not in names:
-        return None
-    before, after = (stages[names.index(name) - 1].value for name in (Quantise.name, DivideBatch.name))
-    assert isinstance(before, Graph)
-    assert isinstance(after, Graph)
-    return before, after
+    floats, layers = (graph_before(compilation, stage) for stage in (Quantise.name, DivideBatch.name))
+    return None if floats is None or layers is None else (floats, layers)
+
+
+def graph_before(compilation: Compilation, stage: str) -> Graph | None:
+    """The graph that a pass got; None where it hasn't run."""
+    made = [(snapshot.stage, snapshot.value) for snapshot in compilation.snapshots if isinstance(snapshot.value, Graph)]
+    return next((before for (_, before), (name, _) in pairwise(made) if name == stage), None)
+
+
+class Measurement:
+    """An operator graph in float32 and its layer graph in integers, evaluated on the same inputs; and the errors of the layers over all of
+    them. `twins` has the float32 value of each layer that is measured."""
+
+    def __init__(self, floats: Graph, layers: Graph) -> None:
+        self.floats, self.layers, self.twins = floats, layers, twins_of(floats, layers)
+        self._together = Together(floats, layers, self.twins).graph()
+        self._meters = {name: _meter(layers[name]) for name in self.twins}
+
+    def measure(self, part: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        """One round of inputs. Returns the integers that each layer makes of exact operands."""
+        found: dict[str, AnyArray] = {}
+
+        def compare(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
+            real, integers = operands
+            self._meters[node.name.removeprefix(COMPARED)].add(real, integers)
+            return integers
+
+        def alone(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
+            real, *rest = operands
+            held, name = node.type.quantisation, node.name.removeprefix(ALONE)
+            assert held is not None
+            exact = quantise(real, held.scale, held.zero_point, INTEGER_FORMATS[node.type.dtype]).reshape(node.type.shape)
+            found[name] = compute(node, rest) if rest else exact
+            self._meters[name].add_alone(real, found[name])
+            return exact
+
+        evaluate(self._together, part, {**LAYER_REFERENCES, "compare": compare, "alone": alone})
+        return found
+
+    def errors(self, runtime: Runtime, rows: int) -> tuple[LayerError, ...]:
+        """The error of each layer over so many rows, in the order of the program."""
+        numbers = {layer.name: index for index, layer in enumerate(runtime.program.layers)}
+        by_lanes = {layer.name for layer in runtime.program.layers if layer.is_by_lanes}
+        measured = (node for node in self.layers if node.name in self._meters)
+        return tuple(
+            self._meters[n.name].result(n.name, numbers.get(n.name, -1), n.op, n.origin, rows, n.name in by_lanes) for n in measured
+        )
 
 
 def twins_of(floats: Graph, layers: Graph) -> dict[str, str]:
@@ -130,8 +164,8 @@ def narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]
         return graphs
 
 
-def _rows(examples: Checked, floats: Graph, limit: int) -> int:
-    """How many rows of the examples are used."""
+def rows_used(examples: Checked, floats: Graph, limit: int = 0) -> int:
+    """How many rows of the examples are used: all, or `limit` at most."""
     used = ((len(examples[n.name]), max(limit, n.type.shape[0])) for n in floats.inputs if n.type.shape)
     return max((min(rows, most) if limit else rows for rows, most in used), default=1)
 
@@ -192,22 +226,3 @@ class Together:
     def _add(self, node: Node, names: dict[str, str], name: str) -> None:
         self._done.append(node)
         names[name] = node.name
-
-
-def _measuring(meters: Mapping[str, ErrorMeter]) -> Extra:
-    """The references of layers, and of the nodes that `Together` adds, which tell the meters."""
-
-    def compare(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
-        real, integers = operands
-        meters[node.name.removeprefix(COMPARED)].add(real, integers)
-        return integers
-
-    def alone(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
-        real, *rest = operands
-        held = node.type.quantisation
-        assert held is not None
-        exact = quantise(real, held.scale, held.zero_point, INTEGER_FORMATS[node.type.dtype]).reshape(node.type.shape)
-        meters[node.name.removeprefix(ALONE)].add_alone(real, compute(node, rest) if rest else exact)
-        return exact
-
-    return {**LAYER_REFERENCES, "compare": compare, "alone": alone}

@@ -6,22 +6,18 @@ are put in the place of the float32 ones, and what depends on them is computed a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.compilation import Compilation
-from tpucc.explain.fidelity import ALONE, Together, both_graphs, fidelity, narrowed, twins_of, work_of
+from tpucc.explain.fidelity import Measurement, both_graphs, graph_before, narrowed, rows_used, work_of
 from tpucc.explain.quality import score
-from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.layers.error import LayerError, Noise
-from tpucc.layers.reference import LAYER_REFERENCES
-from tpucc.layers.reference import compute as compute_layer
-from tpucc.numerics import AnyArray, Float32, dequantise, quantise
-from tpucc.ops.evaluate import Extra, compute, evaluate
+from tpucc.numerics import AnyArray, Float32, dequantise
+from tpucc.ops.evaluate import compute, evaluate
 from tpucc.passes.kept_layers import Keepable
 from tpucc.passes.model_inputs import checked, largest_batch, rounds
 from tpucc.passes.place import Place
@@ -68,19 +64,19 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
     graphs = both_graphs(compilation)
     if graphs is None or compilation.graph is None:
         return None
-    floats, layers = narrowed(graphs, runtime.program.target)
-    twins = twins_of(floats, layers)
+    measurement = Measurement(*narrowed(graphs, runtime.program.target))
+    floats, layers, twins = measurement.floats, measurement.layers, measurement.twins
     if not twins:
         return None
     given = checked(compilation.graph.inputs, inputs, "inputs")
     chosen = _rows(given, _most_rows(layers, len(twins), largest_batch(floats.inputs)))
     rows = {name: array[chosen] for name, array in given.items()} if chosen is not None else given
-    errors = fidelity(compilation, runtime, rows)
-    replays = _Replays(floats, layers, twins)
+    replays = _Replays(measurement)
     for part in rounds(floats.inputs, rows):
         replays.measure(part)
     wanted = None if labels is None or chosen is None else labels[chosen]
     keep = _keeping(compilation, layers, twins)
+    errors = measurement.errors(runtime, rows_used(rows, floats))
     found = [LayerLoss(e, replays.noise[e.name].sqnr, replays.accuracy(e.name, wanted), keep.get(e.name, ())) for e in errors]
     ordered = tuple(sorted(found, key=lambda loss: loss.output_sqnr))
     exact, compiled = float_reference(compilation.graph, rows), runtime.run(rows)
@@ -96,10 +92,8 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
 
 def _keeping(compilation: Compilation, layers: Graph, twins: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """What `--keep` takes for each layer; nothing where the graph that it speaks of isn't known."""
-    stages = [snapshot for snapshot in compilation.snapshots if isinstance(snapshot.value, Graph)]
-    place = next((index for index, snapshot in enumerate(stages) if snapshot.stage == Place.name), 0)
-    read = stages[place - 1].value if place else None
-    if not isinstance(read, Graph):
+    read = graph_before(compilation, Place.name)
+    if read is None:
         return {}
     keepable = Keepable(read)
     return {name: keepable.names(layers[name], [layers[name].of, real], layers.users[name]) for name, real in twins.items()}
@@ -123,21 +117,21 @@ def _most_rows(layers: Graph, count: int, batch: int) -> int:
 class _Replays:
     """Evaluates the model in float32 with one layer after the other in integers, and sums up the errors of its outputs."""
 
-    def __init__(self, floats: Graph, layers: Graph, twins: Mapping[str, str]) -> None:
-        self._floats = floats
-        self._twins = twins
-        self._together = Together(floats, layers, twins).graph()
-        self._first: dict[str, list[AnyArray]] = {name: [] for name in twins}
-        self.noise = {name: Noise() for name in twins}
+    def __init__(self, measurement: Measurement) -> None:
+        self._measurement, self._floats, self._twins = measurement, measurement.floats, measurement.twins
+        self._first: dict[str, list[AnyArray]] = {name: [] for name in self._twins}
+        self.noise = {name: Noise() for name in self._twins}
 
     def measure(self, part: Mapping[str, AnyArray]) -> None:
         """One round of inputs."""
-        alone: dict[str, Float32] = {}
-        evaluate(self._together, part, _alone(alone))
+        alone = self._measurement.measure(part)
         names = [node.name for node in self._floats]
         exact = evaluate(self._floats, part, keep=names)
         for layer, real in self._twins.items():
-            found = self._replayed(exact, real, alone[layer].reshape(exact[real].shape))
+            held = self._measurement.layers[layer].type.quantisation
+            assert held is not None
+            value = dequantise(alone[layer], held.scale, held.zero_point).reshape(exact[real].shape)
+            found = self._replayed(exact, real, value)
             for number, output in enumerate(self._floats.outputs):
                 values = found.get(output.node, exact[output.node])
                 if values.dtype == np.float32:
@@ -161,21 +155,3 @@ class _Replays:
                     types = [self._floats[operand].type for operand in node.operands]
                     changed[node.name] = compute(node, types, [changed.get(o, exact[o]) for o in node.operands])
         return changed
-
-
-def _alone(found: dict[str, Float32]) -> Extra:
-    """The references of layers, and of the nodes that `Together` adds: they note what each layer makes of exact operands, as float32."""
-
-    def compare(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
-        return operands[1]
-
-    def alone(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
-        real, *rest = operands
-        held = node.type.quantisation
-        assert held is not None
-        exact = quantise(real, held.scale, held.zero_point, INTEGER_FORMATS[node.type.dtype]).reshape(node.type.shape)
-        integers = compute_layer(node, rest) if rest else exact
-        found[node.name.removeprefix(ALONE)] = dequantise(integers, held.scale, held.zero_point)
-        return exact
-
-    return {**LAYER_REFERENCES, "compare": compare, "alone": alone}
