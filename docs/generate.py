@@ -18,6 +18,7 @@ from pathlib import Path
 from assumptions_page import assumptions_page, sources
 from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
+from instructions_page import reference_markdown
 from measure import programs_as_they_stand, programs_page, row_heads
 from notebook_page import executed
 from onnx_operators import onnx_operators_page
@@ -31,7 +32,6 @@ import tpucc
 from tpucc.explain.codes import codes, explain
 from tpucc.explain.fidelity import fidelity
 from tpucc.interop.onnx.writing.words import documented, in_words
-from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.ops import INTERNAL, OPS

@@ -20,6 +20,7 @@ from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
 from tpucc.cli.main import main
 from tpucc.diagnostics import InputError, ProgramError
+from tpucc.explain.trace import trace_events
 from tpucc.ir.graph import Graph
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
@@ -34,7 +35,6 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.sim.fast.execute import Interpreter, Simulator
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
-from tpucc.sim.trace import trace_events
 
 CODE = """
 .target tiny

@@ -66,16 +66,20 @@ def test_the_import_refuses(what: str, tmp_path: Path) -> None:
     assert f"TypeError: {message}" in refused.stderr
 
 
+REFERENCE = f"""
+import sys
+sys.path.append({str(ROOT / "docs")!r})
+"""
 WORKED = """
 import numpy as np
 import tpucc
+from instructions_page import reference_markdown
 from tests.support.machine import Writer
 from tpucc.isa.assembler import assemble
 from tpucc.isa.assembler import disassemble
 from tpucc.machines.v1.functions import Function
 from tpucc.machines.v1.instructions import Opcode
 from tpucc.machines.v1.places import Engine
-from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import verify
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
@@ -112,7 +116,7 @@ def test_a_new_function_is_one_member_and_one_row(tmp_path: Path) -> None:
     assert (len(added), MAXIMUM.count("+++")) == (2, 1), "one member and one row, in one file"
     folder = package_copy(tmp_path)
     apply_diff(folder, MAXIMUM)
-    done = run_on(folder, WORKED)
+    done = run_on(folder, REFERENCE + WORKED)
     assert done.returncode == 0, done.stderr
 
 

@@ -17,7 +17,6 @@ from tpucc.ir.dtypes import I8
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.effects import effects
-from tpucc.isa.occupancy import sums_in_use
 from tpucc.isa.verify import verify
 from tpucc.machine.format import Encoding
 from tpucc.machine.instruction import OperandSpec, Spec
@@ -68,7 +67,6 @@ def test_the_machine_of_the_page() -> None:
     times = time_program(program)
     assert (times.start.tolist(), times.end.tolist(), times.makespan) == ([0, 1], [1, 1], 1)
     assert matrix_segments(program, times).cause.tolist() == [0]
-    assert [len(column) for column in sums_in_use(program, times.start, times.end)] == [0, 0]
     with pytest.raises(ProgramError, match="the program is for the machine toy, and not for v1"):
         decode(encode(program), "pair.tpub")
     with pytest.raises(ProgramError, match="no instruction is named matrix_multiply"):

@@ -19,7 +19,7 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import run
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tests.support.terminal import on_a_terminal
-from tpucc.isa.occupancy import rows_in_use
+from tpucc.explain.occupancy import rows_in_use
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.runtime.runtime import Runtime

@@ -14,7 +14,7 @@ import pytest
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.diagnostics import percent
-from tpucc.isa.occupancy import Handover
+from tpucc.explain.occupancy import Handover
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import Opcode
 from tpucc.prose import folded

@@ -13,10 +13,10 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of, stem_of
 from tpucc.cli.work import compiled, held_out_accuracy
+from tpucc.explain.recording import MOST
 from tpucc.files import write_file
 from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.recording import MOST
 from tpucc.viz.artifacts import artifacts
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tpucc.compilation import Compilation
+from tpucc.explain.recording import Recording, recorded, usual_window
 from tpucc.numerics import Int64
 from tpucc.runtime.batches import Arrays, rounds, rows_given
 from tpucc.runtime.check import calibrated_inputs, random_inputs
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.recording import Recording, recorded, usual_window
 
 
 def first_part(runtime: Runtime, inputs: Arrays) -> tuple[Arrays, bool]:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpucc.explain.recording import Recording
 from tpucc.ir.graph import Graph
 from tpucc.layers.error import LayerError
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
-from tpucc.sim.recording import Recording
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import finishing_work
 from tpucc.viz.charts.chart import WIDTH

@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from tpucc.isa.occupancy import rows_in_use
+from tpucc.explain.occupancy import rows_in_use
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.prose import glued, loose

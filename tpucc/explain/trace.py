@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tpucc.explain.occupancy import rows_in_use, step_function, sums_in_use
 from tpucc.isa.effects import effects, resolve
-from tpucc.isa.occupancy import rows_in_use, step_function, sums_in_use
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64

@@ -1,4 +1,4 @@
-"""The reference of v1's instruction set, made from its definition."""
+"""The page of v1's instruction set, made from its definition."""
 
 from __future__ import annotations
 
