@@ -15,6 +15,7 @@ import gzip
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -57,60 +58,26 @@ class Summary(msgspec.Struct):
     cycles: int
 
 
-class Slice(msgspec.Struct, tag_field="ph", tag="X", gc=False):
-    """A stretch of time on a lane."""
+class Event(msgspec.Struct, kw_only=True, gc=False):
+    """What a viewer shows; its kind `ph` says which of the fields there are.
 
-    pid: int
-    tid: int
-    name: str
-    ts: float
-    dur: float
-    args: Arguments
-
-
-class Counter(msgspec.Struct, tag_field="ph", tag="C", gc=False):
-    """A number that holds from now on; `args` has it under its unit."""
-
-    pid: int
-    name: str
-    ts: float
-    args: dict[str, int]
-
-
-class Instant(msgspec.Struct, tag_field="ph", tag="i", gc=False):
-    """A mark on a lane."""
-
-    pid: int
-    tid: int
-    name: str
-    ts: float
-    s: str
-    args: dict[str, int]
-
-
-class Metadata(msgspec.Struct, tag_field="ph", tag="M", gc=False):
-    """A name or a place in the order, of a lane or, without `tid`, of the process."""
-
-    pid: int
-    name: str
-    args: dict[str, str | int]
-    tid: int | msgspec.UnsetType = msgspec.UNSET
-
-
-class Flow(msgspec.Struct, gc=False):
-    """A point of an arrow between slices: `ph` is s at its start, t on its way, f at its end. It belongs to the slice that runs at `ts`."""
+    - `X`, a stretch of time on a lane; `i`, a mark on a lane.
+    - `C`, a number that holds from now on; `args` has it under its unit.
+    - `s`, `t`, `f`, the start, the way and the end of an arrow between slices. It belongs to the slice that runs at `ts`.
+    - `M`, a name or a place in the order, of a lane or, without `tid`, of the process.
+    """
 
     ph: str
-    pid: int
-    tid: int
+    pid: int = PROCESS
+    tid: int | msgspec.UnsetType = msgspec.UNSET
     name: str
-    cat: str
-    id: int
-    ts: float
-    bp: str = "e"
-
-
-Event = Slice | Counter | Instant | Metadata | Flow
+    cat: str | msgspec.UnsetType = msgspec.UNSET
+    id: int | msgspec.UnsetType = msgspec.UNSET
+    ts: float | msgspec.UnsetType = msgspec.UNSET
+    dur: float | msgspec.UnsetType = msgspec.UNSET
+    s: str | msgspec.UnsetType = msgspec.UNSET
+    bp: str | msgspec.UnsetType = msgspec.UNSET
+    args: Arguments | Mapping[str, int | str] | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +153,19 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _names(program: Program) -> Iterator[Metadata]:
-    yield Metadata(PROCESS, "process_name", {"name": f"{_clean(program.name)} on {program.machine_title}"})
+def _names(program: Program) -> Iterator[Event]:
+    yield Event(ph="M", name="process_name", args={"name": f"{_clean(program.name)} on {program.machine_title}"})
     for lane, name in sorted([*LANES.values(), SHIFT_LANE, WAIT_LANE]):
-        yield Metadata(PROCESS, "thread_name", {"name": name}, lane)
-        yield Metadata(PROCESS, "thread_sort_index", {"sort_index": lane}, lane)
+        yield Event(ph="M", tid=lane, name="thread_name", args={"name": name})
+        yield Event(ph="M", tid=lane, name="thread_sort_index", args={"sort_index": lane})
 
 
-def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Slice | Instant]:
+def _timed(clock: Clock, start: Int64, end: Int64, *columns: Int64) -> Iterator[tuple[Any, ...]]:
+    """Row by row these columns, the first cycle and the number of cycles, and both in microseconds."""
+    return zip(*(c.tolist() for c in (*columns, start, end - start)), clock.times(start), clock.durations(start, end), strict=True)
+
+
+def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Event]:
     """A slice for each instruction that occupies a unit, a mark for each tag. The program's last interrupt takes no time."""
     records = program.instructions
     touched = effects(records, program.machine)
@@ -201,42 +173,38 @@ def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arg
     shown = np.flatnonzero(timeline.end > timeline.start)
     start, end = timeline.start[shown], timeline.end[shown]
     columns = (shown, records["opcode"][shown], lane[shown], records["index"][shown], touched.rows[shown], program.layer_of[shown])
-    numbers = zip(*(c.tolist() for c in (*columns, start, end - start)), clock.times(start), clock.durations(start, end), strict=True)
     names = {opcode.value: opcode.mnemonic for opcode in Opcode}
-    for number, opcode, tid, index, rows, layer, begin, cycles, ts, dur in numbers:
+    for number, opcode, tid, index, rows, layer, begin, cycles, ts, dur in _timed(clock, start, end, *columns):
         moved = {"rows": rows} if rows else {"index": index}
         arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number, **moved)
-        yield Slice(PROCESS, tid, f"{names[opcode]} {arguments.layer}", ts, dur, arguments)
+        yield Event(ph="X", tid=tid, name=f"{names[opcode]} {arguments.layer}", ts=ts, dur=dur, args=arguments)
     tags = np.flatnonzero(records["opcode"] == Opcode.DEBUG_TAG)
     for number, ts in zip(tags.tolist(), clock.times(timeline.start[tags]), strict=True):
-        yield Instant(PROCESS, LANES[Engine.CONTROL][0], f"tag {records['index'][number]}", ts, "t", {"instruction": number})
+        tag = f"tag {records['index'][number]}"
+        yield Event(ph="i", tid=LANES[Engine.CONTROL][0], name=tag, ts=ts, s="t", args={"instruction": number})
 
 
-def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Slice]:
+def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Event]:
     touched = effects(program.instructions, program.machine)
     takers = np.flatnonzero(touched.pops)
     tile, start, end = resolve(program.instructions, touched).tile[takers], timeline.tiles.shifting, timeline.tiles.shifted
-    columns = (takers, tile, program.layer_of[takers], start, end - start)
-    numbers = zip(*(c.tolist() for c in columns), clock.times(start), clock.durations(start, end), strict=True)
-    for number, tile_index, layer, begin, cycles, ts, dur in numbers:
+    for number, tile_index, layer, begin, cycles, ts, dur in _timed(clock, start, end, takers, tile, program.layer_of[takers]):
         arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number, tile=tile_index)
-        yield Slice(PROCESS, SHIFT_LANE[0], f"tile {tile_index} {arguments.layer}", ts, dur, arguments)
+        yield Event(ph="X", tid=SHIFT_LANE[0], name=f"tile {tile_index} {arguments.layer}", ts=ts, dur=dur, args=arguments)
 
 
-def _waits(segments: Segments, clock: Clock, places: list[Arguments]) -> Iterator[Slice]:
+def _waits(segments: Segments, clock: Clock, places: list[Arguments]) -> Iterator[Event]:
     """A slice for each stretch in which the matrix unit waits for one reason before one multiply, on behalf of one layer."""
     key = np.stack([segments.cause, segments.layer, segments.instruction])
     first = np.flatnonzero(np.append(True, (np.diff(key) != 0).any(axis=0))[: key.shape[1]])
     start, end = segments.start[first], np.append(segments.start[first[1:]], segments.end[-1:])
-    columns = (*key[:, first], start, end - start)
-    numbers = zip(*(c.tolist() for c in columns), clock.times(start), clock.durations(start, end), strict=True)
-    for cause, layer, number, begin, cycles, ts, dur in numbers:
+    for cause, layer, number, begin, cycles, ts, dur in _timed(clock, start, end, *key[:, first]):
         if cause != Cause.ACTIVE:
             arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number)
-            yield Slice(PROCESS, WAIT_LANE[0], ROWS[Cause(cause)].name, ts, dur, arguments)
+            yield Event(ph="X", tid=WAIT_LANE[0], name=ROWS[Cause(cause)].name, ts=ts, dur=dur, args=arguments)
 
 
-def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Flow]:
+def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Event]:
     """From each tile's fetch over its shift to the multiply that takes it."""
     tiles, count = timeline.tiles, len(timeline.tiles.taken)
     ends = (
@@ -246,10 +214,10 @@ def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Flow]:
     )
     for phase, lane, cycles in ends:
         for number, ts in enumerate(clock.times(cycles)):
-            yield Flow(phase, PROCESS, lane, "tile", "tile", number, ts)
+            yield Event(ph=phase, tid=lane, name="tile", cat="tile", id=number, ts=ts, bp="e")
 
 
-def _depths(timeline: Timeline, clock: Clock) -> Iterator[Counter]:
+def _depths(timeline: Timeline, clock: Clock) -> Iterator[Event]:
     """Tiles in the FIFO, arrived and not yet shifted in, at every change."""
     arrived, shifted = timeline.tiles.arrived, timeline.tiles.shifted
     changes = np.repeat(np.array([1, -1]), [len(arrived), len(shifted)])
@@ -257,7 +225,7 @@ def _depths(timeline: Timeline, clock: Clock) -> Iterator[Counter]:
     return _counter("weight FIFO", {"tiles": tiles}, moments, clock)
 
 
-def _rows(program: Program, timeline: Timeline, clock: Clock) -> Iterator[Counter]:
+def _rows(program: Program, timeline: Timeline, clock: Clock) -> Iterator[Event]:
     """Rows of the unified buffer in use, and their bytes, and rows of the accumulators, at every change."""
     moments, rows = rows_in_use(program.residents, timeline.start, timeline.end)
     yield from _counter("unified buffer", {"rows": rows, "bytes": rows * program.target.mxu}, moments, clock)
@@ -265,9 +233,9 @@ def _rows(program: Program, timeline: Timeline, clock: Clock) -> Iterator[Counte
     yield from _counter("accumulators", {"rows": rows}, moments, clock)
 
 
-def _counter(name: str, series: Mapping[str, Int64], moments: Int64, clock: Clock) -> Iterator[Counter]:
+def _counter(name: str, series: Mapping[str, Int64], moments: Int64, clock: Clock) -> Iterator[Event]:
     """The series of a counter, whose values hold from each of the moments on; they are 0 at first. A viewer makes a track of each."""
     if not len(moments) or moments[0] > 0:
-        yield Counter(PROCESS, name, 0.0, dict.fromkeys(series, 0))
+        yield Event(ph="C", name=name, ts=0.0, args=dict.fromkeys(series, 0))
     for ts, *values in zip(clock.times(moments), *(column.tolist() for column in series.values()), strict=True):
-        yield Counter(PROCESS, name, ts, dict(zip(series, values, strict=True)))
+        yield Event(ph="C", name=name, ts=ts, args=dict(zip(series, values, strict=True)))
