@@ -25,7 +25,6 @@ from tpucc.explain.quality import Accuracy, Regression, not_finite, notices
 from tpucc.files import write_file
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
-from tpucc.runtime.batches import rows_given
 from tpucc.runtime.check import (
     Comparison,
     calibrated_inputs,
@@ -173,7 +172,7 @@ def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str
 
 def _is_padded(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> bool:
     """Whether the last batch is filled up with rows that weren't given."""
-    rows = rows_given(runtime.inputs, inputs, runtime.batch)
+    rows = runtime.batches.rows(inputs)
     return rows is not None and runtime.batch is not None and rows % runtime.batch > 0
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from tpucc.compilation import Compilation
 from tpucc.explain.recording import Recording, recorded, usual_window
 from tpucc.numerics import Int64
-from tpucc.runtime.batches import Arrays, rounds, rows_given
+from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs, random_inputs
 from tpucc.runtime.runtime import Runtime
 
 
 def first_part(runtime: Runtime, inputs: Arrays) -> tuple[Arrays, bool]:
     """The inputs of the first core in the first round, and whether there are other rounds."""
-    rows = rows_given(runtime.inputs, inputs, runtime.batch)
-    if rows is None or runtime.batch is None:
-        return runtime.parts(inputs)[0], False
-    return runtime.parts(next(rounds(inputs, rows, runtime.batch)))[0], rows > runtime.batch
+    rows, batch = runtime.batches.rows(inputs), next(runtime.batches.rounds(inputs))
+    return runtime.parts(batch)[0], rows is not None and runtime.batch is not None and rows > runtime.batch
 
 
 def recording(compilation: Compilation, runtime: Runtime, window: Int64 | None = None) -> Recording | None:
