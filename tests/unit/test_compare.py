@@ -19,8 +19,7 @@ from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
 from tpucc.explain.comparison.compare import compare
 from tpucc.explain.comparison.groups import GROUPS, cycles_for_host, cycles_for_sums, stretches
-from tpucc.explain.comparison.layer_rows import layer_rows
-from tpucc.explain.comparison.layers import LayerDifference, largest_row
+from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
@@ -321,7 +320,7 @@ def test_a_wait_that_got_another_name_makes_no_difference() -> None:
         ({"weight stall": 300, "weight shift": 250, "array active": -500}, "weight stall"),
         ({"weight stall": 300, "weight shift": 250, "waits for the host": 400}, "weight stall"),
     ):
-        assert largest_row([LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows)]) == name
+        assert largest_row(LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows)) == name
 
 
 def test_hidden_cycles_of_fetching_are_those_without_the_weight_stall(tmp_path: Path) -> None:

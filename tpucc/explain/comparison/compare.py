@@ -19,8 +19,8 @@ from tpucc.diagnostics import counted, listed, printable
 from tpucc.explain.comparison.choices import by_vector_unit, fetches, machines, moved_cycles, other_peak
 from tpucc.explain.comparison.groups import COUNTS, cycles_for_host
 from tpucc.explain.comparison.items import Items, item_words, items_of
-from tpucc.explain.comparison.layer_rows import largest_words
-from tpucc.explain.comparison.layers import LayerDifference, enumerated, layers_of
+from tpucc.explain.comparison.layers import LayerDifference, enumerated, largest_words
+from tpucc.explain.comparison.matching import layers_of
 from tpucc.explain.comparison.pairs import Pair, Seconds, Sides, begun, more, paired, spent, together
 from tpucc.explain.comparison.reasons import MOST, explanation, reasons_of
 from tpucc.isa.program import Division
