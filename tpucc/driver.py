@@ -301,7 +301,7 @@ def _accepted(verify: Callable[[T], None], made: T) -> None:
 
 
 def _require_host_values(parts: Partition) -> None:
-    """What `load_program` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
+    """What `Runtime.load` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
     require_computable(*parts.prologue, *(node for step in parts.middle for node in step.graph), *parts.epilogue)
 
 

@@ -21,11 +21,11 @@ from tpucc.explain.comparison.compare import compare
 from tpucc.explain.comparison.groups import GROUPS, cycles_for_host, cycles_for_sums, stretches
 from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds
+from tpucc.explain.timed import Timed
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Division
 from tpucc.machines.v1 import Engine
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.target import with_overrides
@@ -203,7 +203,7 @@ def test_the_division_of_a_batch_is_that_of_the_program_whatever_its_notes_say()
     }
     for words, division in parts.items():
         notes = ("the batch is split into 7 parts of at most 9: it says so",)
-        other = Runtime(replace(exe.runtime.program, division=division, notes=notes))
+        other = Timed(replace(exe.runtime.program, division=division, notes=notes))
         assert f"The batch of A is computed in one piece, that of B {words}." in compare(exe.runtime, other).cause
         assert "The batch" not in compare(other, other).cause
 

@@ -763,8 +763,8 @@ def test_a_process_that_ends_is_replaced(alone: bool, small: Path) -> None:
 def test_a_sweep_that_is_killed_can_go_on_at_once(small: Path) -> None:
     """Its processes have no part of the lock of its points."""
     alone = table_bytes("--jobs", "1", output="one.csv")
-    slow = "import time\nimport tpucc.explain.sweeps.rows as rows\nplain = rows.Runtime\n"
-    slow += "rows.Runtime = lambda *given: (time.sleep(0.3), plain(*given))[1]\nfrom tpucc.cli.main import main\nmain()\n"
+    slow = "import time\nimport tpucc.explain.sweeps.rows as rows\nplain = rows.Timed\n"
+    slow += "rows.Timed = lambda *given: (time.sleep(0.3), plain(*given))[1]\nfrom tpucc.cli.main import main\nmain()\n"
     words = ["sweep", "small.tpu", *AXES, "-o", "two.csv", "--quiet", "--jobs", "2"]
     killed = subprocess.Popen([sys.executable, "-c", slow, *words])
     journal = Path("two.points.jsonl")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.sim.end_to_end import edge_seconds
 from tpucc.sim.timing import time_program
@@ -38,7 +38,7 @@ class Assumption:
         return max(abs(self.halved - self.seconds), abs(self.doubled - self.seconds))
 
 
-def assumptions(runtime: Runtime) -> list[Assumption]:
+def assumptions(runtime: Timed) -> list[Assumption]:
     """All of them, that one first which moves the most. A number that no machine may have half or twice of is left out."""
     found: list[Assumption] = []
     for field in ASSUMED:
@@ -48,7 +48,7 @@ def assumptions(runtime: Runtime) -> list[Assumption]:
     return sorted(found, key=lambda each: -each.moves)
 
 
-def assumption_words(runtime: Runtime) -> str:
+def assumption_words(runtime: Timed) -> str:
     """The one that moves the most, in a sentence; empty where none moves anything."""
     most = next(iter(assumptions(runtime)), None)
     if most is None or not most.moves:
@@ -63,12 +63,12 @@ def with_factor(program: Program, field: str, factor: float) -> Program:
     return replace(program, target=msgspec.structs.replace(program.target, **{field: type(value)(value * factor) or value}))
 
 
-def _varied(runtime: Runtime, field: str) -> Assumption:
+def _varied(runtime: Timed, field: str) -> Assumption:
     halved, doubled = (_seconds(runtime, with_factor(runtime.program, field, factor)) for factor in FACTORS)
     return Assumption(field, getattr(runtime.program.target, field), runtime.stats["end_to_end"]["seconds"], halved, doubled)
 
 
-def _seconds(runtime: Runtime, program: Program) -> float:
+def _seconds(runtime: Timed, program: Program) -> float:
     """The time from end to end of the runtime's program on another machine."""
     before, after = edge_seconds(program, runtime.edges)
     return before + time_program(program).makespan / program.target.clock_hz + after

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Resident
 from tpucc.machine.instruction import Instruction
@@ -17,7 +18,6 @@ from tpucc.machines.v1 import V1, Opcode, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import Arrays
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.memories import Rows, after, written
 from tpucc.sim.waiting import Stretch
 
@@ -42,7 +42,7 @@ class _Before:
 class Debugger:
     """One core of a program on its inputs. `position` is the number of the instruction that comes next; all before it are executed."""
 
-    def __init__(self, runtime: Runtime, inputs: Arrays) -> None:
+    def __init__(self, runtime: Timed, inputs: Arrays) -> None:
         """`inputs` are those of one core, for a batch of the program's size."""
         self.runtime, self.program = runtime, runtime.program
         self._inputs = inputs

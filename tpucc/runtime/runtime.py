@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, InputError, counted
+from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.files import MODELS, read_file, write_file
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
@@ -28,18 +28,12 @@ from tpucc.ops.facts import Values
 from tpucc.runtime.batches import Batches, RoundObserver
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
-from tpucc.runtime.host_numbers import edges_of, with_host
 from tpucc.runtime.inputs import NONE, Given, accepted, by_name
-from tpucc.sim.counts import count_cycles, counts_summary
-from tpucc.sim.durations import duration
-from tpucc.sim.end_to_end import Edges
 from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.ports import Host
-from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
-from tpucc.sim.waiting import Waiting, waiting
 
 Arrays = Mapping[str, AnyArray]
 
@@ -102,34 +96,6 @@ class Runtime:
     def timeline(self) -> Timeline:
         """When every instruction starts and ends, in cycles."""
         return time_program(self.program)
-
-    @cached_property
-    def waiting(self) -> Waiting:
-        """Why each unit stands still, and what ends it."""
-        return waiting(self.program, self.timeline)
-
-    @cached_property
-    def stats(self) -> dict[str, Any]:
-        """The contents of `stats.json`."""
-        host = self.host if self.has_host_part else None
-        return with_host(stats(self.program, self.timeline, self.edges), self.program, host)
-
-    @cached_property
-    def edges(self) -> Edges:
-        """The measure of the host's work before the device starts and after it has finished."""
-        return edges_of(self.host if self.has_host_part else None)
-
-    @property
-    def summary(self) -> str:
-        """The time from end to end, the device's cycles and the bottleneck in a line."""
-        whole = self.stats["end_to_end"]
-        cycles = counted(self.stats["cycles"], "cycle")
-        return f"{duration(whole['seconds'])} end to end, {cycles} on the device, {whole['bottleneck']} bound"
-
-    @cached_property
-    def counts(self) -> dict[str, Any]:
-        """The cycles counted in four ways, in all and by layer: see `tpucc.sim.counts`."""
-        return counts_summary(self.program, count_cycles(self.program, self.timeline))
 
     @property
     def inputs(self) -> dict[str, TensorType]:
@@ -215,6 +181,22 @@ class Runtime:
     def save(self, path: str | Path) -> None:
         """Writes the program as a self-contained `.tpub` file."""
         write_file(Path(path), encode(self.program))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Reads a `.tpub` file.
+
+        Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails a verifier, the machine's or that of
+        operators, and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of
+        a listing that was typed, can be timed.
+        """
+        program = decode(read_file(Path(path), suffixes=MODELS), str(path))
+        check(program)
+        runtime = cls(program)
+        if runtime.has_host_part:
+            require_computable(*(node for graph in runtime.host.all for node in graph))
+            _ = runtime.outputs, runtime.inputs
+        return runtime
 
     def _run_part(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self._prologue(inputs)
@@ -307,19 +289,3 @@ def _by_output(graph: Graph, results: Arrays) -> dict[str, AnyArray]:
 def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
     """The ports' arrays among `values`."""
     return {port.name: values[port.name].reshape(port.shape) for port in ports}
-
-
-def load_program(path: str | Path) -> Runtime:
-    """Reads a `.tpub` file.
-
-    Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails a verifier, the machine's or that of operators,
-    and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of a listing that
-    was typed, can be timed.
-    """
-    program = decode(read_file(Path(path), suffixes=MODELS), str(path))
-    check(program)
-    runtime = Runtime(program)
-    if runtime.has_host_part:
-        require_computable(*(node for graph in runtime.host.all for node in graph))
-        _ = runtime.outputs, runtime.inputs
-    return runtime

@@ -32,7 +32,7 @@
 
 A layer that is a step of the host has its `operators`, too. Each part of `untimed` has its `operators`, those first that take longest,
 its `lines` of the source, the `macs` of `host_macs` that are there, and `elements`, the measure of its time. All these come from the
-host's graphs, by `tpucc.runtime.host_numbers`.
+host's graphs, by `tpucc.explain.host_numbers`.
 
 On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
 the weights.

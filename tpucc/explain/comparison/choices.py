@@ -10,8 +10,8 @@ import numpy as np
 from tpucc.diagnostics import counted, listed
 from tpucc.explain.comparison.layers import LayerDifference
 from tpucc.explain.comparison.pairs import Pair, Sides, together
+from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause
 
@@ -55,7 +55,7 @@ def moved_cycles(sides: Sides, layers: Sequence[LayerDifference]) -> Pair:
     return together(layer.cycles for layer in layers if not layer.only and (layer.names[0] in a) != (layer.names[1] in b))
 
 
-def _by_vector_unit(side: Runtime) -> frozenset[str]:
+def _by_vector_unit(side: Timed) -> frozenset[str]:
     program = side.program
     numbers = np.unique(program.layer_of[effects(program.instructions).weighs]).tolist()
     return frozenset(program.layers[number].name for number in numbers)

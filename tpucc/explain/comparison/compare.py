@@ -23,10 +23,10 @@ from tpucc.explain.comparison.layers import LayerDifference, enumerated, largest
 from tpucc.explain.comparison.matching import layers_of
 from tpucc.explain.comparison.pairs import Pair, Seconds, Sides, begun, more, paired, spent, together
 from tpucc.explain.comparison.reasons import MOST, explanation, reasons_of
+from tpucc.explain.timed import Timed
 from tpucc.isa.program import Division
 from tpucc.machines.v1 import SPECS, Opcode
 from tpucc.numerics import AnyArray
-from tpucc.runtime.runtime import Runtime
 
 APART = 1.05
 """If b takes so many times a's time, or more, of how many times it is for a batch alone, a stream of batches is told apart from it."""
@@ -75,8 +75,8 @@ class Comparison:
 
 
 def compare(
-    a: Runtime,
-    b: Runtime,
+    a: Timed,
+    b: Timed,
     notes: tuple[Sequence[str], Sequence[str]] = ((), ()),
     names: tuple[str, str] = ("A", "B"),
     said: tuple[str, str] = ("A", "B"),

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.explain.comparison.pairs import Sides
+from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Bools, effects
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import finishing_work
 
@@ -24,10 +24,10 @@ class Number:
     """A number of a program that can explain cycles: how many `unit` there are."""
 
     unit: str
-    count: Callable[[Runtime], int]
-    each: Callable[[Runtime], float] = lambda _: 1.0
+    count: Callable[[Timed], int]
+    each: Callable[[Timed], float] = lambda _: 1.0
     """The cycles that each of these takes on the machine; 1 where it is the same on every machine."""
-    rate: Callable[[Runtime], str] = lambda _: ""
+    rate: Callable[[Timed], str] = lambda _: ""
     """That in words, or nothing."""
     beyond: Number | None = None
     """Named only where its change costs more cycles than that of this other number."""
@@ -59,8 +59,8 @@ class Group:
     """Those of the rows that aren't waits for the unit's work."""
 
 
-def rows_of(engine: Engine) -> Callable[[Runtime], int]:
-    def count(runtime: Runtime) -> int:
+def rows_of(engine: Engine) -> Callable[[Timed], int]:
+    def count(runtime: Timed) -> int:
         touched = effects(runtime.program.instructions)
         own = touched.multiplies if engine == Engine.MATRIX else touched.engine == engine
         return int((touched.rows * touched.bytes_per_value)[own].sum())
@@ -68,23 +68,23 @@ def rows_of(engine: Engine) -> Callable[[Runtime], int]:
     return count
 
 
-def _work(runtime: Runtime) -> int:
+def _work(runtime: Timed) -> int:
     return finishing_work(runtime.program, runtime.timeline)
 
 
-def _depthwise(runtime: Runtime) -> int:
+def _depthwise(runtime: Timed) -> int:
     """The cycles in which the activation unit multiplies windows by weights."""
     times = runtime.timeline
     return int((times.end - times.start)[effects(runtime.program.instructions).weighs].sum())
 
 
-def _rate(runtime: Runtime) -> str:
+def _rate(runtime: Timed) -> str:
     """The activation unit's cycles for a row of bytes."""
     rows = rows_of(Engine.ACTIVATION)(runtime)
     return f"{f'{_work(runtime) / rows:,.1f}'.removesuffix('.0')} a row" if rows else ""
 
 
-def _waits_itself(reason: Engine, runtime: Runtime) -> int:
+def _waits_itself(reason: Engine, runtime: Timed) -> int:
     """Cycles in which the matrix unit waits for the activation unit, and that one for something else."""
     segments, waits = matrix_segments(runtime.program, runtime.timeline), runtime.waiting
     own = np.flatnonzero((waits.unit == Engine.ACTIVATION) & (waits.reason == reason))
@@ -96,23 +96,23 @@ def _waits_itself(reason: Engine, runtime: Runtime) -> int:
     return int(sum(np.interp(segments.end[raw], times, lengths) - np.interp(segments.start[raw], times, lengths)))
 
 
-def _transfers(runtime: Runtime) -> int:
+def _transfers(runtime: Timed) -> int:
     """How often rows cross the link to the host, in or out."""
     return int(np.isin(runtime.program.instructions["opcode"], (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY)).sum())
 
 
-def _latency(runtime: Runtime) -> float:
+def _latency(runtime: Timed) -> float:
     """The cycles of a transfer besides those of its bytes."""
     target = runtime.program.target
     return target.host_latency_seconds * target.clock_hz
 
 
-def cycles_for_host(runtime: Runtime) -> int:
+def cycles_for_host(runtime: Timed) -> int:
     """Cycles of waiting for the activation unit that are counted with what waits for the host."""
     return _waits_itself(Engine.HOST, runtime)
 
 
-def cycles_for_sums(runtime: Runtime) -> int:
+def cycles_for_sums(runtime: Timed) -> int:
     """Cycles of waiting for the activation unit while that one waits for the array's sums."""
     return _waits_itself(Engine.MATRIX, runtime)
 
@@ -164,7 +164,7 @@ GROUPS = (
 """Each row of the accounting is in one of them."""
 
 
-COUNTS: Mapping[str, Callable[[Runtime], int]] = {
+COUNTS: Mapping[str, Callable[[Timed], int]] = {
     "multiply-accumulates of the device": lambda side: side.stats["macs"],
     "multiply-accumulates of the host": lambda side: side.stats["host_macs"],
     "rows multiplied": rows_of(Engine.MATRIX),
@@ -182,7 +182,7 @@ COUNTS: Mapping[str, Callable[[Runtime], int]] = {
 """The numbers of a program that a table of a comparison has, by their names there."""
 
 
-def stretches(runtime: Runtime, group: Group) -> tuple[Int64, Bools]:
+def stretches(runtime: Timed, group: Group) -> tuple[Int64, Bools]:
     """The edges of stretches of time, and of each stretch whether the matrix unit spends it on what the group has.
 
     Where it waits for the activation unit, and that one for the host, it waits for the host.

@@ -12,8 +12,8 @@ from tpucc.diagnostics import Origin
 from tpucc.explain.comparison.items import Items
 from tpucc.explain.comparison.layers import LayerDifference
 from tpucc.explain.comparison.pairs import Pair, Sides, row_cycles
+from tpucc.explain.timed import Timed
 from tpucc.isa.program import LayerInfo
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 
 _NUMBERED = re.compile(r"\.\d+$")
@@ -87,7 +87,7 @@ def _way(layer: LayerInfo, in_source: bool) -> tuple[str, ...]:
     return tuple(map(str, spans)) if spans else (name,)
 
 
-def _by_place(side: Runtime, batch: int, ways: Sequence[tuple[str, ...]], others: frozenset[tuple[str, ...]]) -> dict[str, list[_Layer]]:
+def _by_place(side: Timed, batch: int, ways: Sequence[tuple[str, ...]], others: frozenset[tuple[str, ...]]) -> dict[str, list[_Layer]]:
     """The layers of each place, in their order. A fused layer has the calls of all its parts, its own last: its place is that of the other
     side's product whose calls these end with."""
     found: dict[str, list[_Layer]] = {}

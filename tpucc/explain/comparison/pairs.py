@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tpucc.runtime.runtime import Runtime
+from tpucc.explain.timed import Timed
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, durations
 
@@ -83,18 +83,18 @@ class Seconds:
 class Sides:
     """Two programs, and what sentences call them."""
 
-    a: Runtime
-    b: Runtime
+    a: Timed
+    b: Timed
     said: tuple[str, str]
 
-    def __iter__(self) -> Iterator[Runtime]:
+    def __iter__(self) -> Iterator[Timed]:
         return iter((self.a, self.b))
 
-    def each(self, of: Callable[[Runtime], T]) -> tuple[T, T]:
+    def each(self, of: Callable[[Timed], T]) -> tuple[T, T]:
         """Something of both."""
         return of(self.a), of(self.b)
 
-    def pair(self, count: Callable[[Runtime], int]) -> Pair:
+    def pair(self, count: Callable[[Timed], int]) -> Pair:
         """A number of both."""
         return Pair(int(count(self.a)), int(count(self.b)))
 
@@ -109,7 +109,7 @@ def together(pairs: Iterable[Pair]) -> Pair:
     return Pair(sum(pair.a for pair in counted), sum(pair.b for pair in counted))
 
 
-def spent(runtime: Runtime) -> dict[str, int]:
+def spent(runtime: Timed) -> dict[str, int]:
     """The cycles of each row of the accounting, by its key."""
     return {row.key: row_cycles(runtime.stats, row.key) for row in ROWS.values()}
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from tpucc.explain.comparison.groups import GROUPS, OF_THEM, Group, Number, stretches
 from tpucc.explain.comparison.pairs import Pair, Sides, more, together
+from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
 from tpucc.machines.v1 import V1, Engine
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
 
@@ -131,20 +131,20 @@ def _begins(sides: Sides, group: Group, cycles: Pair) -> Iterator[str]:
         yield f"the first product begins in cycle {times.b:,} instead of {times.a:,}{after}"
 
 
-def _first_product(runtime: Runtime) -> int:
+def _first_product(runtime: Timed) -> int:
     """The cycle in which the first multiply begins; the last cycle where there is none."""
     segments = matrix_segments(runtime.program, runtime.timeline)
     own = segments.start[segments.cause == Cause.ACTIVE]
     return int(own[0]) if len(own) else runtime.timeline.makespan
 
 
-def _cycles_in(runtime: Runtime, group: Group, until: int) -> int:
+def _cycles_in(runtime: Timed, group: Group, until: int) -> int:
     """The cycles that are spent on what a group has before a cycle."""
     edges, own = stretches(runtime, group)
     return int((np.diff(edges) * own)[edges[1:] <= until].sum())
 
 
-def _sent_until(runtime: Runtime, cycle: int) -> int:
+def _sent_until(runtime: Timed, cycle: int) -> int:
     """The bytes that the host has sent before a cycle, to all cores."""
     touched = effects(runtime.program.instructions)
     rows = int(touched.rows[touched.host_reads & (runtime.timeline.end <= cycle)].sum())
@@ -161,7 +161,7 @@ def _hidden_words(sides: Sides, group: Group, cycles: Pair, explained: float) ->
     return f"with {_instead(counts, number.unit)}{words}"
 
 
-def _hidden(runtime: Runtime, group: Group) -> int:
+def _hidden(runtime: Timed, group: Group) -> int:
     """The cycles in which the unit of a group works and the matrix unit doesn't wait for that."""
     waited = replace(group, rows=tuple(cause for cause in group.rows if cause not in group.apart))
     times, (edges, waits) = runtime.timeline, stretches(runtime, waited)

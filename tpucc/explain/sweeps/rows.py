@@ -13,7 +13,7 @@ import msgspec
 from tpucc.diagnostics import Error, PluginError, as_error
 from tpucc.explain.sweeps.plan import Plan
 from tpucc.explain.sweeps.shared import Compiler
-from tpucc.runtime.runtime import Runtime
+from tpucc.explain.timed import Timed
 from tpucc.sim.bottleneck import BOTTLENECKS
 
 Row = Mapping[str, Any]
@@ -76,7 +76,7 @@ def measured(compiler: Compiler, plan: Plan, point: int) -> Row:
     """The results of a point. What can't be compiled has its error in place of numbers; a fault of tpucc is one, so that others go on."""
     try:
         program = compiler.program(Path(plan.model(point)), plan.options(point))
-        found = Runtime(program).stats
+        found = Timed(program).stats
     except Exception as error:
         broken = as_error(error)
         fault = broken.diagnostics[0]
