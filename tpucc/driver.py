@@ -34,7 +34,7 @@ from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
 from tpucc.sim.durations import duration
-from tpucc.sim.end_to_end import stream_seconds
+from tpucc.sim.host_work import stream_seconds
 from tpucc.sim.timing import time_program
 from tpucc.stage_names import pass_places, passes_of, require_stage
 from tpucc.stages.stages import Stages

@@ -14,7 +14,7 @@ import msgspec
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
 from tpucc.sim.durations import duration
-from tpucc.sim.end_to_end import edge_seconds
+from tpucc.sim.host_work import edge_seconds
 from tpucc.sim.timing import time_program
 from tpucc.target import ASSUMED, number_text
 

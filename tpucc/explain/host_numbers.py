@@ -13,7 +13,7 @@ from tpucc.layers.partition import elements_in, operators_in, working
 from tpucc.machines.v1 import Opcode
 from tpucc.ops.products import multiply_accumulates
 from tpucc.runtime.connections import HostParts
-from tpucc.sim.end_to_end import Edges
+from tpucc.sim.host_work import Edges
 
 NOTHING: Mapping[str, Any] = {"operators": [], "lines": [], "macs": 0, "elements": 0}
 """What the host computes where it has no part."""

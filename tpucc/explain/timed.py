@@ -11,7 +11,7 @@ from tpucc.explain.host_numbers import edges_of, with_host
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.durations import duration
-from tpucc.sim.end_to_end import Edges
+from tpucc.sim.host_work import Edges
 from tpucc.sim.stats import stats
 from tpucc.sim.waiting import Waiting, waiting
 

@@ -16,7 +16,7 @@ from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.sim import levers
 from tpucc.sim.critical import Limit, Part, shares
 from tpucc.sim.durations import duration
-from tpucc.sim.end_to_end import Edges
+from tpucc.sim.host_work import Edges
 from tpucc.sim.levers import Lever, Work
 from tpucc.sim.tilerows import tile_rows
 from tpucc.sim.timing import instruction_cycles

@@ -20,12 +20,10 @@ from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.critical import Limit
 from tpucc.sim.durations import duration
-from tpucc.sim.stream import stream
+from tpucc.sim.host_work import Edges, edge_seconds, host_seconds
 from tpucc.sim.timing import Timeline
 from tpucc.target import number_text
 
-Edges = tuple[int, int]
-"""The measure of the host's work before the device starts and after it has finished, of one core: elements."""
 PARTS: Mapping[str, str] = {
     "host_before": "host before",
     "link_in": "link in",
@@ -53,27 +51,6 @@ def end_to_end(stats: Mapping[str, Any], program: Program, timeline: Timeline, e
         "stream_bottleneck": Limit.HOST_WORK.value if busy > streamed["seconds"] else streamed["bottleneck"],
     }
     return {**found, "explanation": _explanation(found["seconds"], program, edges)}
-
-
-def host_seconds(program: Program, timeline: Timeline, edges: Edges) -> float:
-    """What all the host's work for a batch takes: at both ends, and in the steps between."""
-    return sum(edge_seconds(program, edges)) + host_step_cycles(program, timeline) / program.target.clock_hz
-
-
-def host_step_cycles(program: Program, timeline: Timeline) -> int:
-    """The cycles of the steps of the host for all cores."""
-    return int((timeline.end - timeline.start)[effects(program.instructions, program.machine).interrupts].sum())
-
-
-def stream_seconds(program: Program, timeline: Timeline, edges: Edges) -> float:
-    """What each batch of a stream takes: the busier of host and device."""
-    return max(stream(program, timeline).cycles / program.target.clock_hz, host_seconds(program, timeline, edges))
-
-
-def edge_seconds(program: Program, edges: Edges) -> tuple[float, float]:
-    """What the host's work takes before the device starts, and after it has finished."""
-    before, after = (program.cores * program.target.host_part_seconds(elements) for elements in edges)
-    return before, after
 
 
 def _device_parts(program: Program, timeline: Timeline) -> tuple[int, int, int]:

@@ -21,7 +21,7 @@ from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.critical import Limit, Part
-from tpucc.sim.end_to_end import Edges
+from tpucc.sim.host_work import Edges
 from tpucc.sim.tilerows import TileRows
 from tpucc.sim.timing import instruction_cycles
 from tpucc.target import number_text

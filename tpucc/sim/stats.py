@@ -66,7 +66,8 @@ from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.critical import Part, critical_path, shares
-from tpucc.sim.end_to_end import Edges, end_to_end, host_step_cycles
+from tpucc.sim.end_to_end import end_to_end
+from tpucc.sim.host_work import Edges, host_step_cycles
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
