@@ -15,12 +15,12 @@ import pytest
 import tpucc
 from tests.support.reports import PROGRAMS, executable_of, report_of, report_of_text
 from tests.support.visits import settle
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, V1, Engine, Opcode
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import Timeline
 from tpucc.viz.page.machine import NAMES
 

@@ -168,7 +168,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "explain/fidelity.py": ("import constant", "constants have no error"),
     "runtime/unchanged.py": ("constant, input*2", BUFFERS),
     "lowering/room.py": ("patches", OTHER),
-    "sim/accounting.py": ("input", "the key of a row of the accounting"),
+    "explain/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/memories.py": ("constant", BUFFERS),
     "cli/step_work.py": ("state", OTHER),

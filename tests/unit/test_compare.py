@@ -17,17 +17,17 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.comparison.compare import compare
 from tpucc.explain.comparison.groups import GROUPS, cycles_for_host, cycles_for_sums, stretches
 from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds
+from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Division
 from tpucc.machines.v1 import Engine
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.target import with_overrides
 from tpucc.viz.comparison.page import comparison_page
 from tpucc.viz.comparison.tables import comparison_table, equal_layers

@@ -20,6 +20,7 @@ from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
 from tpucc.cli.main import main
 from tpucc.diagnostics import InputError, ProgramError
+from tpucc.explain.stats import stats
 from tpucc.explain.trace import trace_events
 from tpucc.ir.graph import Graph
 from tpucc.isa.assembler import assemble, disassemble
@@ -33,7 +34,6 @@ from tpucc.numerics import Int8
 from tpucc.ops.evaluate import evaluate
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.fast.execute import Interpreter, Simulator
-from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 
 CODE = """

@@ -18,18 +18,15 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.pictures import BIDI, HOSTILE, chain_program
-from tests.unit.test_machines import PAIR, TOY
 from tpucc.cli.main import main
 from tpucc.diagnostics import Origin, Span
-from tpucc.explain.occupancy import sums_in_use
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.segments import Cause
 from tpucc.explain.trace import Clock, trace_events
-from tpucc.isa.assembler import assemble
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Flag, Opcode
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause
-from tpucc.sim.timing import Timeline, time_program
+from tpucc.sim.timing import Timeline
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -322,9 +319,3 @@ def test_tags_are_marks_and_programs_without_time_have_a_trace() -> None:
     assert [(mark["name"], mark["args"]) for mark in marks] == [("tag 42", {"instruction": 1})]
     host = tpucc.compile(PROGRAMS.parent / "tests" / "programs" / "host_only.tpu").runtime.program
     assert not [e for e in events(host) if e["ph"] == "X"]
-
-
-def test_a_machine_without_a_memory_of_sums_has_none_in_use() -> None:
-    program = assemble(PAIR, "pair.asm", machine=TOY)
-    times = time_program(program)
-    assert [len(column) for column in sums_in_use(program, times.start, times.end)] == [0, 0]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tpucc.explain.timed import Timed
+from tpucc.explain.waiting import Stretch
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Resident
 from tpucc.machine.instruction import Instruction
@@ -19,7 +20,6 @@ from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import Arrays
 from tpucc.sim.memories import Rows, after, written
-from tpucc.sim.waiting import Stretch
 
 UNDO_BYTES = 1 << 28
 """How much is kept of what was overwritten. To go back beyond that, the program runs again from its start."""

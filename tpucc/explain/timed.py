@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Any
 
 from tpucc.diagnostics import counted
+from tpucc.explain.counts import count_cycles, counts_summary
 from tpucc.explain.host_numbers import edges_of, with_host
+from tpucc.explain.stats import stats
+from tpucc.explain.waiting import Waiting, waiting
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.durations import duration
 from tpucc.sim.host_work import Edges
-from tpucc.sim.stats import stats
-from tpucc.sim.waiting import Waiting, waiting
 
 
 @dataclass(frozen=True)
@@ -45,5 +45,5 @@ class Timed(Runtime):
 
     @cached_property
     def counts(self) -> dict[str, Any]:
-        """The cycles counted in four ways, in all and by layer: see `tpucc.sim.counts`."""
+        """The cycles counted in four ways, in all and by layer: see `tpucc.explain.counts`."""
         return counts_summary(self.program, count_cycles(self.program, self.timeline))

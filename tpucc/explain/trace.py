@@ -21,13 +21,13 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.occupancy import rows_in_use, step_function, sums_in_use
+from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Timeline
 
 PROCESS = 1

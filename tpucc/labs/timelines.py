@@ -13,11 +13,11 @@ import numpy as np
 from tpucc.diagnostics import counted
 from tpucc.explain.comparison.compare import compare, spent_more
 from tpucc.explain.comparison.pairs import spent
+from tpucc.explain.segments import matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, UNITS, V1, Opcode
 from tpucc.numerics import Int64
-from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
 from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, named, plain

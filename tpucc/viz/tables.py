@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from tpucc.diagnostics import counted, percent, printable
+from tpucc.explain.accounting import ALWAYS, NON_MATRIX, ROWS, added
+from tpucc.explain.counts import WAYS
+from tpucc.explain.critical import path_words
+from tpucc.explain.segments import Cause
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
 from tpucc.prose import folded
-from tpucc.sim.accounting import ALWAYS, NON_MATRIX, ROWS, added
-from tpucc.sim.counts import WAYS
-from tpucc.sim.critical import path_words
 from tpucc.sim.durations import duration
-from tpucc.sim.segments import Cause
 from tpucc.target import machine_name
 from tpucc.viz.lines import by_lines
 from tpucc.viz.pictures import works_of

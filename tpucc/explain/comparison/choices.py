@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import counted, listed
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.comparison.layers import LayerDifference
 from tpucc.explain.comparison.pairs import Pair, Sides, together
+from tpucc.explain.segments import Cause
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause
 
 SHOWN = 4
 """So many numbers of two machines that differ are named."""

@@ -1,7 +1,7 @@
 """Two compiled models side by side: how much longer one takes from end to end, what of that the host takes before and after the device, and
 how many cycles the device takes more, in what, in which layers, and why.
 
-The cycles of the matrix unit are divided as everywhere (`tpucc.sim.accounting`), so that the differences of the rows add up to the whole
+The cycles of the matrix unit are divided as everywhere (`tpucc.explain.accounting`). So the differences of the rows add up to the whole
 difference, in each layer and in the model. The rows that make most of the difference are named in `cause`, together with those that wait
 for the same (`GROUPS`), each with the numbers of both programs that explain it: rows multiplied, tiles fetched, bytes that cross the link.
 """

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.comparison.groups import GROUPS
 from tpucc.explain.comparison.pairs import Pair, begun, together
-from tpucc.sim.accounting import ROWS
 
 MOST = 20
 """Layers that have a row of their own. More have one for each line of the source."""

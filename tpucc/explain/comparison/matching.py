@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import Origin
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.comparison.items import Items
 from tpucc.explain.comparison.layers import LayerDifference
 from tpucc.explain.comparison.pairs import Pair, Sides, row_cycles
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import LayerInfo
-from tpucc.sim.accounting import ROWS
 
 _NUMBERED = re.compile(r"\.\d+$")
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.timed import Timed
-from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, durations
 
 T = TypeVar("T")

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.comparison.groups import GROUPS, OF_THEM, Group, Number, stretches
 from tpucc.explain.comparison.pairs import Pair, Sides, more, together
+from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
 from tpucc.machines.v1 import V1, Engine
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause, matrix_segments
 
 ENOUGH = 0.75
 """The share that the named groups have of all groups that changed the way the whole did."""

@@ -15,6 +15,7 @@ import msgspec
 from tpucc.diagnostics import Diagnostic, Source, UsageError
 from tpucc.driver import compile_source
 from tpucc.explain.paper.published import published
+from tpucc.explain.stats import stats
 from tpucc.explain.sweeps.shared import Compiler
 from tpucc.interop.sources import read_source
 from tpucc.ir.graph import Graph
@@ -22,7 +23,6 @@ from tpucc.ir.types import Range
 from tpucc.options import Options
 from tpucc.passes.base import Context
 from tpucc.passes.calibrate import Calibrate, Probed
-from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 from tpucc.target import FASTEST, Target
 

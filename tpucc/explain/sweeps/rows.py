@@ -11,10 +11,10 @@ from zlib import crc32
 import msgspec
 
 from tpucc.diagnostics import Error, PluginError, as_error
+from tpucc.explain.bottleneck import BOTTLENECKS
 from tpucc.explain.sweeps.plan import Plan
 from tpucc.explain.sweeps.shared import Compiler
 from tpucc.explain.timed import Timed
-from tpucc.sim.bottleneck import BOTTLENECKS
 
 Row = Mapping[str, Any]
 Stats = Mapping[str, Any]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.critical import Limit, Part
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
-from tpucc.sim.critical import Limit, Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 |---|---|
 | `model`, `target`, `tpucc` | names; tpucc's version |
 | `cores` | how many cores share the batch |
-| `end_to_end` | seconds of a batch from the model's inputs to its outputs, the host's work included: see `tpucc.sim.end_to_end` |
+| `end_to_end` | seconds of a batch from the model's inputs to its outputs, the host's work included: see `tpucc.explain.end_to_end` |
 | `cycles`, `seconds` | the program's makespan, the same on every core: the device and its link |
 | `macs` | multiply-accumulates of the model that the device computes, for the whole batch, no padding; rows of two bands count in both |
 | `vector_macs` | those of `macs` that the activation unit computes, lane by lane by its vector unit; `useful_macs` are the others |
@@ -23,7 +23,7 @@
 | `host_bytes` | bytes that cross the host link for all cores, spills included |
 | `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
 | `breakdown` | percentages; see below |
-| `critical_path` | percent of the critical path that each limit takes (`tpucc.sim.critical`): `weight_memory` and so on |
+| `critical_path` | percent of the critical path that each limit takes (`tpucc.explain.critical`): `weight_memory` and so on |
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`, that of the largest part of the critical path; a sentence with the numbers behind it |
 | `bottleneck_share` | percent of the critical path that the bottleneck takes |
 | `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
@@ -58,17 +58,17 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.explain.accounting import MATRIX, NON_MATRIX, ROWS
+from tpucc.explain.bottleneck import bottleneck
+from tpucc.explain.critical import Part, critical_path, shares
+from tpucc.explain.end_to_end import end_to_end
+from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
-from tpucc.sim.bottleneck import bottleneck
-from tpucc.sim.critical import Part, critical_path, shares
-from tpucc.sim.end_to_end import end_to_end
 from tpucc.sim.host_work import Edges, host_step_cycles
-from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
 from tpucc.version import VERSION

@@ -16,13 +16,13 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from tpucc.explain.critical import Limit, Part
+from tpucc.explain.tilerows import TileRows
 from tpucc.isa.effects import Effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.sim.critical import Limit, Part
 from tpucc.sim.host_work import Edges
-from tpucc.sim.tilerows import TileRows
 from tpucc.sim.timing import instruction_cycles
 from tpucc.target import number_text
 

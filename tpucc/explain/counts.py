@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.explain.segments import matrix_segments
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Int64
-from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline
 
 WAYS = ("overlapped", "serial", "scale_sim", "opentpu")

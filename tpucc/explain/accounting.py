@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tpucc.sim.segments import Cause
+from tpucc.explain.segments import Cause
 
 
 @dataclass(frozen=True, slots=True)

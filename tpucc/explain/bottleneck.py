@@ -10,15 +10,15 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.diagnostics import counted, percent
+from tpucc.explain import levers
+from tpucc.explain.critical import Limit, Part, shares
+from tpucc.explain.levers import Lever, Work
+from tpucc.explain.tilerows import tile_rows
 from tpucc.isa.effects import effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Port, Program
-from tpucc.sim import levers
-from tpucc.sim.critical import Limit, Part, shares
 from tpucc.sim.durations import duration
 from tpucc.sim.host_work import Edges
-from tpucc.sim.levers import Lever, Work
-from tpucc.sim.tilerows import tile_rows
 from tpucc.sim.timing import instruction_cycles
 from tpucc.target import Target
 
