@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 import tpucc
+from tpucc.explain.stats import stats
 from tpucc.interop.onnx.reading import read
 from tpucc.onnxruntime import session
 from tpucc.runtime.check import compare_with_reference, error_statistics, float_reference, random_inputs
-from tpucc.sim.stats import stats
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "imported.md"

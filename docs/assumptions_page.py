@@ -12,9 +12,9 @@ from typing import Any
 from measure import compiled, host_share, named
 from paper_page import table
 
+from tpucc.explain.assumptions import FACTORS, Assumption, assumptions, with_factor
+from tpucc.explain.timed import Timed
 from tpucc.options import Options
-from tpucc.runtime.assumptions import FACTORS, Assumption, assumptions, with_factor
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.target import target_names
 
@@ -109,12 +109,12 @@ def _moved_rows(name: str, params: Mapping[str, str]) -> Iterator[tuple[str, ...
         yield (*cells, _bottlenecks(runtime, each))
 
 
-def _bottlenecks(runtime: Runtime, assumption: Assumption) -> str:
+def _bottlenecks(runtime: Timed, assumption: Assumption) -> str:
     """What limits the program, and what does with half and with twice of the number, where that is another limit."""
     whole = runtime.stats["end_to_end"]["bottleneck"]
     words = [whole]
     for factor, times in zip(FACTORS, ("halved", "doubled"), strict=True):
-        varied = Runtime(with_factor(runtime.program, assumption.field, factor)).stats["end_to_end"]["bottleneck"]
+        varied = Timed(with_factor(runtime.program, assumption.field, factor)).stats["end_to_end"]["bottleneck"]
         words += [f"{times}: {varied}"] if varied != whole else []
     return "; ".join(words)
 
@@ -164,7 +164,7 @@ def _more(seconds: float, whole: float) -> str:
 
 
 @cache
-def _runtime(name: str, given: tuple[tuple[str, str], ...], way: str) -> Runtime:
+def _runtime(name: str, given: tuple[tuple[str, str], ...], way: str) -> Timed:
     program = compiled(name, Options(params=dict(given), **WAYS[way])).program
     assert program is not None
-    return Runtime(program)
+    return Timed(program)

@@ -29,7 +29,8 @@ from terminal_blocks import BLOCK, as_typed, folder, printed, with_outputs
 from training_page import host_cells, quick_patterns, training_page
 
 import tpucc
-from tpucc.explain import codes, explain
+from tpucc.explain.codes import codes, explain
+from tpucc.explain.fidelity import fidelity
 from tpucc.interop.onnx.writing.words import documented, in_words
 from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
@@ -38,7 +39,6 @@ from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Ma
 from tpucc.passes.base import ASKED, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.training.pipeline import TRAINING_PASSES
-from tpucc.runtime.fidelity import fidelity
 from tpucc.viz import pictures
 from tpucc.viz.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
 from tpucc.viz.waves import random_work, waves_svg

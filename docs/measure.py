@@ -11,8 +11,8 @@ from typing import Any
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
+from tpucc.explain.timed import Timed
 from tpucc.options import Options
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.scaling import HEAD, cells, scaling
 
@@ -79,7 +79,7 @@ def _measured(name: str, given: tuple[tuple[str, str], ...], omit: frozenset[str
     assert program is not None
     assert graph is not None
     weights = sum(node.type.size for node in graph if node.op in ("weight", "constant") and node.type.rank)
-    return Measured(named(name, params), program.device_layers, weights, Runtime(program).stats)
+    return Measured(named(name, params), program.device_layers, weights, Timed(program).stats)
 
 
 def compiled(name: str, options: Options) -> Compilation:
@@ -222,5 +222,5 @@ def _scaling() -> Iterator[str]:
 
 def _scaled_rows(name: str, params: Mapping[str, str]) -> Iterator[str]:
     programs = (compiled(name, Options(params=params, cores=cores)).program for cores in CORES)
-    for row in cells(scaling([Runtime(program) for program in programs if program is not None])):
+    for row in cells(scaling([Timed(program) for program in programs if program is not None])):
         yield f"| {named(name, params)} | {' | '.join(row)} |"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tpucc.paper.comparison import compare
-from tpucc.paper.figures import Section
-from tpucc.paper.published import Peak, published
+from tpucc.explain.paper.comparison import compare
+from tpucc.explain.paper.figures import Section
+from tpucc.explain.paper.published import Peak, published
 from tpucc.target import Target, load_target, target_names
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs" / "paper"

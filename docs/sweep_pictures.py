@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import tpucc
-from tpucc.paper.applications import FREE_HOST
-from tpucc.paper.published import published
+from tpucc.explain.paper.applications import FREE_HOST
+from tpucc.explain.paper.published import published
 from tpucc.target import Target
 from tpucc.viz.charts.chart import Scale
 from tpucc.viz.palette import KINDS, Kind, solid_paint

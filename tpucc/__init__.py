@@ -48,11 +48,11 @@ if TYPE_CHECKING:
         TrainingError,
         UsageError,
     )
+    from tpucc.explain.comparison.compare import Comparison
     from tpucc.ir.graph import Graph, GraphBuilder
     from tpucc.ir.node import Node
     from tpucc.isa.program import Program
     from tpucc.passes.base import Context, Pass
-    from tpucc.runtime.comparison.compare import Comparison
     from tpucc.runtime.judge import Verdict
     from tpucc.schedule.allocate import TooLarge
     from tpucc.stages import Stages
@@ -72,7 +72,7 @@ _HOMES = {
     "tpucc.ir.node": ("Node",),
     "tpucc.isa.program": ("Program",),
     "tpucc.passes.base": ("Context", "Pass"),
-    "tpucc.runtime.comparison.compare": ("Comparison",),
+    "tpucc.explain.comparison.compare": ("Comparison",),
     "tpucc.runtime.judge": ("Verdict",),
     "tpucc.schedule.allocate": ("TooLarge",),
     "tpucc.stages": ("Stages",),

@@ -16,6 +16,10 @@ from tpucc.arguments import is_path, mistaken, path_of
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
+from tpucc.explain.comparison.compare import Comparison
+from tpucc.explain.comparison.compare import compare as compared
+from tpucc.explain.quality import notices
+from tpucc.explain.timed import Timed
 from tpucc.files import write_file, write_files
 from tpucc.interop.bases import base_at
 from tpucc.interop.outside import Against, outside_judge
@@ -26,14 +30,11 @@ from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
-from tpucc.runtime.comparison.compare import Comparison
-from tpucc.runtime.comparison.compare import compare as compared
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
-from tpucc.runtime.quality import notices
 from tpucc.runtime.resume import Base
 from tpucc.runtime.resume import resume as resume_text
-from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
+from tpucc.runtime.runtime import QuantisedOutput
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
@@ -95,7 +96,7 @@ class Executable:
     Made by `compile`, `compile_source` and `load`. A loaded one has only its program, without the stages before it.
     """
 
-    def __init__(self, runtime: Runtime, compilation: Compilation | None = None, reads: Iterable[Path] = ()) -> None:
+    def __init__(self, runtime: Timed, compilation: Compilation | None = None, reads: Iterable[Path] = ()) -> None:
         """`reads` are the files that it is made from: what is written of it doesn't take the place of one."""
         self.runtime = runtime
         self.compilation = compilation
@@ -459,7 +460,7 @@ def from_torch(
 def load(path: PathLike) -> Executable:
     """Reads a `.tpub` file. Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or invalid."""
     file = path_of(path, "load", "tpucc.compile_source(text)")
-    return Executable(load_program(file), reads=(file,))
+    return Executable(Timed.load(file), reads=(file,))
 
 
 def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0, *, against: Against | None = None) -> Verdict:
@@ -490,10 +491,10 @@ def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> 
 
 
 def compare(a: Executable, b: Executable) -> Comparison:
-    """b beside a: how much longer it takes from end to end, and what the device's cycles are spent on. See `tpucc.runtime.comparison`."""
+    """b beside a: how much longer it takes from end to end, and what the device's cycles are spent on. See `tpucc.explain.comparison`."""
     return compared(a.runtime, b.runtime, (a.notes, b.notes))
 
 
 def _executable(compilation: Compilation, reads: Iterable[Path]) -> Executable:
     assert compilation.program is not None
-    return Executable(Runtime(compilation.program), compilation, reads)
+    return Executable(Timed(compilation.program), compilation, reads)

@@ -34,7 +34,7 @@ from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
 from tpucc.sim.durations import duration
-from tpucc.sim.end_to_end import stream_seconds
+from tpucc.sim.host_work import stream_seconds
 from tpucc.sim.timing import time_program
 from tpucc.stage_names import pass_places, passes_of, require_stage
 from tpucc.stages.stages import Stages
@@ -301,7 +301,7 @@ def _accepted(verify: Callable[[T], None], made: T) -> None:
 
 
 def _require_host_values(parts: Partition) -> None:
-    """What `load_program` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
+    """What `Runtime.load` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
     require_computable(*parts.prologue, *(node for step in parts.middle for node in step.graph), *parts.epilogue)
 
 

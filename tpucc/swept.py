@@ -11,15 +11,15 @@ from typing import Any
 from weakref import finalize
 
 from tpucc.diagnostics import no_choice
+from tpucc.explain.sweeps.axes import axis_of_values
+from tpucc.explain.sweeps.figures import COSTS, figures_of
+from tpucc.explain.sweeps.journal import Journal, journal_of
+from tpucc.explain.sweeps.plan import MOST, Plan, require_sources
+from tpucc.explain.sweeps.points import Points, run
+from tpucc.explain.sweeps.table import require_format, write_table
 from tpucc.files import write_file
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.options import PathLike
-from tpucc.sweeps.axes import axis_of_values
-from tpucc.sweeps.figures import COSTS, figures_of
-from tpucc.sweeps.journal import Journal, journal_of
-from tpucc.sweeps.plan import MOST, Plan, require_sources
-from tpucc.sweeps.points import Points, run
-from tpucc.sweeps.table import require_format, write_table
 from tpucc.viz.notebook import Page
 from tpucc.viz.sweeps.page import sweep_page
 

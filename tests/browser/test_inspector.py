@@ -15,12 +15,12 @@ import pytest
 import tpucc
 from tests.support.reports import PROGRAMS, executable_of, report_of, report_of_text
 from tests.support.visits import settle
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, V1, Engine, Opcode
-from tpucc.runtime.runtime import Runtime
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import Timeline
 from tpucc.viz.page.machine import NAMES
 
@@ -211,7 +211,7 @@ def test_the_panel_of_a_box_has_the_cost_of_its_layer_first(measured: Measured, 
     """The cycles and the share are those of `stats.json`, and of the layer's row; so is the sum of where they go.
 
     A picture of what is inside a box has boxes for layers outside, which have no cost there."""
-    page, stats = open_page(measured.report), tpucc.Executable(Runtime(measured.program)).stats
+    page, stats = open_page(measured.report), tpucc.Executable(Timed(measured.program)).stats
     for index in sorted(range(len(stats["layers"])), key=lambda index: -stats["layers"][index]["cycles"])[:4]:
         box = page.evaluate(
             """(index) => {

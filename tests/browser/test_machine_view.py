@@ -15,15 +15,15 @@ from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
 from tpucc.diagnostics import counted
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.recording import usual_window
+from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.windows import first_part
 from tpucc.isa.effects import effects, resolve
 from tpucc.machines.v1 import Engine
 from tpucc.runtime.check import calibrated_inputs
 from tpucc.runtime.runtime import Runtime
-from tpucc.runtime.windows import first_part
-from tpucc.sim.accounting import ROWS
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.recording import usual_window
-from tpucc.sim.segments import Cause, matrix_segments
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

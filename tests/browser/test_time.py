@@ -12,9 +12,9 @@ import pytest
 from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
+from tpucc.explain.accounting import ROWS
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
-from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.chart import coverage
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cases import one_of
-from tpucc.paper.applications import Measured, measure_file
-from tpucc.paper.published import published
+from tpucc.explain.paper.applications import Measured, measure_file
+from tpucc.explain.paper.published import published
 from tpucc.target import load_target
 
 pytestmark = pytest.mark.long

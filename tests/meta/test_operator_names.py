@@ -35,7 +35,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "add, constant, div, equal, greater, greater_equal, import constant, import weight, less, less_equal, matmul, mul, not_equal, sub",
         SYNTAX,
     ),
-    "runtime/comparison/pairs.py": ("less", "a word of a sentence"),
     "floating/__init__.py": ("matmul", "the name of a function of it"),
     "language/calls.py": (
         "dropout",
@@ -167,10 +166,10 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/training/states.py": ("import state, import weight", REWRITE),
     "passes/training/fold.py": ("full, import constant*2, matmul, ones, zeros", REWRITE),
     "passes/write_weights.py": ("import as_weights, import matmul", REWRITE),
-    "runtime/fidelity.py": ("import constant", "constants have no error"),
+    "explain/fidelity.py": ("import constant", "constants have no error"),
     "runtime/unchanged.py": ("constant, input*2", BUFFERS),
     "lowering/room.py": ("patches", OTHER),
-    "sim/accounting.py": ("input", "the key of a row of the accounting"),
+    "explain/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/memories.py": ("constant", BUFFERS),
     "cli/step_work.py": ("state", OTHER),
@@ -203,7 +202,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
 BY_NAME = {ROOT / "labs", ROOT / "interop/onnx/reading/rules"}
 """Packages whose every file asks about operators by name, or makes them."""
 WORDS = frozenset({"div", "equal", "less", "max", "mean", "min", "sum", "weight"})
-SHOWN = ("cli", "paper", "viz", "watch")
+SHOWN = ("cli", "explain", "viz", "watch")
 """Rooms that write for people, in which an operator whose name is one of `WORDS` is a word, or a tag of HTML."""
 HELP = (
     "ask facts_of(node.op) instead (tpucc/ops/facts.py): where its values come from, whether it is element-wise, monotone, commutative or "

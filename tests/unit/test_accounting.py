@@ -12,8 +12,8 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tpucc.api import Executable
-from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added
-from tpucc.sim.segments import Cause
+from tpucc.explain.accounting import MATRIX, NON_MATRIX, ROWS, added
+from tpucc.explain.segments import Cause
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import LETTERS
 from tpucc.viz.lines import by_lines

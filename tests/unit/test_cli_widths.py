@@ -17,7 +17,7 @@ from tpucc.cli.columns import described, filled, prose, table_width
 from tpucc.cli.commands import COMMANDS
 from tpucc.cli.main import main
 from tpucc.cli.messages import fitted, say
-from tpucc.explain import codes
+from tpucc.explain.codes import codes
 from tpucc.ops import OPS
 from tpucc.target import target_names
 from tpucc.viz.tables import WIDTH, table

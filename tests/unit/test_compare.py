@@ -17,18 +17,17 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.comparison.compare import compare
+from tpucc.explain.comparison.groups import GROUPS, cycles_for_host, cycles_for_sums, stretches
+from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
+from tpucc.explain.comparison.pairs import Pair, Seconds
+from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.timed import Timed
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Division
 from tpucc.machines.v1 import Engine
-from tpucc.runtime.comparison.compare import compare
-from tpucc.runtime.comparison.groups import FOR_HOST, FOR_SUMS, GROUPS, stretches
-from tpucc.runtime.comparison.layer_rows import layer_rows
-from tpucc.runtime.comparison.layers import LayerDifference, largest_row
-from tpucc.runtime.comparison.pairs import Pair, Seconds
-from tpucc.runtime.runtime import Runtime
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.target import with_overrides
 from tpucc.viz.comparison.page import comparison_page
 from tpucc.viz.comparison.tables import comparison_table, equal_layers
@@ -204,7 +203,7 @@ def test_the_division_of_a_batch_is_that_of_the_program_whatever_its_notes_say()
     }
     for words, division in parts.items():
         notes = ("the batch is split into 7 parts of at most 9: it says so",)
-        other = Runtime(replace(exe.runtime.program, division=division, notes=notes))
+        other = Timed(replace(exe.runtime.program, division=division, notes=notes))
         assert f"The batch of A is computed in one piece, that of B {words}." in compare(exe.runtime, other).cause
         assert "The batch" not in compare(other, other).cause
 
@@ -321,7 +320,7 @@ def test_a_wait_that_got_another_name_makes_no_difference() -> None:
         ({"weight stall": 300, "weight shift": 250, "array active": -500}, "weight stall"),
         ({"weight stall": 300, "weight shift": 250, "waits for the host": 400}, "weight stall"),
     ):
-        assert largest_row([LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows)]) == name
+        assert largest_row(LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows)) == name
 
 
 def test_hidden_cycles_of_fetching_are_those_without_the_weight_stall(tmp_path: Path) -> None:
@@ -351,11 +350,11 @@ def test_cycles_of_waiting_for_a_unit_that_waits_are_part_of_the_row() -> None:
         waits = np.repeat(segments.cause == Cause.RAW_STALL, segments.cycles)
         for index in np.flatnonzero(effects(runtime.program.instructions).engine == Engine.ACTIVATION):
             waits[runtime.timeline.start[index] : runtime.timeline.end[index]] = False
-        assert FOR_HOST.count(runtime) + FOR_SUMS.count(runtime) == waits.sum() > 0
+        assert cycles_for_host(runtime) + cycles_for_sums(runtime) == waits.sum() > 0
         of_host = next(group for group in GROUPS if group.unit == Engine.HOST)
         edges, own = stretches(runtime, of_host)
         direct = segments.cycles[np.isin(segments.cause, of_host.rows)].sum()
-        assert (np.diff(edges) * own).sum() == direct + FOR_HOST.count(runtime)
+        assert (np.diff(edges) * own).sum() == direct + cycles_for_host(runtime)
 
 
 def test_the_cycles_of_an_item_are_the_same_in_text_json_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

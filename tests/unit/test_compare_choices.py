@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 import tpucc
 from tests.support.reports import PROGRAMS
-from tpucc.runtime.comparison.pairs import Pair
-from tpucc.runtime.comparison.reasons import reasons_of
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.comparison.pairs import Pair
+from tpucc.explain.comparison.reasons import reasons_of
+from tpucc.explain.segments import Cause
 
 WIDE = """weights random(seed=0)
 model wide(x: f32[{rows}, 256] in [0.0, 1.0]) -> f32[{rows}, 256]:

@@ -12,13 +12,13 @@ import tpucc
 from tests.support.cases import one_of
 from tests.support.machine import Writer
 from tpucc.api import Executable
+from tpucc.explain.bottleneck import bottleneck
+from tpucc.explain.critical import Limit, Part, critical_path, path_words, shares
+from tpucc.explain.tilerows import TileRows
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Division, Program, Resident
 from tpucc.machines.v1 import Flag, Opcode
-from tpucc.sim.bottleneck import bottleneck
-from tpucc.sim.critical import Limit, Part, critical_path, path_words, shares
 from tpucc.sim.stream import stream
-from tpucc.sim.tilerows import TileRows
 from tpucc.sim.timing import EventLoop, instruction_cycles
 
 pytestmark = pytest.mark.usefixtures("any_ranges")

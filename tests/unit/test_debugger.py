@@ -15,13 +15,13 @@ import tpucc
 from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.cli.debug_session import HELP, Session
+from tpucc.explain import debugger as debugging
+from tpucc.explain.debugger import Debugger
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.machine.instruction import Instruction
 from tpucc.machines.v1 import SPECS, V1, Opcode
-from tpucc.runtime import debugger as debugging
 from tpucc.runtime.check import random_inputs
-from tpucc.runtime.debugger import Debugger
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.ports import unpack
 

@@ -14,6 +14,7 @@ from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin, Source
 from tpucc.driver import compile_source
+from tpucc.explain.fidelity import Together, both_graphs, fidelity, twins_of
 from tpucc.ir.graph import Graph, GraphBuilder
 from tpucc.ir.node import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
@@ -21,7 +22,6 @@ from tpucc.layers.error import LayerError
 from tpucc.layers.kinds import Vector
 from tpucc.numerics import AnyArray
 from tpucc.options import Options
-from tpucc.runtime.fidelity import Together, both_graphs, fidelity, twins_of
 from tpucc.runtime.runtime import Runtime
 
 DENSE = """
@@ -271,16 +271,16 @@ def test_few_rows_of_many_are_measured(tmp_path: Path) -> None:
 def test_fewer_rows_are_measured_where_they_are_much_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int) -> None:
     """Of a batch of one: 6 × 5 + 5 × 3 products, 5 + 3 values, and two layers."""
     exe = dense(tmp_path, examples=drawn(0, 1000, 6), rows=1)
-    monkeypatch.setattr("tpucc.runtime.fidelity.CALL", 1000)
-    monkeypatch.setattr("tpucc.runtime.fidelity.WORK", 7 * (45 + 8 * 50 + 2 * 1000) + spare)
+    monkeypatch.setattr("tpucc.explain.fidelity.CALL", 1000)
+    monkeypatch.setattr("tpucc.explain.fidelity.WORK", 7 * (45 + 8 * 50 + 2 * 1000) + spare)
     assert {error.rows for error in errors_of(exe)} == {7 + spare}
 
 
 def test_a_batch_that_is_much_work_is_divided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work for three items of eight: a quarter of the batch is as much as can be had."""
     exe = dense(tmp_path, examples=drawn(0, 1000, 6), rows=8)
-    monkeypatch.setattr("tpucc.runtime.fidelity.CALL", 0)
-    monkeypatch.setattr("tpucc.runtime.fidelity.WORK", 3 * (45 + 8 * 50))
+    monkeypatch.setattr("tpucc.explain.fidelity.CALL", 0)
+    monkeypatch.setattr("tpucc.explain.fidelity.WORK", 3 * (45 + 8 * 50))
     assert {error.rows for error in errors_of(exe)} == {2}
 
 

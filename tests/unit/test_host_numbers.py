@@ -8,9 +8,9 @@ import pytest
 
 import tpucc
 from tpucc.cli.summary import compile_text
-from tpucc.runtime.assumptions import assumptions
-from tpucc.sim.end_to_end import PARTS
-from tpucc.sim.stats import stats
+from tpucc.explain.assumptions import assumptions
+from tpucc.explain.end_to_end import PARTS
+from tpucc.explain.stats import stats
 from tpucc.sim.timing import time_program
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.page.summary import facts, layer_table, left_out

@@ -20,6 +20,8 @@ from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
 from tpucc.cli.main import main
 from tpucc.diagnostics import InputError, ProgramError
+from tpucc.explain.stats import stats
+from tpucc.explain.trace import trace_events
 from tpucc.ir.graph import Graph
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
@@ -32,9 +34,7 @@ from tpucc.numerics import Int8
 from tpucc.ops.evaluate import evaluate
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.fast.execute import Interpreter, Simulator
-from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
-from tpucc.sim.trace import trace_events
 
 CODE = """
 .target tiny

@@ -66,10 +66,14 @@ def test_the_import_refuses(what: str, tmp_path: Path) -> None:
     assert f"TypeError: {message}" in refused.stderr
 
 
+REFERENCE = f"""
+import sys
+sys.path.append({str(ROOT / "docs")!r})
+"""
 WORKED = """
 import tpucc
 from tpucc.isa.assembler import assemble, disassemble
-from docs.instructions_page import instructions_page
+from instructions_page import instructions_page
 from tpucc.isa.verify import verify
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.runtime.judge import judge
@@ -97,7 +101,7 @@ def test_a_new_function_is_three_files(tmp_path: Path) -> None:
     assert MAXIMUM.count("+++ ") == 3
     folder = package_copy(tmp_path)
     apply_diff(folder, MAXIMUM)
-    done = run_on(folder, WORKED)
+    done = run_on(folder, REFERENCE + WORKED)
     assert done.returncode == 0, done.stderr
 
 

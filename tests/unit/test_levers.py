@@ -14,12 +14,12 @@ import pytest
 import tpucc
 from tests.support.cases import one_of
 from tpucc.api import Executable
+from tpucc.explain.bottleneck import BOTTLENECKS, Bottleneck, bottleneck
+from tpucc.explain.critical import critical_path
+from tpucc.explain.levers import Work, weight_memory
+from tpucc.explain.tilerows import TileRows
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
-from tpucc.sim.bottleneck import BOTTLENECKS, Bottleneck, bottleneck
-from tpucc.sim.critical import critical_path
-from tpucc.sim.levers import Work, weight_memory
-from tpucc.sim.tilerows import TileRows
 from tpucc.target import load_target
 
 pytestmark = pytest.mark.usefixtures("any_ranges")

@@ -15,7 +15,7 @@ from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.isa.container import encode
 from tpucc.isa.program import Division, Program
-from tpucc.runtime.runtime import load_program
+from tpucc.runtime.runtime import Runtime
 
 SOURCE = """
 weights random(seed=0)
@@ -82,7 +82,7 @@ def test_what_lies_is_refused_when_it_is_read(name: str, tmp_path: Path) -> None
     code, edit = REFUSED[name]
     (path := tmp_path / "p.tpub").write_bytes(encode(edit(program())))
     with pytest.raises((tpucc.ProgramError, tpucc.LimitError)) as caught:
-        load_program(path)
+        Runtime.load(path)
     assert code in {d.code for d in caught.value.diagnostics}
     assert run("run", path) in (3, 4)
 

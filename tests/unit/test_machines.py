@@ -17,7 +17,6 @@ from tpucc.ir.dtypes import I8
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.effects import effects
-from tpucc.isa.occupancy import sums_in_use
 from tpucc.isa.verify import verify
 from tpucc.machine.format import Encoding
 from tpucc.machine.instruction import OperandSpec, Spec
@@ -30,9 +29,7 @@ from tpucc.schedule.listing import Listing
 from tpucc.schedule.pipeline import prefetch_entries, with_end
 from tpucc.schedule.synchronise import Wait, synchronise, waits_for, with_waits
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import time_program
-from tpucc.sim.waiting import waiting
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,8 +66,6 @@ def test_the_machine_of_the_page() -> None:
     assert Interpreter(program).run({"x": x})["y"].tolist() == [[11, 22, 33, -125]]
     times = time_program(program)
     assert (times.start.tolist(), times.end.tolist(), times.makespan) == ([0, 1], [1, 1], 1)
-    assert matrix_segments(program, times).cause.tolist() == [0]
-    assert [len(column) for column in sums_in_use(program, times.start, times.end)] == [0, 0]
     with pytest.raises(ProgramError, match="the program is for the machine toy, and not for v1"):
         decode(encode(program), "pair.tpub")
     with pytest.raises(ProgramError, match="no instruction is named matrix_multiply"):
@@ -175,11 +170,6 @@ def test_two_units_that_wait_for_each_other() -> None:
     moved = times.start[[0, 2, 4]].tolist(), times.end[[0, 2, 4]].tolist()
     assert moved == ([0, 2, 6], [2, 3, 7])  # the sum is there three cycles after the adder's end
     assert times.stalls.input[2] == 2
-    found = waiting(program, times)
-    assert [found[i].words for i in range(len(found.unit))] == [
-        "the adder, whose instruction 2 ends in cycle 6",
-        "the mover, whose instruction 0 ends in cycle 2",
-    ]
 
 
 def test_the_scheduler_finds_the_waits_of_two_units() -> None:

@@ -14,8 +14,8 @@ import tpucc
 from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.cli.commands import COMMANDS
+from tpucc.explain.quality import Accuracy, quality
 from tpucc.numerics import Int64
-from tpucc.runtime.quality import Accuracy, quality
 from tpucc.schedule.allocate import Lives
 
 ROOT = Path(__file__).resolve().parents[2]

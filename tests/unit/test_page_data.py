@@ -17,6 +17,7 @@ from tests.support.cases import each
 from tests.support.machine import Writer
 from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
+from tpucc.explain.recording import MOST, recorded
 from tpucc.interop.programs import folder
 from tpucc.ir.graph import GraphBuilder
 from tpucc.ir.node import NoAttributes, Node
@@ -26,7 +27,6 @@ from tpucc.isa.program import Program, Resident
 from tpucc.language import literals
 from tpucc.machines.v1 import V1, Function, Opcode
 from tpucc.runtime.check import random_inputs
-from tpucc.sim.recording import MOST, recorded
 from tpucc.viz.page import colouring
 from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.columns import plain

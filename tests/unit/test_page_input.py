@@ -14,6 +14,7 @@ import pytest
 import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
+from tpucc.explain.segments import Cause, Segments
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import Quantisation
@@ -23,7 +24,6 @@ from tpucc.layers.error import LayerError
 from tpucc.layers.histogram import Histogram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.machines.v1 import V1, Engine, Opcode
-from tpucc.sim.segments import Cause, Segments
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import _notes, artifacts
 from tpucc.viz.diagrams.insides import Inside

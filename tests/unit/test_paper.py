@@ -14,13 +14,13 @@ from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.cli.paper_command import section_text
 from tpucc.diagnostics import Source, UsageError
-from tpucc.paper.applications import FREE_HOST, find_programs, measure
-from tpucc.paper.comparison import compare
-from tpucc.paper.figures import Figure, Section
-from tpucc.paper.published import Peak, published
-from tpucc.paper.reasons import REASONS, UNKNOWN, with_reasons
-from tpucc.paper.sensitivity import scaled
-from tpucc.paper.tables import TABLE3
+from tpucc.explain.paper.applications import FREE_HOST, find_programs, measure
+from tpucc.explain.paper.comparison import compare
+from tpucc.explain.paper.figures import Figure, Section
+from tpucc.explain.paper.published import Peak, published
+from tpucc.explain.paper.reasons import UNKNOWN, reasons, with_reasons
+from tpucc.explain.paper.sensitivity import scaled
+from tpucc.explain.paper.tables import TABLE3
 from tpucc.target import load_target
 
 CHAIN = """
@@ -223,7 +223,7 @@ def test_differences(figure: Figure, difference: float | None, large: bool, text
 
 
 def test_every_reason_is_of_a_figure_that_there_is(sections: dict[str, Section]) -> None:
-    for key, row, column, way in REASONS:
+    for key, row, column, way in reasons():
         assert way in ("more", "less")
         assert row in sections[key].rows, (key, row)
         assert column in ("", *sections[key].columns)

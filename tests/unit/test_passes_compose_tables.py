@@ -12,6 +12,7 @@ from tests.support.device_graphs import Device, Graph, assert_computes, compiled
 from tests.support.mixed import Mixed
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
+from tpucc.explain.stats import stats
 from tpucc.ir.verify import verify_graph
 from tpucc.layers.kinds import Vector
 from tpucc.layers.verify import verify_layers
@@ -21,7 +22,6 @@ from tpucc.passes.compose_tables import ComposeTables
 from tpucc.runtime.check import compare_with_reference
 from tpucc.runtime.check import random_inputs as model_inputs
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 

@@ -10,7 +10,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.command_line import run
-from tpucc.runtime.quality import Accuracy, Regression, quality
+from tpucc.explain.quality import Accuracy, Regression, quality
 
 CLASSES = """
 param batch = 4

@@ -9,6 +9,7 @@ import pytest
 
 import tpucc
 from tests.unit.test_debugger import CASES, compiled
+from tpucc.explain.recording import LANES, ROWS, SIDE, Seen, recorded, usual_window
 from tpucc.interop.programs import folder
 from tpucc.machines.v1 import Place
 from tpucc.numerics import AnyArray
@@ -16,7 +17,6 @@ from tpucc.runtime.check import random_inputs
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.memories import joined
-from tpucc.sim.recording import LANES, ROWS, SIDE, Seen, recorded, usual_window
 
 MORE: dict[str, tuple[str, Any]] = {**CASES, "padding": ("02_iris", {}), "products of sums": ("06_digits_lstm", {"params": {"batch": 3}})}
 
@@ -69,8 +69,8 @@ def test_what_is_recorded_is_the_simulators_memory(runtime: Runtime) -> None:
 
 def test_the_usual_window_has_the_beginning_and_the_start_of_each_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     program = tpucc.compile(folder() / "05_digits_cnn.tpu", params={"batch": 6}).runtime.program
-    monkeypatch.setattr("tpucc.sim.recording.FIRST", 20)
-    monkeypatch.setattr("tpucc.sim.recording.EACH", 3)
+    monkeypatch.setattr("tpucc.explain.recording.FIRST", 20)
+    monkeypatch.setattr("tpucc.explain.recording.EACH", 3)
     found = usual_window(program).tolist()
     wanted = {*range(20), *(i for n in np.unique(program.layer_of) for i in np.flatnonzero(program.layer_of == n)[:3].tolist())}
     assert found == sorted(wanted)

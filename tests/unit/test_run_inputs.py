@@ -9,9 +9,9 @@ import pytest
 
 import tpucc
 from tests.support.cases import each
+from tpucc.explain.quality import not_finite
 from tpucc.layers.error import Noise
 from tpucc.runtime.check import float_reference
-from tpucc.runtime.quality import not_finite
 
 SOFTMAX = """
 param batch = 4

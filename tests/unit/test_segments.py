@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.support.machine import Writer
+from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Flag, Opcode
 from tpucc.numerics import Int64
-from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Stalls, Tiles, Timeline
 
 pytestmark = pytest.mark.usefixtures("any_ranges")

@@ -14,6 +14,7 @@ import tpucc
 from tests.support.cases import each
 from tests.support.machine import Writer
 from tpucc.api import Executable
+from tpucc.explain.quality import Accuracy, quality
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import assemble, disassemble
@@ -25,7 +26,6 @@ from tpucc.layers.parameters import fitting_scales, function_table, requantisati
 from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.numerics import INT32_MAX, AnyArray, affine_parameters, interpolate, quantise, quantise_weights
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
-from tpucc.runtime.quality import Accuracy, quality
 from tpucc.sim.fast.execute import Interpreter, Simulator
 from tpucc.sim.memories import halves, joined
 

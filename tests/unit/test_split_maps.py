@@ -20,6 +20,7 @@ from tests.support.rewrites import assert_close, check
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import compile_source
+from tpucc.explain.timed import Timed
 from tpucc.ir.graph import Graph
 from tpucc.lowering.bands.maps import Maps
 from tpucc.lowering.bands.sizes import Sizes
@@ -29,7 +30,6 @@ from tpucc.passes.base import Context
 from tpucc.passes.place import placement
 from tpucc.passes.split_maps import SplitMaps
 from tpucc.runtime.check import compare_with_reference, random_inputs
-from tpucc.runtime.runtime import Runtime
 from tpucc.target import Target, load_target
 
 TINY, V1 = load_target("tiny"), load_target("tpu_v1")
@@ -203,10 +203,10 @@ def compiled(text: str, target: Target, **settings: object) -> Compilation:
     return compile_source(Source("net.tpu", text), Path(), Options(target=target, settings={"split-maps": settings}))
 
 
-def assert_equals_reference(made: Compilation) -> Runtime:
+def assert_equals_reference(made: Compilation) -> Timed:
     assert made.program is not None
     assert made.layers is not None
-    runtime = Runtime(made.program)
+    runtime = Timed(made.program)
     assert not [c for c in compare_with_reference(runtime, made.layers, random_inputs(runtime)) if c.unequal]
     return runtime
 
@@ -252,7 +252,7 @@ def test_integers_are_those_of_a_machine_with_room(first: int) -> None:
 def assert_equal_integers(whole: Compilation, bands: Compilation, seed: int) -> None:
     assert whole.program is not None
     assert bands.program is not None
-    first, second = Runtime(whole.program), Runtime(bands.program)
+    first, second = Timed(whole.program), Timed(bands.program)
     inputs = random_inputs(first, seed)
     expected, found = first.run(inputs), second.run(inputs)
     assert expected
@@ -283,7 +283,7 @@ def test_the_first_blocks_of_vgg() -> None:
     bands, whole = compiled(VGG, V1), compiled(VGG, V1, most=1)
     assert bands.program is not None
     assert whole.program is not None
-    assert Runtime(bands.program).stats["cycles"] * 50 < Runtime(whole.program).stats["cycles"]
+    assert Timed(bands.program).stats["cycles"] * 50 < Timed(whole.program).stats["cycles"]
     assert any("computed in 2 bands of at most 56 lines" in warning for warning in bands.warnings)
 
 

@@ -9,8 +9,8 @@ import pytest
 import tpucc
 from tests.support.networks import network
 from tpucc.driver import GIVES_THE_HOST_WORK
+from tpucc.explain.sweeps.shared import Compiler
 from tpucc.options import Options
-from tpucc.sweeps.shared import Compiler
 
 HOST_BOUND = """weights random(seed=1)
 

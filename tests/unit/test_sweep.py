@@ -34,17 +34,17 @@ import tpucc
 from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.cli import sweep_command
+from tpucc.explain.sweeps.axes import axis_of_text, axis_of_values, split
+from tpucc.explain.sweeps.differences import differences
+from tpucc.explain.sweeps.figures import KEPT, Figures, figures_of, worded
+from tpucc.explain.sweeps.journal import Journal, journal_of
+from tpucc.explain.sweeps.plan import Plan
+from tpucc.explain.sweeps.points import run as compute
+from tpucc.explain.sweeps.rows import Row, line_of_row, measured
+from tpucc.explain.sweeps.shared import Compiler
 from tpucc.interop.programs import folder
 from tpucc.options import options_of
 from tpucc.sim.timing import time_program
-from tpucc.sweeps.axes import axis_of_text, axis_of_values, split
-from tpucc.sweeps.differences import differences
-from tpucc.sweeps.figures import KEPT, Figures, figures_of, worded
-from tpucc.sweeps.journal import Journal, journal_of
-from tpucc.sweeps.plan import Plan
-from tpucc.sweeps.points import run as compute
-from tpucc.sweeps.rows import Row, line_of_row, measured
-from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster, computing, processes
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
@@ -222,7 +222,7 @@ def test_one_process_two_and_a_second_run_write_the_same_bytes(small: Path, monk
     assert rest.startswith(b"".join([lines[0], lines[5], lines[2], lines[5]]))
     assert len(rest.splitlines()) == len(lines) + 1, "the one that was there twice; the torn line is gone, nothing else is computed again"
     assert Path("two.html").read_bytes() == Path("one.html").read_bytes()
-    monkeypatch.setattr("tpucc.sweeps.measuring.measured", None)
+    monkeypatch.setattr("tpucc.explain.sweeps.measuring.measured", None)
     assert table_bytes("--jobs", "1", output="rest.csv") == one, "all are done: nothing is computed"
 
 
@@ -236,7 +236,7 @@ def test_ctrl_c_says_what_is_done(small: Path, capsys: pytest.CaptureFixture[str
         return measured(compiler, plan, point)
 
     with monkeypatch.context() as patched:
-        patched.setattr("tpucc.sweeps.measuring.measured", interrupted)
+        patched.setattr("tpucc.explain.sweeps.measuring.measured", interrupted)
         assert run("sweep", "small.tpu", *AXES, "-o", "two.csv", "--jobs", "1") == 130
     assert "note: 11 of 12 points are done; the same command goes on from there" in capsys.readouterr().err
     assert not Path("two.csv").exists()
@@ -763,8 +763,8 @@ def test_a_process_that_ends_is_replaced(alone: bool, small: Path) -> None:
 def test_a_sweep_that_is_killed_can_go_on_at_once(small: Path) -> None:
     """Its processes have no part of the lock of its points."""
     alone = table_bytes("--jobs", "1", output="one.csv")
-    slow = "import time\nimport tpucc.sweeps.rows as rows\nplain = rows.Runtime\n"
-    slow += "rows.Runtime = lambda *given: (time.sleep(0.3), plain(*given))[1]\nfrom tpucc.cli.main import main\nmain()\n"
+    slow = "import time\nimport tpucc.explain.sweeps.rows as rows\nplain = rows.Timed\n"
+    slow += "rows.Timed = lambda *given: (time.sleep(0.3), plain(*given))[1]\nfrom tpucc.cli.main import main\nmain()\n"
     words = ["sweep", "small.tpu", *AXES, "-o", "two.csv", "--quiet", "--jobs", "2"]
     killed = subprocess.Popen([sys.executable, "-c", slow, *words])
     journal = Path("two.points.jsonl")

@@ -19,10 +19,10 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import run
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tests.support.terminal import on_a_terminal
-from tpucc.isa.occupancy import rows_in_use
+from tpucc.explain.occupancy import rows_in_use
+from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import V1, Engine, Opcode
-from tpucc.runtime.runtime import Runtime
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import (
     ASCII,
@@ -52,7 +52,7 @@ NETWORKS = {"iris": [4, 300, 3], "deep": [600, 520, 300, 10], "narrow": [3, 3]}
 
 
 def charts(program: Program, columns: int = COLUMNS) -> list[str]:
-    runtime = Runtime(program)
+    runtime = Timed(program)
     times, canvas = times_of(runtime), Canvas(runtime.timeline.makespan, program.target.clock_hz, columns)
     return [plain(line) for line in (*timeline_lines(program, times, canvas), *buffer_lines(program, times, canvas))]
 
@@ -74,7 +74,7 @@ def busy_cycles(starts: np.ndarray, ends: np.ndarray, cycles: int, fine: int) ->
 def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: int, target: str) -> None:
     sizes = NETWORKS[name] if target == "tpu_v1" else [size % 9 + 1 for size in NETWORKS[name]]
     program = chain_program(name, 5, sizes, target)
-    timeline, cells = Runtime(program).timeline, columns - NAMES - SHARES
+    timeline, cells = Timed(program).timeline, columns - NAMES - SHARES
     engine = V1.engine_of[program.instructions["opcode"]]
     lines = charts(program, columns)
     for unit, number in LANES.items():
@@ -87,7 +87,7 @@ def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: i
 @each(list(NETWORKS))
 def test_a_letter_is_the_stall_that_takes_most_of_a_cell(name: str) -> None:
     program = chain_program(name, 5, NETWORKS[name])
-    runtime = Runtime(program)
+    runtime = Timed(program)
     times, cells = times_of(runtime), CELLS
     shares = {
         stall: busy_cycles(*times.stalls[stall], times.cycles, cells).reshape(cells, -1).mean(axis=1)
@@ -149,7 +149,7 @@ def test_the_buffer_chart_ends_at_the_most_rows_in_use() -> None:
 def test_the_chart_stands_on_row_zero_and_says_how_high_buffers_lie() -> None:
     """Ten rows from the start on, and ten more, at the top of a hundred, for the last instruction that takes time."""
     program = chain_program("iris", 5, [4, 3])
-    timeline = Runtime(program).timeline
+    timeline = Timed(program).timeline
     last = int(np.flatnonzero(timeline.end > timeline.start)[-1])
     share = (timeline.end - timeline.start)[last] / timeline.makespan
     stays = (Resident("low", 0, 0, 10, 0, last), Resident("high", 0, 90, 10, last, last))

@@ -20,13 +20,13 @@ from tests.support.cases import each, one_of
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tpucc.cli.main import main
 from tpucc.diagnostics import Origin, Span
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.segments import Cause
+from tpucc.explain.trace import Clock, trace_events
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Flag, Opcode
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause
 from tpucc.sim.timing import Timeline
-from tpucc.sim.trace import Clock, trace_events
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 

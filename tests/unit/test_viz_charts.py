@@ -14,11 +14,11 @@ import pytest
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.diagnostics import percent
-from tpucc.isa.occupancy import Handover
+from tpucc.explain.occupancy import Handover
+from tpucc.explain.segments import matrix_segments
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import Opcode
 from tpucc.prose import folded
-from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 from tpucc.viz.charts import memory

@@ -23,10 +23,10 @@ from tests.support.cases import each
 from tests.support.examples import examples
 from tests.support.pictures import BIDI, HOSTILE
 from tpucc.diagnostics import Origin, Span
+from tpucc.explain.accounting import ROWS
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.effects import effects
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.sim.accounting import ROWS
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.page import SCRIPTS, script
 from tpucc.viz.page import nesting as nesting_module

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tpucc
+from tpucc.explain.waiting import Reason, shifter
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.machines.v1 import UNITS, Engine
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.waiting import Reason, shifter
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 

@@ -16,7 +16,7 @@ from tests.support.pictures import BIDI, HOSTILE
 from tests.support.watching import REPORT_PAGE, SMALL, WRONG, Drawing, draw, recipe
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import CompileError, Diagnostic, InternalError, Label, LimitError, Source, Span
-from tpucc.explain import explain
+from tpucc.explain.codes import explain
 from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
 from tpucc.watch.build import Built, Failed, attempt

@@ -17,9 +17,9 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import PROGRAM_SUFFIX, executable_from, print_warnings
 from tpucc.diagnostics import printable
+from tpucc.explain.comparison.compare import Comparison, compare
+from tpucc.explain.comparison.items import Items
 from tpucc.files import write_file
-from tpucc.runtime.comparison.compare import Comparison, compare
-from tpucc.runtime.comparison.items import Items
 from tpucc.viz.comparison.page import comparison_page
 from tpucc.viz.comparison.tables import comparison_table
 

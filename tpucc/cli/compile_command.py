@@ -16,8 +16,8 @@ from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy
 from tpucc.diagnostics import did_you_mean
+from tpucc.explain.timed import Timed
 from tpucc.files import write_files
-from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import EMIT, artifacts
 
 
@@ -79,7 +79,7 @@ def command(
         compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress, with_data), stop_after, print_after, progress)
         if compilation.program is None or stop_after is not None:
             return
-        runtime = Runtime(compilation.program, progress.rounds)
+        runtime = Timed(compilation.program, progress.rounds)
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         progress.stage("draw and write the files")
         made = artifacts(compilation, runtime, stem, kinds, accuracy, with_data)

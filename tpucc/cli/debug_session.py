@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tpucc.diagnostics import counted, did_you_mean, printable
+from tpucc.explain.debugger import Debugger
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.numerics import AnyArray
-from tpucc.runtime.debugger import Debugger
 from tpucc.viz.tables import wrapped
 
 SHORT = {"s": "step", "c": "continue", "b": "break", "p": "print", "w": "where", "q": "quit", "?": "help"}

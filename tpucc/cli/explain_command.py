@@ -8,7 +8,7 @@ import click
 
 from tpucc.cli.columns import prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
-from tpucc.explain import codes, explain
+from tpucc.explain.codes import codes, explain
 
 
 @click.command("explain")

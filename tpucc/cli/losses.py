@@ -10,13 +10,13 @@ from tpucc.cli.labelled import rows_beside
 from tpucc.compilation import Compilation
 from tpucc.data.archive import naming, without_labels
 from tpucc.diagnostics import Diagnostic, InputError, UsageError
+from tpucc.explain.fidelity import fidelity
+from tpucc.explain.sensitivity import Losses, losses
 from tpucc.interop.reads import held_out_file
 from tpucc.layers.error import LayerError
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked
 from tpucc.runtime.check import Arrays, calibrated_inputs
-from tpucc.runtime.fidelity import fidelity
-from tpucc.runtime.sensitivity import Losses, losses
 
 
 def layer_errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:

@@ -11,10 +11,10 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, option
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import printable
+from tpucc.explain.paper.applications import find_programs
+from tpucc.explain.paper.comparison import compare
+from tpucc.explain.paper.figures import Section
 from tpucc.interop.programs import folder
-from tpucc.paper.applications import find_programs
-from tpucc.paper.comparison import compare
-from tpucc.paper.figures import Section
 from tpucc.target import load_target, require_compilable
 from tpucc.version import VERSION
 from tpucc.viz.tables import GAP, WIDTH, table, wrapped

@@ -18,11 +18,11 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
+from tpucc.explain.assumptions import assumption_words, assumptions
+from tpucc.explain.trace import trace_events
 from tpucc.files import write_file
-from tpucc.runtime.assumptions import assumption_words, assumptions
 from tpucc.runtime.check import rounded_notes
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.trace import trace_events
 from tpucc.viz.lines import by_lines
 from tpucc.viz.scaling import scaling, scaling_table
 from tpucc.viz.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped

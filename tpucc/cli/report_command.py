@@ -13,10 +13,10 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of, stem_of
 from tpucc.cli.work import compiled, held_out_accuracy
+from tpucc.explain.recording import MOST
+from tpucc.explain.timed import Timed
 from tpucc.files import write_file
 from tpucc.numerics import Int64
-from tpucc.runtime.runtime import Runtime
-from tpucc.sim.recording import MOST
 from tpucc.viz.artifacts import artifacts
 
 
@@ -48,7 +48,7 @@ def command(model: Path, output: Path | None, values: range | None, quiet: bool,
     with Progress(not quiet) as progress:
         compilation = compiled(model, given, quiet, progress=progress)
         assert compilation.program is not None
-        runtime = Runtime(compilation.program, progress.rounds)
+        runtime = Timed(compilation.program, progress.rounds)
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         progress.stage("draw the page")
         made = artifacts(

@@ -21,10 +21,10 @@ from tpucc.cli.summary import run_text
 from tpucc.cli.work import executable_from, judged
 from tpucc.data.archive import naming, npz_bytes
 from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
+from tpucc.explain.quality import Accuracy, Regression, not_finite, notices
 from tpucc.files import write_file
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
-from tpucc.runtime.batches import rows_given
 from tpucc.runtime.check import (
     Comparison,
     calibrated_inputs,
@@ -35,7 +35,6 @@ from tpucc.runtime.check import (
     random_inputs,
     rounded_notes,
 )
-from tpucc.runtime.quality import Accuracy, Regression, not_finite, notices
 from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.sim.fast.backends import BACKENDS, Backend, require
 
@@ -173,7 +172,7 @@ def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str
 
 def _is_padded(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> bool:
     """Whether the last batch is filled up with rows that weren't given."""
-    rows = rows_given(runtime.inputs, inputs, runtime.batch)
+    rows = runtime.batches.rows(inputs)
     return rows is not None and runtime.batch is not None and rows % runtime.batch > 0
 
 

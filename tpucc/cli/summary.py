@@ -9,8 +9,8 @@ from typing import Any
 
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.stage_names import BACK_STAGES
 from tpucc.viz.charts.errors import decibels, unmeasured
@@ -21,7 +21,7 @@ STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile progr
 
 
 def compile_text(
-    compilation: Compilation, runtime: Runtime, files: Sequence[Path], drawing: tuple[str, float] | None, chart: str = ""
+    compilation: Compilation, runtime: Timed, files: Sequence[Path], drawing: tuple[str, float] | None, chart: str = ""
 ) -> str:
     """The output of compile: the stages with their times, the program's numbers, the bottleneck, the `chart`, the page to open."""
     parts = [_stages(compilation, drawing), _numbers(runtime), *([chart] if chart else [])]
@@ -33,7 +33,7 @@ def compile_text(
     return "\n\n".join(parts)
 
 
-def compile_summary(compilation: Compilation, runtime: Runtime, files: Sequence[Path]) -> dict[str, Any]:
+def compile_summary(compilation: Compilation, runtime: Timed, files: Sequence[Path]) -> dict[str, Any]:
     """The same for programs: `stats.json` with the stages' times, the files and the warnings beside."""
     times = {f"{s.number:02} {s.stage}": s.seconds for s in compilation.snapshots}
     return {**runtime.stats, "stages": times, "files": [printable(str(path)) for path in files], "warnings": compilation.warnings}
@@ -121,7 +121,7 @@ def _outcome(snapshot: Snapshot) -> str:
     return counted(len(value.instructions), "instruction")
 
 
-def _cores(runtime: Runtime) -> list[tuple[str, str]]:
+def _cores(runtime: Timed) -> list[tuple[str, str]]:
     """The numbers of each of several cores."""
     cores = runtime.program.cores
     if cores == 1:
@@ -148,7 +148,7 @@ def _tiles(stats: Mapping[str, Any], tile_bytes: int) -> str:
     return "; ".join(f"{counted(count, 'tile')}{whose}, {size(count * tile_bytes)}" for count, whose in parts)
 
 
-def _numbers(runtime: Runtime) -> str:
+def _numbers(runtime: Timed) -> str:
     program, stats = runtime.program, runtime.stats
     target = program.target
     peak, bound, whole = stats["ub_peak_bytes"], stats["ub_lower_bound_bytes"], target.unified_buffer_rows * target.mxu

@@ -15,13 +15,13 @@ from tpucc.cli.options import FILE, compile_options, json_option, settings_of
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.sweeps.axes import KEYWORDS, Kind, axis_of_text
+from tpucc.explain.sweeps.journal import Journal, journal_of
+from tpucc.explain.sweeps.plan import MOST, Plan, require_sources
+from tpucc.explain.sweeps.points import Points, run
+from tpucc.explain.sweeps.table import require_format, write_table
 from tpucc.files import write_file
 from tpucc.options import OPTIONS, flag_of
-from tpucc.sweeps.axes import KEYWORDS, Kind, axis_of_text
-from tpucc.sweeps.journal import Journal, journal_of
-from tpucc.sweeps.plan import MOST, Plan, require_sources
-from tpucc.sweeps.points import Points, run
-from tpucc.sweeps.table import require_format, write_table
 from tpucc.viz.sweeps.page import LARGEST, sweep_page
 from tpucc.viz.sweeps.summary import summary, summary_json
 

@@ -16,10 +16,10 @@ from tpucc.cli.options import FILE, compile_options, options_from
 from tpucc.cli.work import held_out_accuracy
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.timed import Timed
 from tpucc.files import MODELS, opened, unreadable
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import ONNX, require_own_kind
-from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
 from tpucc.watch.page import EDITOR
@@ -73,7 +73,7 @@ def _serve(server: Server, session: Session, opens: bool) -> None:
 
 
 def _recipe(model: Path, folder: Path, given: Mapping[str, Any]) -> Recipe:
-    def draw(compilation: Compilation, runtime: Runtime) -> Mapping[str, bytes]:
+    def draw(compilation: Compilation, runtime: Timed) -> Mapping[str, bytes]:
         return artifacts(compilation, runtime, model.stem, EMIT, held_out_accuracy(compilation, runtime, model)).files
 
     return Recipe(model, folder, lambda: options_from(given), draw, tuple(_beside(model, given)))

@@ -19,14 +19,14 @@ from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.data.archive import naming
 from tpucc.driver import compile_source
+from tpucc.explain.quality import Accuracy, Regression, notices, quality
+from tpucc.explain.timed import Timed
 from tpucc.files import write_file
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import read_source
 from tpucc.ir.codec import stamped
 from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import NO_CALIBRATION
-from tpucc.runtime.quality import Accuracy, Regression, notices, quality
-from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.stage_names import FRONT_STAGES, require_stage
 from tpucc.viz.page import Accuracy as ShownAccuracy
 
@@ -61,10 +61,10 @@ def executable_from(
     if path.suffix == PROGRAM_SUFFIX:
         refuse_like(given)
         _refuse_options(given)
-        return Executable(Runtime(load_program(path).program, progress.rounds))
+        return Executable(Timed(Timed.load(path).program, progress.rounds))
     compilation = compiled(path, given, quiet, progress=progress, of_accuracy=of_accuracy)
     assert compilation.program is not None
-    return Executable(Runtime(compilation.program, progress.rounds), compilation)
+    return Executable(Timed(compilation.program, progress.rounds), compilation)
 
 
 def compiled(
@@ -113,7 +113,7 @@ def print_warnings(warnings: Iterable[str], progress: Progress, of_accuracy: boo
 
 
 def held_out_accuracy(
-    compilation: Compilation, runtime: Runtime, path: Path, progress: Progress = SILENT, quiet: bool = False
+    compilation: Compilation, runtime: Timed, path: Path, progress: Progress = SILENT, quiet: bool = False
 ) -> ShownAccuracy | None:
     """The accuracy on the held-out set beside the source, for the page; None where there is no such set, or the model doesn't classify."""
     found = held_out(path, lambda notes: told(notes, progress, quiet))
@@ -127,7 +127,7 @@ def held_out_accuracy(
 
 
 def judged(
-    runtime: Runtime, compilation: Compilation, inputs: Mapping[str, AnyArray], labels: AnyArray, progress: Progress, quiet: bool
+    runtime: Timed, compilation: Compilation, inputs: Mapping[str, AnyArray], labels: AnyArray, progress: Progress, quiet: bool
 ) -> Accuracy | Regression | None:
     """The quality of a model on labelled rows. Prints warnings about these rows."""
     if compilation.graph is None:

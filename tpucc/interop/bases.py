@@ -7,11 +7,11 @@ from pathlib import Path
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
 from tpucc.runtime.resume import Base, base_of
-from tpucc.runtime.runtime import load_program
+from tpucc.runtime.runtime import Runtime
 
 
 def base_at(path: Path, options: Options) -> Base:
     """The model at `path`, a program (.tpub) or a source, which is compiled with these options. Raises what reading and compiling raise."""
     if path.suffix == ".tpub":
-        return Base(load_program(path).program)
+        return Base(Runtime.load(path).program)
     return base_of(read_source(path, options.params), path.parent, options)

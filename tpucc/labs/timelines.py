@@ -11,13 +11,13 @@ from functools import cached_property
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.comparison.compare import compare, spent_more
+from tpucc.explain.comparison.pairs import spent
+from tpucc.explain.segments import matrix_segments
+from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, UNITS, V1, Opcode
 from tpucc.numerics import Int64
-from tpucc.runtime.comparison.compare import compare, spent_more
-from tpucc.runtime.comparison.pairs import spent
-from tpucc.runtime.runtime import Runtime
-from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
 from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, named, plain
@@ -80,11 +80,11 @@ def slower(own: Shown, other: Shown | Reference) -> str:
     """What makes a program slower than another, as `tpucc compare` says it: cycles and what they are spent on. Empty where it isn't."""
     if own.cycles <= other.cycles:
         return ""
-    said, runtime = (f"the {other.name}", own.name), Runtime(own.program)
+    said, runtime = (f"the {other.name}", own.name), Timed(own.program)
     if isinstance(other, Reference) and other.program is None:
         return spent_more(other.rows, spent(runtime), said)
     assert other.program is not None
-    return compare(Runtime(other.program), runtime, said=said).on_device
+    return compare(Timed(other.program), runtime, said=said).on_device
 
 
 def timelines_text(own: Shown, other: Shown | Reference) -> str:

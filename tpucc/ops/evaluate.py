@@ -23,7 +23,7 @@ Extra = Mapping[str, Callable[[Node, Sequence[Array]], Array]]
 
 NO_EXTRA: Extra = {}
 MAX_BYTES = 2**31
-"""The largest single value that is computed: several fit the memory of a laptop. Compiling and `load_program` refuse larger ones."""
+"""The largest single value that is computed: several fit the memory of a laptop. Compiling and `Runtime.load` refuse larger ones."""
 
 
 def evaluate(

@@ -16,11 +16,11 @@ import msgspec
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error, Source
 from tpucc.driver import compile_source
+from tpucc.explain.timed import Timed
 from tpucc.files import write_files
 from tpucc.interop.programs import folder as programs_folder
 from tpucc.options import Options, read_options
 from tpucc.playground.requests import Model
-from tpucc.runtime.runtime import Runtime
 
 PASS = "pass.py"
 KEPT = 3
@@ -35,7 +35,7 @@ _OWN_WORDS = {
 """What a page says in the place of words that speak of the command line, or of files that it hasn't."""
 _ARCHIVE = re.compile(r'"([\w.-]+\.npz)"', re.ASCII)
 
-Made = tuple[Compilation, Runtime]
+Made = tuple[Compilation, Timed]
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def _compiled(model: Model, folder: Path) -> Made:
         source = error.source and replace(error.source, name=error.source.name.removeprefix("-D "))
         raise type(error)(found, source) from None
     assert compilation.program is not None
-    return compilation, Runtime(compilation.program)
+    return compilation, Timed(compilation.program)
 
 
 def _called(message: str, model: Model) -> str:

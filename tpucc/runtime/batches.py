@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,56 +15,59 @@ Arrays = Mapping[str, AnyArray]
 RoundObserver = Callable[[int, int], None]
 
 
-def model_batch(inputs: Mapping[str, TensorType], outputs: Sequence[TensorType]) -> int | None:
-    """The leading size that every input and output shares, or None when they don't share one."""
-    types = [*inputs.values(), *outputs]
-    if not inputs or any(t.rank == 0 for t in types):
-        return None
-    sizes = {t.shape[0] for t in types}
-    return sizes.pop() if len(sizes) == 1 else None
+@dataclass(frozen=True)
+class Batches:
+    """What a model takes at a time: its inputs by name, and as `size` the leading size that every input and output shares. It is None where
+    they don't share one: then there are no rounds."""
 
+    inputs: Mapping[str, TensorType]
+    size: int | None
 
-def rows_given(inputs: Mapping[str, TensorType], arrays: Arrays, batch: int | None) -> int | None:
-    """The batch that `arrays` have, when it isn't the model's and rounds can make up for it; None when no rounds are needed.
+    @classmethod
+    def of(cls, inputs: Mapping[str, TensorType], outputs: Iterable[TensorType]) -> Batches:
+        leading = {kind.shape[:1] for kind in (*inputs.values(), *outputs)}
+        shared = leading.pop() if inputs and len(leading) == 1 else ()
+        return cls(inputs, shared[0] if shared else None)
 
-    Raises `InputError` when the arrays' batches differ among themselves.
-    """
-    given = {name: arrays[name] for name in inputs if name in arrays}
-    fits = {n: a for n, a in given.items() if a.ndim == inputs[n].rank and a.shape[1:] == inputs[n].shape[1:] and a.ndim > 0}
-    if batch is None or len(fits) < len(inputs):
-        return None
-    sizes = {name: array.shape[0] for name, array in fits.items()}
-    if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{name} has {size:,} rows" for name, size in sizes.items())
-        raise InputError(Diagnostic("E0430", f"the inputs' batches differ: {found}"))
-    rows = next(iter(sizes.values()))
-    if rows == 0:
-        raise InputError(Diagnostic("E0431", "the inputs have no rows"))
-    return None if rows == batch else rows
+    def rows(self, arrays: Arrays) -> int | None:
+        """The batch that `arrays` have, when it isn't the model's and rounds can make up for it; None when no rounds are needed.
 
+        Raises `InputError` when the arrays' batches differ among themselves.
+        """
+        given = {name: arrays[name] for name in self.inputs if name in arrays}
+        fits = {n: a for n, a in given.items() if a.ndim == self.inputs[n].rank and a.shape[1:] == self.inputs[n].shape[1:] and a.ndim > 0}
+        if self.size is None or len(fits) < len(self.inputs):
+            return None
+        sizes = {name: array.shape[0] for name, array in fits.items()}
+        if len(set(sizes.values())) > 1:
+            found = ", ".join(f"{name} has {size:,} rows" for name, size in sizes.items())
+            raise InputError(Diagnostic("E0430", f"the inputs' batches differ: {found}"))
+        rows = next(iter(sizes.values()))
+        if rows == 0:
+            raise InputError(Diagnostic("E0431", "the inputs have no rows"))
+        return None if rows == self.size else rows
 
-def rounds(arrays: Arrays, rows: int, batch: int) -> Iterator[Arrays]:
-    """The arrays, `batch` of their `rows` rows at a time, the last round filled up with its own last row."""
-    for start in range(0, rows, batch):
-        yield {name: _filled(array[start : start + batch], batch) for name, array in arrays.items()}
+    def rounds(self, arrays: Arrays) -> Iterator[Arrays]:
+        """The arrays as they are, or in rounds of the model's batch, the last one filled up with its own last row."""
+        rows = self.rows(arrays)
+        if rows is None or self.size is None:
+            yield arrays
+            return
+        for start in range(0, rows, self.size):
+            yield {name: _filled(array[start : start + self.size], self.size) for name, array in arrays.items()}
 
-
-def run_in_rounds(
-    run: Callable[[Arrays], dict[str, AnyArray]],
-    arrays: Arrays,
-    rows: int,
-    batch: int,
-    begins: RoundObserver = lambda done, total: None,
-) -> dict[str, AnyArray]:
-    """Calls `run` on each of the `rounds`; returns `rows` rows of each result.
-
-    Calls `begins` before each round, with how many rounds are finished and how many there are.
-    """
-    results = []
-    for number, part in enumerate(rounds(arrays, rows, batch)):
-        begins(number, -(-rows // batch))
-        results.append(run(part))
-    return {name: np.concatenate([result[name] for result in results])[:rows] for name in results[0]}
+    def run(
+        self, once: Callable[[Arrays], dict[str, AnyArray]], arrays: Arrays, begins: RoundObserver = lambda done, total: None
+    ) -> dict[str, AnyArray]:
+        """The results of `once` for all rows. Calls `begins` before each round, with how many are finished and how many there are."""
+        rows = self.rows(arrays)
+        if rows is None or self.size is None:
+            return once(arrays)
+        results = []
+        for number, part in enumerate(self.rounds(arrays)):
+            begins(number, -(-rows // self.size))
+            results.append(once(part))
+        return {name: np.concatenate([result[name] for result in results])[:rows] for name in results[0]}
 
 
 def _filled(part: AnyArray, batch: int) -> AnyArray:

@@ -16,7 +16,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops import quantizes
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes import model_inputs
-from tpucc.runtime.batches import model_batch, rounds, rows_given, run_in_rounds
+from tpucc.runtime.batches import Batches
 from tpucc.runtime.runtime import DevicePart, Runtime
 
 Arrays = Mapping[str, AnyArray]
@@ -65,15 +65,12 @@ def rounded_notes(graph: Graph | None) -> tuple[str, ...]:
 
 def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
     """The operator graph in float32, by output name, for inputs of any batch that rounds can make up for."""
-    types = {node.name: node.type for node in graph.inputs}
-    batch = model_batch(types, [graph[o.node].type for o in graph.outputs])
-    rows = rows_given(types, inputs, batch)
 
     def once(arrays: Arrays) -> dict[str, AnyArray]:
         values = evaluate(graph, arrays)
         return {o.name: values[o.node] for o in graph.outputs}
 
-    return once(inputs) if rows is None or batch is None else run_in_rounds(once, inputs, rows, batch)
+    return _batches(graph).run(once, inputs)
 
 
 def compare_with_reference(runtime: Runtime, layers: Graph, inputs: Arrays) -> list[Comparison]:
@@ -113,10 +110,13 @@ def calibrated_inputs(compilation: Compilation) -> Arrays | None:
     graph, given = compilation.graph, compilation.calibration or {}
     if graph is None or not graph.inputs or any(node.name not in given for node in graph.inputs):
         return None
-    types = {node.name: node.type for node in graph.inputs}
-    if model_batch(types, [graph[output.node].type for output in graph.outputs]) is None:
+    if _batches(graph).size is None:
         return next(model_inputs.rounds(graph.inputs, given))
-    return {name: given[name] for name in types}
+    return {node.name: given[node.name] for node in graph.inputs}
+
+
+def _batches(graph: Graph) -> Batches:
+    return Batches.of({node.name: node.type for node in graph.inputs}, [graph[output.node].type for output in graph.outputs])
 
 
 def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
@@ -127,9 +127,7 @@ def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
 
 def parts_of(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
     """The inputs of one core at a time: round by round of the model's batch, core by core."""
-    rows = rows_given(runtime.inputs, inputs, runtime.batch)
-    whole = [inputs] if rows is None or runtime.batch is None else rounds(inputs, rows, runtime.batch)
-    return [part for batch in whole for part in runtime.parts(batch)]
+    return [part for batch in runtime.batches.rounds(inputs) for part in runtime.parts(batch)]
 
 
 def compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:

@@ -5,17 +5,15 @@ A program for several cores does so on each core's part of the batch.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Self
 
-import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, InputError, UsageError, counted, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.files import MODELS, read_file, write_file
 from tpucc.ir.dataflow import leading_to
 from tpucc.ir.graph import Graph
@@ -24,29 +22,21 @@ from tpucc.ir.types import TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
-from tpucc.numerics import AnyArray, DeviceInts, place_of_largest
+from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.ops import dequantizes, facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
 from tpucc.ops.facts import Values
-from tpucc.passes.model_inputs import channels_last
-from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
+from tpucc.runtime.batches import Batches, RoundObserver
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
-from tpucc.runtime.host_numbers import edges_of, with_host
-from tpucc.sim.counts import count_cycles, counts_summary
-from tpucc.sim.durations import duration
-from tpucc.sim.end_to_end import Edges
+from tpucc.runtime.inputs import NONE, Given, accepted, by_name
 from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.ports import Host
-from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
-from tpucc.sim.waiting import Waiting, waiting
 
 Arrays = Mapping[str, AnyArray]
-Given = Mapping[str, npt.ArrayLike]
-NONE: Given = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,34 +98,6 @@ class Runtime:
         """When every instruction starts and ends, in cycles."""
         return time_program(self.program)
 
-    @cached_property
-    def waiting(self) -> Waiting:
-        """Why each unit stands still, and what ends it."""
-        return waiting(self.program, self.timeline)
-
-    @cached_property
-    def stats(self) -> dict[str, Any]:
-        """The contents of `stats.json`."""
-        host = self.host if self.has_host_part else None
-        return with_host(stats(self.program, self.timeline, self.edges), self.program, host)
-
-    @cached_property
-    def edges(self) -> Edges:
-        """The measure of the host's work before the device starts and after it has finished."""
-        return edges_of(self.host if self.has_host_part else None)
-
-    @property
-    def summary(self) -> str:
-        """The time from end to end, the device's cycles and the bottleneck in a line."""
-        whole = self.stats["end_to_end"]
-        cycles = counted(self.stats["cycles"], "cycle")
-        return f"{duration(whole['seconds'])} end to end, {cycles} on the device, {whole['bottleneck']} bound"
-
-    @cached_property
-    def counts(self) -> dict[str, Any]:
-        """The cycles counted in four ways, in all and by layer: see `tpucc.sim.counts`."""
-        return counts_summary(self.program, count_cycles(self.program, self.timeline))
-
     @property
     def inputs(self) -> dict[str, TensorType]:
         """The model's inputs by name, those of all cores together."""
@@ -153,9 +115,14 @@ class Runtime:
         return str(self.program.format.numpy)
 
     @cached_property
+    def batches(self) -> Batches:
+        """How inputs of other batches run."""
+        return Batches.of(self.inputs, self.outputs.values())
+
+    @property
     def batch(self) -> int | None:
         """The leading size that all inputs and outputs share, or None: only then inputs of another batch run in rounds."""
-        return model_batch(self.inputs, list(self.outputs.values()))
+        return self.batches.size
 
     def run(self, inputs: Given | npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
         """Runs the model: an array for each input, by name, or the array itself for a model of one input; returns an array for each output.
@@ -193,18 +160,7 @@ class Runtime:
 
         Raises `InputError` E0436 where there are several, and E0433 for what is no array; `UsageError` E0529 for an input given twice.
         """
-        given = inputs if isinstance(inputs, Mapping) else NONE if inputs is None else {self._only_name(): inputs}
-        if twice := [printable(str(name)) for name in given if name in named]:
-            raise UsageError(Diagnostic("E0529", f"given twice: {listed(twice)}, before the keywords and as one", help=("give it once",)))
-        return {name: _array(name, value) for name, value in {**given, **named}.items()}
-
-    def _only_name(self) -> str:
-        names = list(self.inputs)
-        if len(names) == 1:
-            return names[0]
-        takes = f"the model takes {listed(names)}" if names else "the model takes no inputs"
-        help = (f"give each by its name: {', '.join(f'{name}=…' for name in names)}",) if names else ()
-        raise InputError(Diagnostic("E0436", f"one array is not enough to know which input it is: {takes}", help=help))
+        return by_name(self.inputs, inputs, named)
 
     def parts(self, inputs: Arrays) -> list[Arrays]:
         """The inputs of each core, from those of the model's own batch."""
@@ -226,6 +182,22 @@ class Runtime:
     def save(self, path: str | Path) -> None:
         """Writes the program as a self-contained `.tpub` file."""
         write_file(Path(path), encode(self.program))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Reads a `.tpub` file.
+
+        Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails a verifier, the machine's or that of
+        operators, and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of
+        a listing that was typed, can be timed.
+        """
+        program = decode(read_file(Path(path), suffixes=MODELS), str(path))
+        check(program)
+        runtime = cls(program)
+        if runtime.has_host_part:
+            require_computable(*(node for graph in runtime.host.all for node in graph))
+            _ = runtime.outputs, runtime.inputs
+        return runtime
 
     def _run_part(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self._prologue(inputs)
@@ -292,45 +264,7 @@ class Runtime:
 
     def accepted(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, AnyArray]:
         """The inputs as arrays of the model's types; values of another type are converted where nothing but precision is lost."""
-        problems, arrays = [], {}
-        for name, value in given.items():
-            if name not in self.inputs:
-                mend = did_you_mean(name, self.inputs) or (
-                    f"its inputs are {listed(list(self.inputs))}" if self.inputs else "it takes none"
-                )
-                problems.append(Diagnostic("E0432", f"the model has no input {printable(name)}", help=(mend,)))
-                continue
-            array, wanted = _array(name, value), self.inputs[name].numpy
-            if not np.can_cast(array.dtype, wanted, "same_kind") and not (array.dtype.kind in "biu" and wanted.kind in "if"):
-                problems.append(
-                    Diagnostic(
-                        "E0433", f"input {name} is {array.dtype}, expected {wanted}", help=(f"give numbers: array.astype('{wanted}')",)
-                    )
-                )
-                continue
-            if problem := self._misshapen(name, array.shape):
-                problems.append(problem)
-                continue
-            with np.errstate(over="ignore"):
-                arrays[name] = array.astype(wanted, copy=False)
-            problems.extend(_not_finite(name, arrays[name]))
-        problems = problems or [_missing(name, kind) for name, kind in self.inputs.items() if name not in given]
-        if problems:
-            raise InputError(problems)
-        rows_given(self.inputs, arrays, self.batch)
-        return arrays
-
-    def _misshapen(self, name: str, found: tuple[int, ...]) -> Diagnostic | None:
-        """Why no run, in rounds or not, takes an input of this shape; None when one does."""
-        kind = self.inputs[name]
-        if found == kind.shape or (self.batch is not None and len(found) == kind.rank and found[1:] == kind.shape[1:]):
-            return None
-        if self.batch is not None:
-            expected, mend = f"[{', '.join(map(str, ('n', *kind.shape[1:])))}]", "n is any number of rows"
-            mend = _fitting(name, found, kind.shape[1:]) or mend
-        else:
-            expected, mend = f"{list(kind.shape)}", "its inputs and outputs have no first size in common, so that every size is fixed"
-        return Diagnostic("E0451", f"input {name} has the shape {list(found)}, and the model takes {expected}", help=(mend,))
+        return accepted(self.batches, given)
 
     def _in_rounds(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
         """The results for all rows: in rounds of the model's batch, each divided among the cores."""
@@ -338,10 +272,7 @@ class Runtime:
         def run(batch: Arrays) -> dict[str, AnyArray]:
             return joined([run_part(part) for part in self.parts(batch)])
 
-        rows = rows_given(self.inputs, arrays, self.batch)
-        if rows is None or self.batch is None:
-            return run(arrays)
-        return run_in_rounds(run, arrays, rows, self.batch, self.round_begins)
+        return self.batches.run(run, arrays, self.round_begins)
 
 
 def _evaluated(graph: Graph, values: Arrays) -> dict[str, AnyArray]:
@@ -357,54 +288,3 @@ def _by_output(graph: Graph, results: Arrays) -> dict[str, AnyArray]:
 def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
     """The ports' arrays among `values`."""
     return {port.name: values[port.name].reshape(port.shape) for port in ports}
-
-
-def _array(name: str, value: npt.ArrayLike) -> AnyArray:
-    """Raises `InputError` E0433 for what NumPy makes no array of: rows of different lengths."""
-    try:
-        return np.asarray(value)
-    except (ValueError, TypeError):
-        message = f"input {printable(str(name))} is no array: its rows differ in length"
-        raise InputError(Diagnostic("E0433", message, help=("give an array, or lists of one length",))) from None
-
-
-def _fitting(name: str, found: tuple[int, ...], row: tuple[int, ...]) -> str:
-    """How an array of another shape becomes rows of the shape `row`; empty where no way is likely."""
-    if turned := channels_last(name, found, row):
-        return turned
-    if len(row) == 1 and found[:-1] == row:
-        return f"{name}.T has a row for each of its {found[-1]:,} columns"
-    if found == row:
-        return f"one row is a batch of 1: {name}.reshape({', '.join(map(str, (1, *row)))})"
-    if len(found) > 1 and math.prod(found[1:]) == math.prod(row):
-        return f"each row has as many values: {name}.reshape({', '.join(map(str, (found[0], *row)))})"
-    return ""
-
-
-def _missing(name: str, kind: TensorType) -> Diagnostic:
-    return Diagnostic("E0450", f"the input {printable(name)} is missing: {kind.brief}")
-
-
-def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
-    """The error of an input with NaN or infinity, which no integer can stand for: the first of them, with its index."""
-    bad = ~np.isfinite(array)
-    if bad.any():
-        index = place_of_largest(bad)
-        number = "NaN" if np.isnan(array[index]) else "infinite"
-        yield Diagnostic("E0434", f"input {name}{list(index)} is {number}; quantised values are finite")
-
-
-def load_program(path: str | Path) -> Runtime:
-    """Reads a `.tpub` file.
-
-    Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails a verifier, the machine's or that of operators,
-    and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of a listing that
-    was typed, can be timed.
-    """
-    program = decode(read_file(Path(path), suffixes=MODELS), str(path))
-    check(program)
-    runtime = Runtime(program)
-    if runtime.has_host_part:
-        require_computable(*(node for graph in runtime.host.all for node in graph))
-        _ = runtime.outputs, runtime.inputs
-    return runtime

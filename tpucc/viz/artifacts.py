@@ -9,6 +9,9 @@ from dataclasses import dataclass
 import msgspec
 
 from tpucc.compilation import Compilation
+from tpucc.explain.fidelity import fidelity
+from tpucc.explain.timed import Timed
+from tpucc.explain.windows import recording
 from tpucc.ir.codec import stamped
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
@@ -17,9 +20,6 @@ from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
 from tpucc.runtime.check import quantises_values, rounded_notes
-from tpucc.runtime.fidelity import fidelity
-from tpucc.runtime.runtime import Runtime
-from tpucc.runtime.windows import recording
 from tpucc.viz import pictures
 from tpucc.viz.page import Accuracy
 from tpucc.viz.page.stages import Stage
@@ -40,7 +40,7 @@ class Artifacts:
 
 def artifacts(
     compilation: Compilation,
-    runtime: Runtime,
+    runtime: Timed,
     stem: str,
     kinds: Collection[str],
     accuracy: Accuracy | None = None,
@@ -60,7 +60,7 @@ def artifacts(
     return _with_pictures(files, compilation, runtime, kinds, accuracy, window)
 
 
-def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str], with_data: bool) -> dict[str, str]:
+def _texts(compilation: Compilation, runtime: Timed, stem: str, kinds: Collection[str], with_data: bool) -> dict[str, str]:
     found: dict[str, str] = {}
     if "graph" in kinds and compilation.graph is not None:
         found[f"{stem}.graph"] = stamped(print_graph(compilation.graph, with_data=with_data), "#")
@@ -76,7 +76,7 @@ def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collect
 def _with_pictures(
     files: dict[str, bytes],
     compilation: Compilation,
-    runtime: Runtime,
+    runtime: Timed,
     kinds: Collection[str],
     accuracy: Accuracy | None,
     window: Int64 | None,

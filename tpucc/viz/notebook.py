@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import printable
+from tpucc.explain.timed import Timed
 from tpucc.files import write_file
 from tpucc.interop.reads import require_kept
-from tpucc.runtime.runtime import Runtime
 from tpucc.viz.page.summary import facts, layer_table, lead, left_out
 from tpucc.viz.statistics import read_statistics
 from tpucc.viz.svg import Markup, escaped, row, table, tag
@@ -48,7 +48,7 @@ class Page:
         return tag("iframe", other, sandbox="allow-scripts", width="100%", height=HEIGHT, title=repr(self), srcdoc=self.html)
 
 
-def summary_html(runtime: Runtime) -> str:
+def summary_html(runtime: Timed) -> str:
     """The model's numbers, and a table of its layers: their size, their cycles, and where those go."""
     stats = read_statistics(runtime.stats)
     head = tag("p", tag("strong", _text(f"{stats.model} on {stats.machine}")), _text(f": {lead(stats)}"))

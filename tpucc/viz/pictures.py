@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.recording import Recording
+from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.ir.graph import Graph
 from tpucc.layers.error import LayerError
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.recording import Recording
-from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import finishing_work
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg

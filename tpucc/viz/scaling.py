@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import printable
-from tpucc.runtime.runtime import Runtime
+from tpucc.explain.timed import Timed
 from tpucc.sim.durations import durations
 from tpucc.viz.tables import table, wrapped
 
@@ -30,12 +30,12 @@ class Scale:
     bottleneck: str
 
 
-def scaling(runtimes: Sequence[Runtime]) -> list[Scale]:
+def scaling(runtimes: Sequence[Timed]) -> list[Scale]:
     """A row for each program, all of one model and one batch; they are compared with the first. Each has at least one input."""
     return [_scale(runtime, runtimes[0]) for runtime in runtimes]
 
 
-def scaling_table(runtimes: Sequence[Runtime]) -> str:
+def scaling_table(runtimes: Sequence[Timed]) -> str:
     """The rows for the terminal."""
     program, rows = runtimes[0].program, scaling(runtimes)
     batch = rows[0].batch * rows[0].cores
@@ -58,7 +58,7 @@ def _cells(row: Scale, time: str) -> tuple[str, ...]:
     return (*counts, f"{row.speedup:.2f}", share, f"{row.tops:.3g}", row.bottleneck)
 
 
-def _scale(runtime: Runtime, first: Runtime) -> Scale:
+def _scale(runtime: Timed, first: Timed) -> Scale:
     stats, cores = runtime.stats, runtime.program.cores
     batch = next(iter(runtime.inputs.values())).shape[0] // cores
     speedup = max(1, first.stats["cycles"]) / max(1, stats["cycles"])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
-from tpucc.runtime.sensitivity import LayerLoss, Losses
+from tpucc.explain.sensitivity import LayerLoss, Losses
 from tpucc.viz.charts.errors import alone, as_it_runs, decibels, unmeasured
 from tpucc.viz.tables import MOST_ROWS, WIDTH, table, wrapped
 

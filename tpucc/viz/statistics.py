@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from tpucc.diagnostics import counted, listed
-from tpucc.sim.end_to_end import PARTS
+from tpucc.explain.end_to_end import PARTS
 from tpucc.target import machine_name
 from tpucc.viz.text import MOST_NAMES, first_names
 

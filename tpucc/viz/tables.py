@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from tpucc.diagnostics import counted, percent, printable
+from tpucc.explain.accounting import ALWAYS, NON_MATRIX, ROWS, added
+from tpucc.explain.counts import WAYS
+from tpucc.explain.critical import path_words
+from tpucc.explain.segments import Cause
+from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
 from tpucc.prose import folded
-from tpucc.runtime.runtime import Runtime
-from tpucc.sim.accounting import ALWAYS, NON_MATRIX, ROWS, added
-from tpucc.sim.counts import WAYS
-from tpucc.sim.critical import path_words
 from tpucc.sim.durations import duration
-from tpucc.sim.segments import Cause
 from tpucc.target import machine_name
 from tpucc.viz.lines import by_lines
 from tpucc.viz.pictures import works_of
@@ -75,7 +75,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
     return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
 
 
-def timeline_table(runtime: Runtime, width: int = WIDTH, *, by_line: bool = False) -> str:
+def timeline_table(runtime: Timed, width: int = WIDTH, *, by_line: bool = False) -> str:
     """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer, or a line of the source, of at most `width` columns."""
     stats = runtime.stats
     machine = machine_name(stats["target"], stats["cores"])
@@ -145,7 +145,7 @@ def stream_words(stats: dict[str, Any]) -> str:
     return f"{words}{found['cycles']:,} cycles of the device, {duration(found['seconds'])}, {rate_text(1e12 * found['tops'])}{device}"
 
 
-def stream_table(runtime: Runtime, batches: int) -> str:
+def stream_table(runtime: Timed, batches: int) -> str:
     """So many batches one after the other: one alone, each further one, and all."""
     stats, found = runtime.stats, runtime.stats["stream"]
     machine = machine_name(stats["target"], stats["cores"])
@@ -194,7 +194,7 @@ def stream_cycles(stats: dict[str, Any], batches: int) -> int:
     return int(stats["cycles"] + (batches - 1) * stats["stream"]["cycles"])
 
 
-def counts_table(runtime: Runtime, width: int = WIDTH) -> str:
+def counts_table(runtime: Timed, width: int = WIDTH) -> str:
     """The cycles counted in four ways, a row a layer of at most `width` columns, and what each way counts."""
     program, counts = runtime.program, runtime.counts
     head = f"{printable(program.name)} on {program.target.name}: the cycles of one batch, counted in four ways"
@@ -253,7 +253,7 @@ def line_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     return text + ("" if all(printable(row[0]) in text for row in rows) else SHORTENED)
 
 
-def roofline_table(runtime: Runtime) -> str:
+def roofline_table(runtime: Timed) -> str:
     """For each layer that fetches weights, and the model: its intensity, its speed, and the most that its intensity allows."""
     target = runtime.program.target
     model, *layers = works_of(runtime)
@@ -276,7 +276,7 @@ def roofline_table(runtime: Runtime) -> str:
     return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
 
 
-def memory_table(runtime: Runtime) -> str:
+def memory_table(runtime: Timed) -> str:
     """The values in the unified buffer: their rows, and their instructions from the first write to the last read."""
     program = runtime.program
     head = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpucc.sim.accounting import ROWS
+from tpucc.explain.accounting import ROWS
 from tpucc.target import Target
 from tpucc.viz.svg import Markup, escaped, tag
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, as_error
 from tpucc.driver import compile_source
+from tpucc.explain.comparison.compare import compare
+from tpucc.explain.timed import Timed
 from tpucc.files import write_files
 from tpucc.interop.reads import require_kept
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
-from tpucc.runtime.comparison.compare import compare
-from tpucc.runtime.runtime import Runtime
 from tpucc.viz.comparison.page import comparison_page, headline
 
 SAVED = "tpucc compile does the same and saves what reproduces it"
@@ -31,7 +31,7 @@ class Recipe:
     path: Path
     folder: Path
     options: Callable[[], Options]
-    draw: Callable[[Compilation, Runtime], Mapping[str, bytes]]
+    draw: Callable[[Compilation, Timed], Mapping[str, bytes]]
     beside: tuple[Path, ...] = ()
 
 
@@ -52,7 +52,7 @@ class Built:
     source: Source
     files: Mapping[str, bytes]
     summary: str
-    runtime: Runtime
+    runtime: Timed
     warnings: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
     change: Change | None = None
@@ -87,7 +87,7 @@ def _built(recipe: Recipe, before: Built | None) -> Built:
     compilation = compile_source(source, recipe.path.parent, options)
     assert compilation.program is not None
     assert compilation.model is not None
-    runtime = Runtime(compilation.program)
+    runtime = Timed(compilation.program)
     files = recipe.draw(compilation, runtime)
     require_kept((recipe.folder / name for name in files), (recipe.path, *recipe.beside))
     write_files(recipe.folder, files)

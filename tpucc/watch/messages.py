@@ -10,7 +10,7 @@ from itertools import pairwise
 from string import Template
 
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
-from tpucc.explain import explain
+from tpucc.explain.codes import explain
 from tpucc.viz.palette import theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
 

@@ -13,6 +13,8 @@ from random import Random
 import numpy as np
 
 from tpucc import api
+from tpucc.explain.comparison.pairs import spent
+from tpucc.explain.timed import Timed
 from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
@@ -21,8 +23,6 @@ from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timeli
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
-from tpucc.runtime.comparison.pairs import spent
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
 
@@ -192,7 +192,7 @@ def best_cycles(case: Case) -> int:
 
 def best_spent(case: Case) -> Mapping[str, int]:
     """What these cycles are spent on: the rows of the accounting."""
-    found: Mapping[str, int] = recorded(f"rows of {_key(case)}", lambda: spent(Runtime(scheduled(case.tiles, reference(case)))))
+    found: Mapping[str, int] = recorded(f"rows of {_key(case)}", lambda: spent(Timed(scheduled(case.tiles, reference(case)))))
     return found
 
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from tpucc import api
 from tpucc.diagnostics import Error, ProgramError
+from tpucc.explain.comparison.compare import spent_more
+from tpucc.explain.comparison.pairs import spent
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tiletext import read_product
-from tpucc.runtime.comparison.compare import spent_more
-from tpucc.runtime.comparison.pairs import spent
 from tpucc.stages import Stages
 
 FULL, NONE = 1.1, 1.6

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 
 from tpucc import api
+from tpucc.explain.comparison.pairs import spent
 from tpucc.labs.recorded import recorded
 from tpucc.labs.tiling.rules import Rules
-from tpucc.runtime.comparison.pairs import spent
 from tpucc.stages import Stages
 
 BUFFER_ROWS = 1024

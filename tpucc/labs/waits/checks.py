@@ -11,6 +11,8 @@ from math import isfinite
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.explain.comparison.pairs import spent
+from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Effects, Walks, effects
 from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
@@ -20,8 +22,6 @@ from tpucc.labs.lab import Failed, Plain
 from tpucc.labs.recorded import recorded
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
-from tpucc.runtime.comparison.pairs import spent
-from tpucc.runtime.runtime import Runtime
 from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait, waits_for, with_waits
@@ -62,7 +62,7 @@ def built_in(listing: Listing, rules: Rules) -> list[Wait]:
 def built_in_spent(listing: Listing, rules: Rules, target: Target) -> Mapping[str, int]:
     """What the cycles with these waits are spent on: the rows of the accounting. An archive for students has them, and no waits."""
     key = f"rows of cycles of {sha256(listing.records.tobytes()).hexdigest()} under {rules} on {target}"
-    found: Mapping[str, int] = recorded(key, lambda: spent(Runtime(program_of(listing, built_in(listing, rules), target)[0])))
+    found: Mapping[str, int] = recorded(key, lambda: spent(Timed(program_of(listing, built_in(listing, rules), target)[0])))
     return found
 
 

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.segments import Cause
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import seconds_unit
-from tpucc.sim.segments import Cause
 from tpucc.viz.palette import KINDS, Kind, solid_paint
 from tpucc.viz.svg import Markup, Value, joined, label, line, tag
 from tpucc.viz.text import SMALL, number, numbers, text_width

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.diagnostics import percent
-from tpucc.isa.occupancy import handovers
+from tpucc.explain.occupancy import handovers
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64

@@ -13,13 +13,13 @@ from itertools import groupby
 
 import numpy as np
 
-from tpucc.isa.occupancy import rows_in_use
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.occupancy import rows_in_use
+from tpucc.explain.segments import Cause
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.prose import glued, loose
-from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, seconds_unit
-from tpucc.sim.segments import Cause
 from tpucc.viz.charts.chart import STALLS, coverage, ticks
 from tpucc.viz.charts.timeline import Lane, Times, lanes, stretches
 from tpucc.viz.palette import Kind

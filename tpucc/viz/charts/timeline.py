@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import counted, percent
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.segments import Cause, Segments
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
-from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_legend
 from tpucc.viz.charts.spans import SpanNames

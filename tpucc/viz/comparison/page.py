@@ -10,9 +10,9 @@ from functools import partial
 from importlib import resources
 
 from tpucc.diagnostics import printable
-from tpucc.runtime.comparison.compare import Comparison
-from tpucc.runtime.comparison.layer_rows import LayerRow, layer_rows
-from tpucc.runtime.comparison.pairs import Pair
+from tpucc.explain.comparison.compare import Comparison
+from tpucc.explain.comparison.layers import LayerDifference, layer_rows
+from tpucc.explain.comparison.pairs import Pair
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.memory import KEY as MEMORY
@@ -98,11 +98,11 @@ def _layers(found: Comparison) -> Markup:
             if len(changed) <= MOST
             else f"the {MOST:,} with the largest differences, of {len(changed):,}; tpucc compare --json has all"
         )
-        parts.append(tag("details", tag("summary", escaped(words)), _layer_table([LayerRow((layer,)) for layer in changed[:MOST]])))
+        parts.append(tag("details", tag("summary", escaped(words)), _layer_table(changed[:MOST])))
     return joined(parts)
 
 
-def _layer_table(rows: Sequence[LayerRow]) -> Markup:
+def _layer_table(rows: Sequence[LayerDifference]) -> Markup:
     most = max(max(row.cycles.a, row.cycles.b) for row in rows)
     shown = (
         joined([*_cells(row.name, row.line, *numbers(row.cycles, row.only)), _bars(row.cycles, most), _row_name(row.cause)]) for row in rows

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpucc.diagnostics import counted, printable
-from tpucc.runtime.comparison.compare import Comparison
-from tpucc.runtime.comparison.layer_rows import layer_rows
-from tpucc.runtime.comparison.pairs import Pair, Seconds, together
-from tpucc.sim.accounting import NON_MATRIX, ROWS
+from tpucc.explain.accounting import NON_MATRIX, ROWS
+from tpucc.explain.comparison.compare import Comparison
+from tpucc.explain.comparison.layers import layer_rows
+from tpucc.explain.comparison.pairs import Pair, Seconds, together
 from tpucc.viz.tables import BREAKDOWN, WIDTH, table, wrapped
 
 

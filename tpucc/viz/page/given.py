@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tpucc.explain.recording import Recording
+from tpucc.explain.waiting import Waiting
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.numerics import Int64
-from tpucc.sim.recording import Recording
-from tpucc.sim.waiting import Waiting
 from tpucc.viz.charts.timeline import Times
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.diagrams.insides import Inside

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.recording import EACH, FIRST, ROWS, SIDE, Recording, Step
+from tpucc.explain.waiting import Waiting, reason_words, shifter
 from tpucc.interop.sources import file_of
 from tpucc.isa.effects import Effects
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import Spec
 from tpucc.machines.v1 import SPECS, V1, Engine, Flag, Opcode, Place
 from tpucc.numerics import AnyArray, Int8, Int64
-from tpucc.sim.recording import EACH, FIRST, ROWS, SIDE, Recording, Step
-from tpucc.sim.waiting import Waiting, reason_words, shifter
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.palette import Kind
 from tpucc.viz.svg import Markup, escaped, joined, tag

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted, percent, printable
+from tpucc.explain.accounting import ROWS
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.layers.error import LayerError
 from tpucc.machines.v1 import V1, Engine, Opcode
-from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.errors import alone, as_it_runs, unmeasured
 from tpucc.viz.charts.memory import kind_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, percent, printable
+from tpucc.explain.accounting import MATRIX, NON_MATRIX, ROWS, Row, added
+from tpucc.explain.critical import path_words
 from tpucc.isa.program import HOST
-from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, Row, added
-from tpucc.sim.critical import path_words
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.page.given import Accuracy

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tpucc.diagnostics import counted, listed, printable
+from tpucc.explain.sweeps.axes import Axis
+from tpucc.explain.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, way_of, worded
+from tpucc.explain.sweeps.points import Points
+from tpucc.explain.sweeps.rows import columns, settings_columns
 from tpucc.sim.durations import seconds_unit
-from tpucc.sweeps.axes import Axis
-from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, way_of, worded
-from tpucc.sweeps.points import Points
-from tpucc.sweeps.rows import columns, settings_columns
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.document import Section, document
 from tpucc.viz.svg import Markup, escaped, inlined, joined, prose, tag

@@ -7,9 +7,9 @@ from pathlib import PurePath
 from typing import Any
 
 from tpucc.diagnostics import counted, listed, printable
+from tpucc.explain.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, when, worded
+from tpucc.explain.sweeps.points import Points
 from tpucc.sim.durations import durations
-from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, when, worded
-from tpucc.sweeps.points import Points
 from tpucc.viz.tables import wrapped
 from tpucc.viz.text import rate_text
 

@@ -1,0 +1,132 @@
+"""Both sides of a comparison, numbers of both, and the rows of the accounting as such pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.timed import Timed
+from tpucc.sim.durations import duration, durations
+
+T = TypeVar("T")
+
+ONE_UNIT = 100
+"""Two times of which one is so many times the other are told in one unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A number of both sides."""
+
+    a: int
+    b: int
+
+    @property
+    def difference(self) -> int:
+        """How much larger that of b is."""
+        return self.b - self.a
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """A time of both sides."""
+
+    a: float
+    b: float
+
+    @property
+    def difference(self) -> float:
+        """How much longer that of b is, to a picosecond: what is less comes of rounding."""
+        return round(self.b - self.a, 12)
+
+    @property
+    def times(self) -> float:
+        """How many times that of a that of b is."""
+        return self.b / self.a if self.a else 1.0
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both in one unit, `131.6 µs` and `147.9 µs`, unless one is so short beside the other that nothing would be left of it."""
+        if 0 < ONE_UNIT * min(self.a, self.b) < max(self.a, self.b):
+            return duration(self.a), duration(self.b)
+        a, b = durations([self.a, self.b])
+        return a, b
+
+    @property
+    def words(self) -> str:
+        """`147.9 µs instead of 131.6 µs`."""
+        a, b = self.texts
+        return f"{b} instead of {a}"
+
+    @property
+    def change(self) -> str:
+        """The difference with its sign: `+16.4 µs`; empty where there is none."""
+        return f"{'-' if self.difference < 0 else '+'}{duration(abs(self.difference))}" if self.difference else ""
+
+    @property
+    def share(self) -> str:
+        """The difference in percent of a: `+12.4 %`."""
+        return f"{100 * (self.times - 1):+,.1f} %"
+
+    def takes(self, said: tuple[str, str], how: str = "") -> str:
+        """`B takes 16.4 µs more than A from end to end (147.9 µs instead of 131.6 µs, +12.4 %)`, or `both take 131.6 µs`."""
+        if not self.difference:
+            return f"both take {self.texts[0]}{how}"
+        way = "more" if self.difference > 0 else "less"
+        numbers = f"{self.words}, {self.share}" if self.a else self.words
+        return f"{said[1]} takes {self.change[1:]} {way} than {said[0]}{how} ({numbers})"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sides:
+    """Two programs, and what sentences call them."""
+
+    a: Timed
+    b: Timed
+    said: tuple[str, str]
+
+    def __iter__(self) -> Iterator[Timed]:
+        return iter((self.a, self.b))
+
+    def each(self, of: Callable[[Timed], T]) -> tuple[T, T]:
+        """Something of both."""
+        return of(self.a), of(self.b)
+
+    def pair(self, count: Callable[[Timed], int]) -> Pair:
+        """A number of both."""
+        return Pair(int(count(self.a)), int(count(self.b)))
+
+    def seconds(self, part: str) -> Seconds:
+        """A time of both from end to end, by its key in `stats.json`."""
+        return Seconds(*self.each(lambda side: side.stats["end_to_end"][part]))
+
+
+def together(pairs: Iterable[Pair]) -> Pair:
+    """The sum of both sides."""
+    counted = list(pairs)
+    return Pair(sum(pair.a for pair in counted), sum(pair.b for pair in counted))
+
+
+def spent(runtime: Timed) -> dict[str, int]:
+    """The cycles of each row of the accounting, by its key."""
+    return {row.key: row_cycles(runtime.stats, row.key) for row in ROWS.values()}
+
+
+def paired(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, Pair]:
+    return {row.key: Pair(a[row.key], b[row.key]) for row in ROWS.values()}
+
+
+def row_cycles(stats: Mapping[str, Any], key: str) -> int:
+    """A row of a breakdown in cycles."""
+    return round(float(stats["cycles"] * stats["breakdown"][key] / 100))
+
+
+def begun(words: str) -> str:
+    """Words at the beginning of a sentence."""
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def more(change: int, what: str = "") -> str:
+    return f"{abs(change):,} {f'{what} ' if what else ''}{'more' if change > 0 else 'fewer'}"

@@ -1,0 +1,99 @@
+"""The time of a batch from the model's inputs to its outputs: `end_to_end` of `stats.json`.
+
+`cycles` are the device's and the link's. The host works before them and after them: it computes the operators that stand there, makes
+integers of the inputs, and numbers of the outputs. That takes as long as the same work would take in a step of the host
+(`Target.host_part_seconds`), whose price is our assumption. Cores have one host, which serves one after the other.
+
+In a stream of batches the host works on one batch while the device computes another. A batch then takes as long as the busier of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import counted, percent
+from tpucc.explain.critical import Limit
+from tpucc.isa.effects import effects
+from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.sim.durations import duration
+from tpucc.sim.host_work import Edges, edge_seconds, host_seconds
+from tpucc.sim.timing import Timeline
+from tpucc.target import number_text
+
+PARTS: Mapping[str, str] = {
+    "host_before": "host before",
+    "link_in": "link in",
+    "device": "device",
+    "link_out": "link out",
+    "host_after": "host after",
+}
+"""The parts of `end_to_end` that follow one another, with their names in tables."""
+
+
+def end_to_end(stats: Mapping[str, Any], program: Program, timeline: Timeline, edges: Edges) -> dict[str, Any]:
+    """`seconds`, and of them each of `PARTS`; `stream_seconds` of a batch among others; what limits both; and a sentence about that.
+
+    `stats` are the machine's numbers. `bottleneck` is the limit that takes most of the time, one of `BOTTLENECKS`.
+    """
+    before, after = edge_seconds(program, edges)
+    link_in, device, link_out = (cycles / program.target.clock_hz for cycles in _device_parts(program, timeline))
+    parts = dict(zip(PARTS, (before, link_in, device, link_out, after), strict=True))
+    streamed, busy = stats["stream"], host_seconds(program, timeline, edges)
+    found = {
+        "seconds": before + stats["seconds"] + after,
+        **parts,
+        "stream_seconds": max(streamed["seconds"], busy),
+        "bottleneck": _bottleneck(stats, before + after),
+        "stream_bottleneck": Limit.HOST_WORK.value if busy > streamed["seconds"] else streamed["bottleneck"],
+    }
+    return {**found, "explanation": _explanation(found["seconds"], program, edges)}
+
+
+def _device_parts(program: Program, timeline: Timeline) -> tuple[int, int, int]:
+    """The cycles of the first transfers, before any unit computes; of the device; and of the last transfers, when all have computed."""
+    touched = effects(program.instructions, program.machine)
+    engine, account = touched.engine, program.machine.account
+    computing = (touched.rows > 0) & ((engine == account.computes) | (engine == account.finishes))
+    if not computing.any():
+        return timeline.makespan, 0, 0
+    begins, drained = int(timeline.start[computing].min()), _drains(program)[engine]
+    link_in = int(timeline.end[(engine == account.supplies) & (timeline.end <= begins)].max(initial=0))
+    link_out = timeline.makespan - int((timeline.end + drained)[computing].max())
+    return link_in, timeline.makespan - link_in - link_out, link_out
+
+
+def _drains(program: Program) -> Int64:
+    """For each unit, and for instructions that none executes, the cycles until its results are there."""
+    return np.array([*(unit.drain(program.target) for unit in program.machine.units), 0], np.int64)
+
+
+def _bottleneck(stats: Mapping[str, Any], edges: float) -> str:
+    """The limit with the largest part of the critical path, to which the host's work of so many seconds at both ends belongs."""
+    seconds = {limit.replace("_", " "): share / 100 * stats["seconds"] for limit, share in stats["critical_path"].items()}
+    if edges:
+        seconds[Limit.HOST_WORK.value] = seconds.get(Limit.HOST_WORK.value, 0.0) + edges
+    return max(seconds, key=lambda limit: seconds[limit]) if any(seconds.values()) else str(stats["bottleneck"])
+
+
+def _explanation(seconds: float, program: Program, edges: Edges) -> str:
+    """The host's share at both ends, and what would make it shorter where it is the larger one; empty where the host has no work there."""
+    host = sum(edge_seconds(program, edges))
+    if not host:
+        return ""
+    share = percent(host, seconds)
+    words = f"end to end a batch takes {duration(seconds)}, {share} of that for the work of the host before and after, which is assumed"
+    return f"{words}; {_lever(program, edges, host)}" if 2 * host > seconds else words
+
+
+def _lever(program: Program, edges: Edges, host: float) -> str:
+    """What makes the host's work at both ends shorter."""
+    target = program.target
+    starting = program.cores * sum(map(bool, edges)) * target.host_step_seconds
+    if 2 * starting > host:
+        return f"{duration(starting)} are to begin and to end, which a larger batch would share among more items"
+    rate, values = number_text(2 * target.host_elements_per_second), counted(program.cores * sum(edges), "value")
+    return f"the host computes {values} there, and --set host_elements_per_second={rate} would take half as long"

@@ -1,0 +1,245 @@
+"""The numbers of `stats.json`: how long, how fast, where the cycles go, and what limits the model.
+
+| key | unit and meaning |
+|---|---|
+| `model`, `target`, `tpucc` | names; tpucc's version |
+| `cores` | how many cores share the batch |
+| `end_to_end` | seconds of a batch from the model's inputs to its outputs, the host's work included: see `tpucc.explain.end_to_end` |
+| `cycles`, `seconds` | the program's makespan, the same on every core: the device and its link |
+| `macs` | multiply-accumulates of the model that the device computes, for the whole batch, no padding; rows of two bands count in both |
+| `vector_macs` | those of `macs` that the activation unit computes, lane by lane by its vector unit; `useful_macs` are the others |
+| `host_macs` | multiply-accumulates of the products that the host computes, none of which are in `macs` |
+| `untimed` | what the host computes `before` the device starts and `after` it has finished: `end_to_end` counts it, no cycles do |
+| `tops` | 2 · macs ÷ seconds ÷ 10¹² |
+| `utilization` | tops ÷ peak, 0…1 |
+| `peak_tops` | the peak of all cores: two operations a cell and cycle, half of that with 16-bit activations |
+| `instructions` | all of them, synchronisations included |
+| `tiles` | weight tiles of the program, each counted once; of a layer: distinct tiles that its multiplies use |
+| `tile_fetches` | tiles fetched, of the program or for a layer; a tile that is asked for twice counts twice |
+| `written_tiles` | those of `tiles` that hold no weights: the host writes them while the program runs |
+| `weight_bytes` | bytes of the program's tiles in weight memory, padding included |
+| `macs_per_weight_byte`, `ridge_macs_per_weight_byte` | intensity: macs ÷ bytes fetched; and where the target's roofline bends |
+| `ub_peak_bytes`, `ub_lower_bound_bytes` | unified buffer: highest use, and the largest sum of what lives at one time |
+| `host_bytes` | bytes that cross the host link for all cores, spills included |
+| `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
+| `breakdown` | percentages; see below |
+| `critical_path` | percent of the critical path that each limit takes (`tpucc.explain.critical`): `weight_memory` and so on |
+| `bottleneck`, `explanation` | one of `BOTTLENECKS`, that of the largest part of the critical path; a sentence with the numbers behind it |
+| `bottleneck_share` | percent of the critical path that the bottleneck takes |
+| `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
+| `stream` | the same in a stream of batches, for each of them; see below |
+| `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
+
+A layer that is a step of the host has its `operators`, too. Each part of `untimed` has its `operators`, those first that take longest,
+its `lines` of the source, the `macs` of `host_macs` that are there, and `elements`, the measure of its time. All these come from the
+host's graphs, by `tpucc.explain.host_numbers`.
+
+On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
+the weights.
+
+The breakdown has the rows of the TPU paper's Table 3. Of the matrix unit's cycles, `array_active`, `weight_stall` (the tile hasn't
+arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and `unused_macs` divide
+`array_active` into cells with and without weights of the model, whatever rows use them. `non_matrix` is the sum of seven parts: `raw_stall`
+(waiting for the activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the
+activation unit works), `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of
+these). A layer's cycles are those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer of the kind
+`host`.
+
+In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown` and `bottleneck` are those of a batch whose inputs arrive during the
+batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are what it takes
+without the link, and the link alone; what the second one is longer by counts for `input_stall`. `ub_bytes` is the unified buffer that a
+stream needs; where `fits` is false there is less, and the figures are those of a batch alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tpucc.explain.accounting import MATRIX, NON_MATRIX, ROWS
+from tpucc.explain.bottleneck import bottleneck
+from tpucc.explain.critical import Part, critical_path, shares
+from tpucc.explain.end_to_end import end_to_end
+from tpucc.explain.segments import Cause, Segments, matrix_segments
+from tpucc.isa.effects import effects, resolve
+from tpucc.isa.link import link_bytes
+from tpucc.isa.program import Program
+from tpucc.isa.tilegrid import tile_grid
+from tpucc.numerics import Float64, Int64
+from tpucc.sim.host_work import Edges, host_step_cycles
+from tpucc.sim.stream import Stream, stream
+from tpucc.sim.timing import Timeline
+from tpucc.version import VERSION
+
+
+def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[str, Any]:
+    """The dictionary that `stats.json` is made of: JSON values only.
+
+    `edges` is the measure of the host's work before and after the program; without it the host's work isn't counted, as in the TPU paper.
+    """
+    target, cycles = program.target, timeline.makespan
+    segments = matrix_segments(program, timeline)
+    work, spent = _work(program), _spent(program, segments)
+    macs = sum(layer.macs for layer in program.layers) * program.cores
+    tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
+    fetches = len(timeline.tiles.asked)
+    path = critical_path(program, timeline)
+    limit = bottleneck(program, path, edges)
+    found = {
+        "model": program.name,
+        "target": target.name,
+        "tpucc": VERSION,
+        "cores": program.cores,
+        "cycles": cycles,
+        "seconds": cycles / target.clock_hz,
+        "macs": macs,
+        "vector_macs": sum(layer.macs for layer in program.layers if layer.is_by_lanes) * program.cores,
+        "tops": tops,
+        "utilization": tops * 1e12 / peak,
+        "peak_tops": peak / 1e12,
+        "instructions": len(program.instructions),
+        "tiles": program.tile_count,
+        "written_tiles": program.written_tiles,
+        "tile_fetches": fetches,
+        "weight_bytes": program.tile_count * target.tile_bytes,
+        "macs_per_weight_byte": macs / (fetches * program.cores * target.tile_bytes) if fetches else 0.0,
+        "ridge_macs_per_weight_byte": target.peak_ops / work.bytes_per_value / 2 / target.weight_bandwidth,
+        "ub_peak_bytes": program.peak_rows * target.mxu,
+        "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
+        "host_bytes": _host_bytes(program),
+        "host_steps": len(program.host_steps),
+        "host_step_cycles": host_step_cycles(program, timeline),
+        "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
+        "critical_path": _path_shares(path),
+        "bottleneck": limit.name,
+        "bottleneck_share": limit.share,
+        "explanation": limit.explanation,
+        "advice": limit.advice,
+        "stream": _streamed(program, timeline, work, limit.name, peak),
+        "layers": [_layer(program, work, index, by_cause) for index, by_cause in enumerate(spent)],
+    }
+    return {**found, "end_to_end": end_to_end(found, program, timeline, edges)}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Work:
+    """Per layer: multiply-accumulates on cells that hold weights of the model (layers that only move lanes have none), distinct tiles,
+    fetches, instructions. `bytes_per_value` is how many cycles a row takes: 2 for integers of 16 bits, whose peak is half that of 8."""
+
+    bytes_per_value: int
+    useful: Float64
+    tiles: Int64
+    fetches: Int64
+    instructions: Int64
+
+
+def _work(program: Program) -> _Work:
+    touched = effects(program.instructions, program.machine)
+    tile, count = resolve(program.instructions, touched).tile, len(program.layers)
+    multiplies = np.flatnonzero(touched.multiplies)
+    layer = program.layer_of[multiplies].astype(np.int64)
+    working = np.array([layer.macs > 0 for layer in program.layers])
+    useful = touched.rows[multiplies] * touched.bytes_per_value[multiplies] * _used(program, layer, tile[multiplies]) * working[layer]
+    pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
+    size = int(touched.bytes_per_value[multiplies].max(initial=1))
+    own = np.array([layer.macs * size for layer in program.layers], np.float64)  # a tile may have zeros that an expansion put there
+    return _Work(
+        size,
+        np.minimum(np.bincount(layer, useful, minlength=count), own),
+        np.bincount(pairs[0], minlength=count),
+        np.bincount(program.layer_of[touched.pushes], minlength=count),
+        np.bincount(program.layer_of, minlength=count),
+    )
+
+
+def _path_shares(path: list[Part]) -> dict[str, float]:
+    return {limit.replace(" ", "_"): share for limit, share in shares(path).items()}
+
+
+def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, peak: float) -> dict[str, Any]:
+    found = stream(program, timeline)
+    segments = matrix_segments(program, found.timeline)
+    spent = _spent(program, segments).sum(axis=0)
+    spent[Cause.INPUT_STALL] += found.waiting
+    tops = _tops(program, sum(layer.macs for layer in program.layers) * program.cores, found.cycles)
+    return {
+        "cycles": found.cycles,
+        "seconds": found.cycles / program.target.clock_hz,
+        "tops": tops,
+        "utilization": tops * 1e12 / peak,
+        "computing_cycles": found.computing,
+        "link_cycles": found.link,
+        "ub_bytes": found.rows * program.target.mxu,
+        "fits": found.fits,
+        "breakdown": _breakdown(spent, float(work.useful.sum()) / program.target.tile_bytes),
+        "bottleneck": _limit_of_stream(program, found, alone),
+    }
+
+
+def _limit_of_stream(program: Program, found: Stream, alone: str) -> str:
+    """What limits a stream. Where nothing computes while the host isn't done, it is what takes most of the host's time."""
+    if not found.waiting:
+        return bottleneck(program, critical_path(program, found.timeline)).name if found.fits else alone
+    steps = host_step_cycles(program, found.timeline)
+    return "host work" if 2 * steps > found.link else "host link"
+
+
+def _used(program: Program, layer: Int64, tile: Int64) -> Int64:
+    """For each pair of a layer and a tile the cells with weights of that layer; all of a tile that the layer doesn't list."""
+    listed: dict[tuple[int, int], int] = {}
+    for index, each in enumerate(program.layers):
+        for (own, _, _), cells in zip(each.tile_fills, tile_grid(each, program.target.mxu).used.tolist(), strict=True):
+            listed[index, own] = max(cells, listed.get((index, own), 0))  # equal tiles at several places are one
+    pairs, place = np.unique(np.stack([layer, tile]), axis=1, return_inverse=True)
+    cells = [listed.get((index, own), program.target.tile_bytes) for index, own in pairs.T.tolist()]
+    return np.array(cells, np.int64)[place.ravel()]
+
+
+def _host_bytes(program: Program) -> dict[str, int]:
+    touched = effects(program.instructions, program.machine)
+    size, ways = link_bytes(program, touched), {"in": touched.host_reads, "out": touched.host_writes}
+    return {way: int(size[moving].sum()) * program.cores for way, moving in ways.items()}
+
+
+def _spent(program: Program, segments: Segments) -> Float64:
+    """[layers, causes]: cycles of each layer by cause, whole numbers."""
+    shape = len(program.layers), len(Cause)
+    place = segments.layer * len(Cause) + segments.cause
+    return np.bincount(place, segments.cycles, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
+
+
+def _layer(program: Program, work: _Work, index: int, by_cause: Float64) -> dict[str, Any]:
+    layer, cycles = program.layers[index], int(by_cause.sum())
+    return {
+        "name": layer.name,
+        "kind": layer.kind,
+        "line": layer.origin.line,
+        "cycles": cycles,
+        "macs": layer.macs * program.cores,
+        "tiles": int(work.tiles[index]),
+        "tile_fetches": int(work.fetches[index]),
+        "instructions": int(work.instructions[index]),
+        "tops": _tops(program, layer.macs * program.cores, cycles),
+        "breakdown": _breakdown(by_cause, float(work.useful[index]) / program.target.tile_bytes),
+    }
+
+
+def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
+    """Percentages; all zero where there are no cycles. `useful_cycles` are active cycles times the share of cells that hold weights."""
+    cycles = max(1, int(by_cause.sum()))
+    percent = by_cause * (100 / cycles)
+    active, useful = float(percent[Cause.ACTIVE]), useful_cycles * 100 / cycles
+    return {
+        "array_active": active,
+        "useful_macs": useful,
+        "unused_macs": max(0.0, active - useful),
+        **{ROWS[cause].key: float(percent[cause]) for cause in MATRIX if cause is not Cause.ACTIVE},
+        "non_matrix": float(percent[Cause.RAW_STALL :].sum()),
+        **{ROWS[cause].key: float(percent[cause]) for cause in NON_MATRIX},
+    }
+
+
+def _tops(program: Program, macs: int, cycles: int) -> float:
+    return 2 * macs * program.target.clock_hz / cycles / 1e12 if cycles else 0.0
