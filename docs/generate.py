@@ -114,7 +114,7 @@ def passes_page() -> str:
     ]
     parts += ["| pass | does | in full |", "|---|---|---|"]
     for step in dict.fromkeys(TRAINING_PASSES):
-        parts.append(f"| `{step.name}` | {step.summary} | {' '.join((type(step).__doc__ or '').split())} |")
+        parts.append(f"| `{step.name}` | {step.summary} | {' '.join((step.__doc__ or '').split('Raises')[0].split())} |")
     return "\n".join(parts) + "\n"
 
 

@@ -30,13 +30,13 @@ from tpucc.options import Options
 from tpucc.passes import running
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.compose_tables import ComposeTables
-from tpucc.passes.explicit_quantisation import ExplicitQuantisation
-from tpucc.passes.pack_patches import PackPatches
+from tpucc.passes.compose_tables import compose_tables
+from tpucc.passes.explicit_quantisation import explicit_quantisation
+from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.place import Place, placement
 from tpucc.passes.quantise import Quantise
-from tpucc.passes.sink_transposes import SinkTransposes
+from tpucc.passes.sink_transposes import sink_transposes
 from tpucc.passes.split_maps import SplitMaps
 from tpucc.target import load_target
 
@@ -92,7 +92,7 @@ def test_a_place_typed_for_one_node_makes_the_others_the_hosts() -> None:
     assert [node.place for node in graph] == ["host", "device"]
 
 
-UNPLACED: list[Pass] = [ExplicitQuantisation(), PackPatches(), Calibrate(), SplitMaps(), Quantise()]
+UNPLACED: list[Pass] = [explicit_quantisation, pack_patches, Calibrate(), SplitMaps(), Quantise()]
 
 
 @each(UNPLACED)
@@ -108,7 +108,7 @@ def test_a_pass_that_needs_places_says_so_at_the_first_node(step: Pass) -> None:
 def test_a_pass_that_runs_after_placing_all_the_same_gives_its_nodes_places() -> None:
     constant = "c = constant(value=f32[2, 4]{1, 2, 3, 4, 5, 6, 7, 8}) : f32[2, 4]"
     graph = placed(graph_of(f"x = input : f32[4, 3]\n{constant}\ny = matmul(c, x) : f32[2, 3]\nreturn y"))
-    result = SinkTransposes().run(graph, context())
+    result = sink_transposes.run(graph, context())
     assert [node.op for node in result if node.op in ("matmul", "transpose")] == ["transpose", "matmul", "transpose"]
     verify_graph(result)
     assert result.is_placed
@@ -188,7 +188,7 @@ def test_composed_layers_hold_the_last_value_of_their_chain_and_no_other() -> No
     h = model.dense(model.input("x", 2, 3), np.eye(3), activation="tanh")
     layers = layers_of(model.build(model.op("sigmoid", h, name="s")), fused=True)
     assert layers.holders["fc_tanh"] == "fc"
-    composed = ComposeTables().run(layers, context())
+    composed = compose_tables.run(layers, context())
     assert composed["fc"].holds == ("s",)
     assert "fc_tanh" not in composed.holders
 

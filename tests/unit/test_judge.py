@@ -13,7 +13,7 @@ import pytest
 import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc import Context, Graph
-from tpucc.passes.fold_scales import FoldScales
+from tpucc.passes.fold_scales import fold_scales
 from tpucc.passes.quantise import Quantise
 
 
@@ -200,7 +200,7 @@ def test_the_command_line_exits_with_1_and_says_where(small: Path, capsys: pytes
 
 def test_a_pass_of_the_built_in_name_is_the_users() -> None:
     @dataclass(frozen=True)
-    class Scales(FoldScales):
+    class Scales(fold_scales):
         pass
 
     assert tpucc.judge(tpucc.compile_source(SMALL, passes=(Scales(),))).equal

@@ -10,14 +10,14 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.printer import print_graph
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Pass
-from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.constant_folding import ConstantFolding
-from tpucc.passes.dead_code import DeadCode
+from tpucc.passes.dead_code import dead_code
 
 
 def test_dead_code_goes_and_inputs_stay() -> None:
     assert ran(
-        DeadCode(),
+        dead_code,
         """
         x = input : f32[2]
         unused = input : f32[3]
@@ -37,7 +37,7 @@ def test_dead_code_goes_and_inputs_stay() -> None:
 
 def test_equal_nodes_are_computed_once() -> None:
     assert ran(
-        CommonSubexpressions(),
+        common_subexpressions,
         """
         x = input : f32[2]
         y = input : f32[2]
@@ -64,7 +64,7 @@ def test_equal_nodes_are_computed_once() -> None:
 
 def test_equal_constants_are_one_and_values_that_only_compare_equal_are_not() -> None:
     assert ran(
-        CommonSubexpressions(),
+        common_subexpressions,
         """
         a = constant(value=f32[2]{0.0, 1.0}) : f32[2]
         b = constant(value=f32[2]{0.0, 1.0}) : f32[2]
@@ -92,12 +92,12 @@ def test_different_quantisation_or_range_keeps_nodes_apart() -> None:
         c = relu(x) : f32[2] in [0.0, 1.0]
         return a, b, c
         """
-    assert ran(CommonSubexpressions(), text).count("relu") == 3
+    assert ran(common_subexpressions, text).count("relu") == 3
 
 
 def test_the_node_that_stays_has_the_places_of_all() -> None:
     graph = graph_of("x = input : f32[2]\na = relu(x) : f32[2]\nb = relu(x) : f32[2]\nc = relu(x) : f32[2]\nreturn a, b, c")
-    result = CommonSubexpressions().run(graph, CONTEXT)
+    result = common_subexpressions.run(graph, CONTEXT)
     assert result["a"].origin == Origin((Span(3, 1, 3, 2), Span(4, 1, 4, 2), Span(5, 1, 5, 2)))
 
 
@@ -184,7 +184,7 @@ def test_a_constant_that_several_read_is_folded_once() -> None:
     assert len(values) == len(result.nodes) == 2
 
 
-@pytest.mark.parametrize("optimisation", [DeadCode(), CommonSubexpressions(), ConstantFolding()], ids=lambda p: p.name)
+@pytest.mark.parametrize("optimisation", [dead_code, common_subexpressions, ConstantFolding()], ids=lambda p: p.name)
 def test_results_stay_bit_for_bit(optimisation: Pass) -> None:
     changed = 0
     for seed in range(60):

@@ -21,7 +21,7 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.passes.base import Context
-from tpucc.passes.move_integers import MoveIntegers
+from tpucc.passes.move_integers import move_integers
 from tpucc.passes.write_weights import WriteWeights
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.sim.timing import time_program
@@ -251,7 +251,7 @@ def moved(scale: float, op: str = "transpose", **attributes: object) -> tuple[Gr
     q = model.op("quantize", model.input("x", 4, 6), name="q", scale=0.5, zero_point=2)
     real = model.op(op, model.op("dequantize", q, name="real", scale=0.5, zero_point=2), name="moved", **attributes)
     graph = model.build(model.op("quantize", real, name="again", scale=scale, zero_point=2))
-    made = MoveIntegers().run(graph, V1)
+    made = move_integers.run(graph, V1)
     return made, made["again"]
 
 

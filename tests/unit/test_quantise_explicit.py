@@ -16,7 +16,7 @@ from tpucc.layers.kinds import Fc, Requantise, is_layer
 from tpucc.layers.partition import partition
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise, requantise
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.explicit_quantisation import ExplicitQuantisation
+from tpucc.passes.explicit_quantisation import explicit_quantisation
 
 S, Z = float(np.float32(0.037)), -11
 FIXED = Quantisation(S, Z)
@@ -31,7 +31,7 @@ def pinned(model: Model, x: str, name: str, scale: float = S, zero: int = Z) -> 
 
 
 def explicit(graph: Graph) -> Graph:
-    return applied(placed(graph), ExplicitQuantisation())
+    return applied(placed(graph), explicit_quantisation)
 
 
 def ops(graph: Graph) -> list[str]:

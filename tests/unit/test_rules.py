@@ -23,7 +23,7 @@ from tpucc.ops.relu import OP as relu
 from tpucc.ops.sub import OP as sub
 from tpucc.ops.tanh import OP as tanh
 from tpucc.ops.transpose import OP as transpose
-from tpucc.passes.fuse_bias import FuseBias
+from tpucc.passes.fuse_bias import fuse_bias
 from tpucc.passes.rules import Rule, Rules, called, columns, constant, function, once, rule, total, unpinned, value
 
 ROOT = Path(tpucc.__file__).parent
@@ -109,7 +109,7 @@ def test_a_firing_has_the_nodes_before_and_after() -> None:
         f"{X}w = constant(value=f32[4, 2]{{1, 2, 3, 4, 5, 6, 7, 8}}) : f32[4, 2]\nb = constant(value=f32[2]{{1, 2}}) : f32[2]\n"
         "m = matmul(x, w) : f32[3, 2]\nr = sub(m, b) : f32[3, 2]\nreturn r"
     )
-    graph = FuseBias().run(graph_of(text), CONTEXT)
+    graph = fuse_bias.run(graph_of(text), CONTEXT)
     (firing,) = graph.firings
     assert [node.op for node in firing.matched] == ["matmul", "sub"]
     assert [node.name for node in firing.made] == ["b.1", "r"]
@@ -118,7 +118,7 @@ def test_a_firing_has_the_nodes_before_and_after() -> None:
         ";   - m = matmul(x, w) : f32[3, 2]",
         ";   - r = sub(m, b) : f32[3, 2]",
     ]
-    assert not FuseBias().run(graph.without_firings(), CONTEXT).firings
+    assert not fuse_bias.run(graph.without_firings(), CONTEXT).firings
 
 
 def test_what_a_firing_matched_stands_in_the_order_of_the_graph() -> None:

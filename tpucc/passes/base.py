@@ -1,22 +1,23 @@
-"""The base class of passes, and what a pass gets.
+"""What a pass is, and what it gets.
+
+A pass without options is a function. `@graph_pass` makes a pass of a function that looks at the graph as a whole, `@rules_pass` (see
+`tpucc/passes/rules.py`) of one that gives rules:
 
 ```python
-@dataclass(frozen=True)
-class DropDeadCode(Pass):
-    name = "dead-code"
-    summary = "removes nodes that no output needs"
-
-    def run(self, graph: Graph, context: Context) -> Graph: ...
+@graph_pass("dead-code", "removes nodes that no output needs", level=1)
+def dead_code(graph: Graph, context: Context) -> Graph: ...
 ```
 
-Options are fields with defaults of type int, float, str or bool; they become command-line options (`--dead-code-FIELD`). The driver
-verifies the graph after each pass, times the pass, and prints its result; a pass does none of that. A pass returns a graph, with messages
-for the user if there are any, as in `return graph.noting("one sentence")`.
+A pass with options is a frozen dataclass with `name`, `summary`, `level` and `run`. Its fields are the options, with defaults of type int,
+float, str or bool; they become command-line options (`--PASS-FIELD`).
+
+The driver verifies the graph after each pass, times the pass, and prints its result; a pass does none of that. A pass returns a graph, with
+messages for the user if there are any, as in `return graph.noting("one sentence")`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
@@ -74,6 +75,19 @@ class Pass(Protocol):
     @property
     def level(self) -> int: ...
     def run(self, graph: Graph, context: Context) -> Graph: ...
+
+
+class GraphPass:
+    """A pass without options: a function of the graph and the context. The docstring of the function is the pass's."""
+
+    def __init__(self, name: str, summary: str, level: int, function: Callable[[Graph, Context], Graph]) -> None:
+        self.name, self.summary, self.level, self.run = name, summary, level, function
+        self.__doc__, self.__module__ = function.__doc__, function.__module__
+
+
+def graph_pass(name: str, summary: str, *, level: int) -> Callable[[Callable[[Graph, Context], Graph]], GraphPass]:
+    """Makes a pass of the function below."""
+    return lambda function: GraphPass(name, summary, level, function)
 
 
 @dataclass(frozen=True)

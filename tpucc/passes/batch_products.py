@@ -14,8 +14,8 @@ from tpucc.diagnostics import Origin
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import f32
-from tpucc.ops.matmul import OP as matmul
-from tpucc.ops.slice import OP as slice_
+from tpucc.ops.names import matmul
+from tpucc.ops.names import slice as slice_
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
+from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
-from tpucc.ops.constant import OP as constant
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.ops.opdef import Given
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+from tpucc.passes.rewriter import constant_of, is_pinned
+from tpucc.passes.rules import Match, Rules, rule, value
 
 
 @dataclass(frozen=True)
@@ -33,30 +32,22 @@ class ConstantFolding(Pass):
     largest: int = 2**24
 
     def run(self, graph: Graph, context: Context) -> Graph:
+        return Rules(self.name, rule("an operator of constants", value("operator"), self._folded)).run(graph, context)
+
+    def _folded(self, m: Match) -> Node | None:
+        """The constant that the operator computes; None where an operand isn't constant, or the operator isn't folded."""
         # lab 2 begin: make constants of what depends on constants alone
-        rewriter = Rewriter(graph, self.name)
-        for node in rewriter:
-            operands = rewriter.operands(node)
-            values = [value for operand in operands if (value := constant_of(operand)) is not None]
-            if len(values) == len(operands) and self._may_fold(node, values):
-                folded = _folded(node, operands, values)
-                rewriter.put(constant.node(node.name, (), ConstantAttributes(folded), node.type, node.origin.by(self.name)))
-            else:
-                rewriter.put(node)
-        return rewriter.build()
+        values = [constant.data for operand in m.rewriter.operands(m.root) if (constant := constant_of(operand)) is not None]
+        if len(values) < len(m.root.operands) or not self._may_fold(m.root, values):
+            return None
+        with np.errstate(all="ignore"):
+            result = compute(m.root, [operand.type for operand in m.rewriter.operands(m.root)], values)
+        return m.constant(np.asarray(result, m.root.type.numpy))
         # lab 2 end
 
-    def _may_fold(self, node: Node, values: list[Constant]) -> bool:
+    def _may_fold(self, node: Node, values: list[AnyArray]) -> bool:
         # lab 2 begin: say which operators are folded
         if node.op not in OPS or isinstance(OPS[node.op].legalisation, Given) or is_pinned(node):
             return False
-        return node.type.size <= max(self.largest, sum(value.data.size for value in values))
+        return node.type.size <= max(self.largest, sum(value.size for value in values))
         # lab 2 end
-
-
-def _folded(node: Node, operands: tuple[Node, ...], values: list[Constant]) -> Constant:
-    # lab 2 begin: compute the constant
-    with np.errstate(all="ignore"):
-        result = compute(node, [operand.type for operand in operands], [value.data for value in values])
-    return Constant(np.asarray(result, node.type.numpy))
-    # lab 2 end

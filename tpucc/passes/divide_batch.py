@@ -7,7 +7,7 @@ those of one in all but their leading sizes, and give the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir.constants import Constant
@@ -20,9 +20,9 @@ from tpucc.layers.kinds import LAYERS
 from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
 from tpucc.ops.batch import Averaged, Batch, BatchRule, Case, Division, MixedError
-from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.ops.names import constant
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.dead_code import live
 from tpucc.passes.rewriter import Rewriter
 
@@ -30,17 +30,13 @@ Divisions = Mapping[str, Division]
 UNDIVIDED = "the batch can't be divided among"
 
 
-@dataclass(frozen=True)
-class DivideBatch(Pass):
-    """Gives every value one core's part of the batch; a graph for one core is left as it is."""
+@graph_pass("divide-batch", "divides the batch among cores, which all run the same program", level=0)
+def divide_batch(graph: Graph, context: Context) -> Graph:
+    """Gives every value one core's part of the batch; a graph for one core is left as it is.
 
-    name = "divide-batch"
-    summary = "divides the batch among cores, which all run the same program"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`."""
-        return graph if context.cores == 1 else divided(graph, context.cores, self.name)
+    Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`.
+    """
+    return graph if context.cores == 1 else divided(graph, context.cores, "divide-batch")
 
 
 def divided(graph: Graph, parts: int, by: str, *, among: str = "", means: bool = False) -> Graph:

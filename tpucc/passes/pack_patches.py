@@ -18,15 +18,14 @@ from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.dequantize import DequantizeAttributes
-from tpucc.ops.patches import OP as patches
+from tpucc.ops.names import conv2d, patches
 from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.rules import require_pair
 from tpucc.ops.windows import MAX_STEP, Pair
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
@@ -34,29 +33,23 @@ from tpucc.passes.rewriter import Rewriter, is_pinned
 from tpucc.target import Target
 
 
-@dataclass(frozen=True)
-class PackPatches(Pass):
+@graph_pass("pack-patches", "packs the pixels of each window into a row on the host, for convolutions of few channels", level=1)
+def pack_patches(graph: Graph, context: Context) -> Graph:
     """Rewrites conv2d of a value of the host as one of its `patches`: whole windows, lines of windows, or just padded pixels.
 
     The cheapest by an estimate wins, and the image as it is among them: the time of the host, of its link and of the matrix unit. In a
     batch alone they work one after the other, in a stream side by side. Where the context is sparing, the one of fewest rows wins.
     """
-
-    name = "pack-patches"
-    summary = "packs the pixels of each window into a row on the host, for convolutions of few channels"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        if not any(conv2d.made(node) for node in graph):
-            return graph
-        require_placed(graph, "patches are packed")
-        rewriter = Rewriter(graph, self.name)
-        notes: list[str] = []
-        for node in rewriter:
-            packed = conv2d.made(node) and node.on_device and _pack(rewriter, node, context, notes)
-            if not packed:
-                rewriter.put(node)
-        return rewriter.build().noting(*notes)
+    if not any(conv2d.made(node) for node in graph):
+        return graph
+    require_placed(graph, "patches are packed")
+    rewriter = Rewriter(graph, "pack-patches")
+    notes: list[str] = []
+    for node in rewriter:
+        packed = conv2d.made(node) and node.on_device and _pack(rewriter, node, context, notes)
+        if not packed:
+            rewriter.put(node)
+    return rewriter.build().noting(*notes)
 
 
 @dataclass(frozen=True, slots=True)

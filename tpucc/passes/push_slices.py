@@ -19,15 +19,15 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
-from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import COPIED
+from tpucc.ops.names import constant
+from tpucc.ops.names import slice as slice_
 from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
 from tpucc.ops.parts import Bounds, Part, all_of, shape_of
-from tpucc.ops.slice import OP as slice_
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Names, is_product
+from tpucc.passes.rewriter import Names, after_products, is_product
 
 COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
 """Operators for which the device has a layer."""
@@ -51,7 +51,7 @@ class PushSlices(Pass):
     rows: bool = True
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        above = _above(graph)
+        above = after_products(graph)
         slices = {node.name for node in graph if _is_slice(node) and (self.rows or _takes_columns(graph, node))}
         chosen = slices & above & _below(graph)
         return _Parts(graph, above, chosen, self).collect() if chosen else graph
@@ -67,15 +67,6 @@ def _takes_columns(graph: Graph, node: Node) -> bool:
     attributes = node.attributes
     assert isinstance(attributes, SliceAttributes)
     return attributes.stops[-1:] != () and attributes.stops[-1] - attributes.starts[-1] < graph[node.operands[0]].type.columns
-
-
-def _above(graph: Graph) -> set[str]:
-    """The products, and the values that depend on one."""
-    found: set[str] = set()
-    for node in graph:
-        if is_product(node) or any(name in found for name in node.operands):
-            found.add(node.name)
-    return found
 
 
 def _below(graph: Graph) -> set[str]:

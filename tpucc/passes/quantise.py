@@ -19,10 +19,9 @@ from tpucc.ir.node import Node, Output
 from tpucc.layers.kinds import is_layer
 from tpucc.layers.parameters import UnfitError
 from tpucc.ops import dequantizes
-from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
-from tpucc.ops.weight import OP as weight
+from tpucc.ops.names import constant, weight
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.bias_correction import with_corrected_biases
 from tpucc.passes.calibrate import made_up_note

@@ -11,12 +11,10 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import dequantise, quantise
-from tpucc.ops.clip import OP as clip
 from tpucc.ops.clip import ClipAttributes
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.dequantize import DequantizeAttributes
-from tpucc.ops.quantize import OP as quantize
+from tpucc.ops.names import clip, dequantize, quantize
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.rewriter import Names
 

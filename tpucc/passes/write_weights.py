@@ -23,8 +23,7 @@ from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.as_weights import OP as as_weights
-from tpucc.ops.matmul import OP as matmul
+from tpucc.ops.names import as_weights, matmul
 from tpucc.ops.opdef import OnHost
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.choices import require_choice

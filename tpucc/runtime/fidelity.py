@@ -23,7 +23,7 @@ from tpucc.ops.constant import OP as constant
 from tpucc.ops.evaluate import Extra, evaluate
 from tpucc.ops.facts import Values
 from tpucc.passes.base import Context
-from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.model_inputs import Checked, checked, largest_batch, rounds
 from tpucc.passes.quantise import Quantise
 from tpucc.runtime.runtime import Runtime
@@ -68,9 +68,9 @@ def both_graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
     """The operator graph as `quantise` got it, and the layer graph for the whole batch."""
     stages = [snapshot for snapshot in compilation.snapshots if isinstance(snapshot.value, Graph)]
     names = [snapshot.stage for snapshot in stages]
-    if Quantise.name not in names or DivideBatch.name not in names:
+    if Quantise.name not in names or divide_batch.name not in names:
         return None
-    before, after = (stages[names.index(name) - 1].value for name in (Quantise.name, DivideBatch.name))
+    before, after = (stages[names.index(name) - 1].value for name in (Quantise.name, divide_batch.name))
     assert isinstance(before, Graph)
     assert isinstance(after, Graph)
     return before, after
@@ -125,7 +125,7 @@ def narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]
     parts = next(count for count in range(1, batch + 1) if batch % count == 0 and batch // count <= rows)
     floats, layers = graphs
     try:
-        return (DivideBatch().run(floats, Context(target, cores=parts)), DivideBatch().run(layers, Context(target, cores=parts)))
+        return (divide_batch.run(floats, Context(target, cores=parts)), divide_batch.run(layers, Context(target, cores=parts)))
     except Error:
         return graphs
 

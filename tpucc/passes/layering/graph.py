@@ -16,13 +16,11 @@ from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import EXPANSIONS
 from tpucc.numerics import AnyArray, affine_parameters, quantise, weight_scales
 from tpucc.ops import facts_of
-from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.facts import Values
+from tpucc.ops.names import constant, dequantize, quantize
 from tpucc.ops.parts import Shape
-from tpucc.ops.quantize import OP as quantize
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.passes.rewriter import is_written

@@ -13,8 +13,7 @@ from tpucc.ops.state import StateAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.training.build import Growing
 from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
-from tpucc.passes.training.optimizers import OPTIMIZERS
-from tpucc.passes.training.optimizers.update import Update
+from tpucc.passes.training.optimizers import OPTIMIZERS, Update
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,10 @@ class Optimizer(Pass):
     parameters: tuple[tuple[str, float], ...] = (("rate", 0.01),)
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return _Updates(graph, self).run()
+        return _Updates(graph, self).collect()
 
 
-class _Updates:
+class _Updates(Update):
     """The graph with the updates so far."""
 
     def __init__(self, graph: Graph, step: Optimizer) -> None:
@@ -43,10 +42,9 @@ class _Updates:
         self._step = step
         self._growing = Growing(graph, step.name)
         self._next: list[tuple[str, Value]] = []
-        self._weight: Node | None = None
         self._powers: dict[str, Value] = {}
 
-    def run(self) -> Graph:
+    def collect(self) -> Graph:
         gradients, moved = values_of(self._graph, GRADIENT), values_of(self._graph, NEXT)
         outputs = [output for output in self._graph.outputs if not output.name.startswith(GRADIENT)]
         for state in states(self._graph):
@@ -58,18 +56,17 @@ class _Updates:
 
     def _updated(self, state: Node, gradient: str) -> list[Output]:
         growing = self._growing
-        self._weight, self._next = state, []
         growing.begin(state.origin)
-        update = Update(growing.value(state.name), growing.value(gradient), self)
-        made = OPTIMIZERS[self._step.of](update, **dict(self._step.parameters))
+        self._state, self._next = state, []
+        self.weight, self.gradient = growing.value(state.name), growing.value(gradient)
+        made = OPTIMIZERS[self._step.of](self, **dict(self._step.parameters))
         moved = [(state.name, made), *self._next]
         names = growing.end([(value, f"next.{name}") for name, value in moved], f"next.{state.name}")
         return [Output(NEXT + name, str(node)) for (name, _), node in zip(moved, names, strict=True)]
 
     def slot(self, name: str) -> Value:
-        assert self._weight is not None
-        weight = self._weight
-        return self._leaf(f"{weight.name}.{name}", f"{self._step.of}.{name}/{key_of(weight)}", 0.0, weight.type, weight.origin)
+        state = self._state
+        return self._leaf(f"{state.name}.{name}", f"{self._step.of}.{name}/{key_of(state)}", 0.0, state.type, state.origin)
 
     def move(self, slot: Value, to: Value) -> Value:
         self._next.append((slot.name, to))

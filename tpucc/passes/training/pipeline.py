@@ -6,14 +6,14 @@ from collections.abc import Set
 
 from tpucc.diagnostics import counted
 from tpucc.passes.base import Pass
-from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.dead_code import DeadCode
-from tpucc.passes.training.batch_statistics import BatchStatistics
-from tpucc.passes.training.differentiate import Differentiate
+from tpucc.passes.common_subexpressions import common_subexpressions
+from tpucc.passes.dead_code import dead_code
+from tpucc.passes.training.batch_statistics import batch_statistics
+from tpucc.passes.training.differentiate import differentiate
 from tpucc.passes.training.divide import DivideExamples
-from tpucc.passes.training.draw_dropout import DrawDropout
+from tpucc.passes.training.draw_dropout import draw_dropout
 from tpucc.passes.training.fold import FoldExact
-from tpucc.passes.training.logits import Logits
+from tpucc.passes.training.logits import logits
 from tpucc.passes.training.optimizer import Optimizer
 from tpucc.passes.training.reduce import AllReduce
 from tpucc.passes.training.states import States
@@ -27,18 +27,18 @@ def training_passes(
     return (
         States(frozenset(fixed)),
         FoldExact(),
-        DeadCode(),
+        dead_code,
         DivideExamples(parts, _among(cores, microbatches)),
-        BatchStatistics(),
-        DrawDropout(),
-        Logits(),
-        CommonSubexpressions(),
-        Differentiate(),
+        batch_statistics,
+        draw_dropout,
+        logits,
+        common_subexpressions,
+        differentiate,
         AllReduce(parts),
         Optimizer(optimizer, parameters),
         FoldExact(),
-        CommonSubexpressions(),
-        DeadCode(),
+        common_subexpressions,
+        dead_code,
     )
 
 
