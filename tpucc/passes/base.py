@@ -17,11 +17,12 @@ messages for the user if there are any, as in `return graph.noting("one sentence
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray, read_only
@@ -118,3 +119,10 @@ def with_options(step: Pass, values: Mapping[str, object]) -> Pass:
     if isinstance(step, Brought):
         return replace(step, step=step.code.call(lambda: replace(step.step, **values)))  # type: ignore[type-var]
     return replace(step, **values)  # type: ignore[type-var]
+
+
+def require_choice(what: str, asked: str, choices: Sequence[str]) -> None:
+    """Raises `UsageError` E0517 where an option has another value than one of `choices`; `what` says what is chosen, as "granularity"."""
+    if asked not in choices:
+        near = did_you_mean(asked, choices) or f"it is {listed(choices, 'or')}"
+        raise UsageError(Diagnostic("E0517", f"no {what} is named {printable(asked)}", help=(near,)))

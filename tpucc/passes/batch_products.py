@@ -1,4 +1,4 @@
-"""Products of parts of one value with the same weights become one product.
+"""Products of parts of one value with the same weights become one product. They are looked for in the graph as a whole.
 
 A recurrent network multiplies each step's rows `x[:, t]` by the same kernel. Step by step the matrix unit would load the kernel's tiles
 again for a few rows each; `x @ k` loads them once for all rows. Then each step reads rows of the result, without a copy.
@@ -93,8 +93,8 @@ def _batches(graph: Graph) -> list[_Batch]:
         part = parts.get(node.operands[0]) if node.operands else None
         if is_pinned(node):
             continue
-        if isinstance(node.attributes, SliceAttributes) and _is_rows(node.attributes, graph[node.operands[0]]):
-            parts[node.name] = _Part(node.operands[0], graph[node.operands[0]].type.shape, node.attributes)
+        if slice_.made(node) and _is_rows(slice_.attributes_of(node), graph[node.operands[0]]):
+            parts[node.name] = _Part(node.operands[0], graph[node.operands[0]].type.shape, slice_.attributes_of(node))
         elif part is not None and is_view(node) and node.type.columns == part.shape[-1] and node.type.rank:
             parts[node.name] = part
         elif part is not None and matmul.made(node) and _is_matrix(graph[node.operands[1]]):

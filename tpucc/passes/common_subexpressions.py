@@ -1,4 +1,4 @@
-"""Common subexpressions: what is computed twice is computed once."""
+"""Common subexpressions: what is computed twice is computed once. A walk over the whole graph, with a table of what it has seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains of functions: a layer and the look-ups that follow it are one layer with one table."""
+"""Chains of functions: a layer and the look-ups that follow it are one layer with one table. A walk from each layer to its readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, VectorFunction, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts
-from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.names import constant
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter
 
@@ -74,7 +74,7 @@ def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:
 
 def _composed(graph: Graph, chain: Sequence[Node]) -> DeviceInts:
     """The table of all tables of the chain."""
-    first, *others = (_entries(graph, node) for node in chain if _has_table(node))
+    first, *others = (constant.attributes_of(graph[node.operands[-1]]).value.data for node in chain if _has_table(node))
     format = INTEGER_FORMATS[chain[0].type.dtype]
     return reduce(lambda before, table: look_up(table, before, format), others, first)
 
@@ -94,10 +94,3 @@ def _with_table(root: Node) -> Fc | Conv | Vector:
     layer = root.attributes
     assert isinstance(layer, Fc | Conv | Vector)
     return replace(layer, epilogue=replace(layer.epilogue, table=True)) if isinstance(layer.epilogue, Requantise) else layer
-
-
-def _entries(graph: Graph, node: Node) -> DeviceInts:
-    """The table of a layer, its last operand."""
-    held = graph[node.operands[-1]].attributes
-    assert isinstance(held, ConstantAttributes)
-    return held.value.data

@@ -1,4 +1,4 @@
-"""Dead code: what no output needs."""
+"""Dead code: what no output needs, found in the graph as a whole."""
 
 from __future__ import annotations
 

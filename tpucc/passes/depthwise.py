@@ -23,10 +23,8 @@ from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, ConvUnit, Pool, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.lowering.tensors import stored, widest
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.choices import require_choice
-from tpucc.passes.rewriter import Rewriter
+from tpucc.ops.names import constant
+from tpucc.passes.base import Context, Pass, require_choice
 
 WAYS = ("cheaper", "matrix", "vector")
 
@@ -44,16 +42,16 @@ class Depthwise(Pass):
 
     def run(self, graph: Graph, context: Context) -> Graph:
         require_choice("way to compute depthwise convolutions", self.unit, WAYS)
-        rewriter, gains = Rewriter(graph, self.name), list[tuple[str, int, int]]()
-        for node in rewriter:
+        nodes, gains = list[Node](), list[tuple[str, int, int]]()
+        for node in graph:
             if (layer := _suitable(graph, node)) is not None:
                 matrix, vector = _costs(graph, node, context)
                 cheaper = self.unit == "cheaper" and vector < matrix and not context.sparing
-                if self.unit == "vector" or (cheaper and _has_room(graph, node, layer, context)):
+                if self.unit == "vector" or (cheaper and _has_room(graph, node, context)):
                     node = replace(node, attributes=replace(layer, unit=ConvUnit.VECTOR))
                     gains.append((node.origin.after(node.name), matrix, vector))
-            rewriter.put(node)
-        return rewriter.build().noting(_note(gains, self.unit)) if gains else graph
+            nodes.append(node)
+        return graph.with_nodes(nodes).noting(_note(gains, self.unit)) if gains else graph
 
 
 def _suitable(graph: Graph, node: Node) -> Conv | None:
@@ -64,8 +62,7 @@ def _suitable(graph: Graph, node: Node) -> Conv | None:
     weights, bias = (graph[name] for name in node.operands[1:3])
     if not is_lane_by_lane(layer, weights.type.shape, node.type.dtype):
         return None
-    assert isinstance(bias.attributes, ConstantAttributes)  # as the verifier of layers demands
-    return layer if fits_weighted_sums(prod(weights.type.shape[:2]), bias.attributes.value.data) else None
+    return layer if fits_weighted_sums(prod(weights.type.shape[:2]), constant.attributes_of(bias).value.data) else None
 
 
 def _costs(graph: Graph, node: Node, context: Context) -> tuple[int, int]:
@@ -78,7 +75,7 @@ def _costs(graph: Graph, node: Node, context: Context) -> tuple[int, int]:
     return blocks * positions * max(rows, target.tile_fetch_cycles) + leaving, blocks * positions * rows + moved
 
 
-def _has_room(graph: Graph, node: Node, layer: Conv, context: Context) -> bool:
+def _has_room(graph: Graph, node: Node, context: Context) -> bool:
     """Whether one image with the widest border that a reader wants, its result with the same, and the rows of weights are in the unified
     buffer together. A batch is divided into single images where more don't fit."""
     image, weights = (graph[name] for name in node.operands[:2])

@@ -1,4 +1,4 @@
-"""Cross-layer equalisation: neighbouring layers share out the ranges of their channels.
+"""Cross-layer equalisation, in the graph as a whole: neighbouring layers share out the ranges of their channels.
 
 Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Correction", ICCV 2019, section 4.1.
 
@@ -13,16 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import NoAttributes, Node
 from tpucc.numerics import AnyArray, Float64, Int64
 from tpucc.ops import facts_of, legalisation_of
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.names import conv2d, leaky_relu, matmul, relu, relu6
 from tpucc.ops.opdef import Pooling
 from tpucc.passes.base import ASKED, Context, Pass
-from tpucc.passes.rewriter import array_of, columns_of, constant_of, is_view
+from tpucc.passes.rewriter import array_of, as_constant, columns_of, constant_of, is_view
 
 SWEEPS = 20
 """A layer between two others is equalised with both, again and again: at most so often."""
@@ -187,10 +185,8 @@ def _rewritten(node: Node, arrays: Mapping[str, AnyArray], bounded: set[str]) ->
         return relu.node(node.name, node.operands, NoAttributes(), node.type, node.origin, node.place)
     if node.name not in arrays:
         return node
-    value = Constant(arrays[node.name])
-    if value == constant_of(node):
-        return node
-    return replace(node, attributes=ConstantAttributes(value), type=replace(node.type, shape=value.shape))
+    made = as_constant(replace(node, type=replace(node.type, shape=arrays[node.name].shape)), arrays[node.name])
+    return node if made.attributes == node.attributes else made
 
 
 def _notes(pairs: list[_Pair], chosen: list[_Pair]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`quantize` and `dequantize` as the source wrote them become parameters of the values that the device holds.
+"""An analysis of the whole graph: `quantize` and `dequantize` of the source become parameters of the values that the device holds.
 
 `dequantize(quantize(v, s, z))` says that v is held with scale s and zero point z. So the pair is removed, and v's type
 has these parameters instead. The layer that computes v requantises with them, so nothing is rounded twice. Calibration keeps them.
@@ -17,8 +17,7 @@ from tpucc.ir.node import Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import dequantizes, facts_of, quantizes
 from tpucc.ops.facts import Values, selects
-from tpucc.ops.names import constant
-from tpucc.ops.quantize import QuantizeAttributes
+from tpucc.ops.names import constant, quantize
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.place import require_placed
 from tpucc.passes.quantised_apart import parameters_of, quantised_apart
@@ -162,9 +161,9 @@ def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) ->
     """Constants are quantised as weights are, whether they are weights or not; other values to what the device holds."""
     wrong = []
     for node in graph:
-        if isinstance(node.attributes, QuantizeAttributes):
+        if quantizes(node.op):
             wanted = DEVICE_FORMATS[format.weights] if node.operands[0] in constants else format
-            if node.attributes.format is not wanted:
+            if quantize.attributes_of(node).format is not wanted:
                 wrong.append(_misfit(node, wanted))
     if wrong:
         raise CompileError(wrong)

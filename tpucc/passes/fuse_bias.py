@@ -9,8 +9,8 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.node import Node
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.fused import Fused, fused_form
+from tpucc.ops.names import constant
 from tpucc.ops.opdef import Expression
 from tpucc.passes.rewriter import Rewriter, array_of, columns_of, constant_of, is_product, is_written, obstacle
 from tpucc.passes.rules import Match, Rule, called, columns, once, product, rule, rules_pass, total
@@ -49,7 +49,7 @@ def is_open(rewriter: Rewriter, node: Node) -> bool:
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
     weights, *bias = rewriter.operands(node)[1:]
-    constants = isinstance(weights.attributes, ConstantAttributes) and all(constant_of(operand) is not None for operand in bias)
+    constants = constant.made(weights) and all(constant_of(operand) is not None for operand in bias)
     return is_written(weights) or constants
 
 

@@ -1,4 +1,4 @@
-"""`dequantize` moves before what moves its integers, so that the device holds them, as it holds every value.
+"""A walk over the whole graph: `dequantize` moves before what moves its integers, so that the device holds them, as it holds every value.
 
 The device moves values that it holds. Integers that the source quantised, moved and dequantised are such values; the operators on them are
 not, since the device has no operator on integers as such.

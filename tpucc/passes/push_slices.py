@@ -1,4 +1,4 @@
-"""Slices move up, out of the middle of the device's work.
+"""Slices move up, out of the middle of the device's work, in a walk from the outputs of the graph to its inputs.
 
 No instruction of the device takes a part of a row's lanes. But a part of a product's columns is a product with a part of the weights'
 columns, and a part of its rows is the product of a part of the rows: `(x @ w)[2:3, 0:4]` is `x[2:3] @ w[:, 0:4]`. Element-wise
@@ -13,21 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
-from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import COPIED
-from tpucc.ops.names import constant
 from tpucc.ops.names import slice as slice_
 from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
 from tpucc.ops.parts import Bounds, Part, all_of, shape_of
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Names, after_products, is_product
+from tpucc.passes.rewriter import Names, after_products, as_constant, held_array, is_product
 
 COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
 """Operators for which the device has a layer."""
@@ -59,14 +56,13 @@ class PushSlices(Pass):
 
 def _is_slice(node: Node) -> bool:
     """Whether the node is a slice of neighbours: parts have no steps."""
-    return isinstance(node.attributes, SliceAttributes) and not node.attributes.steps
+    return slice_.made(node) and not slice_.attributes_of(node).steps
 
 
 def _takes_columns(graph: Graph, node: Node) -> bool:
     """Whether a slice takes only some of the columns."""
-    attributes = node.attributes
-    assert isinstance(attributes, SliceAttributes)
-    return attributes.stops[-1:] != () and attributes.stops[-1] - attributes.starts[-1] < graph[node.operands[0]].type.columns
+    part = slice_.attributes_of(node)
+    return part.stops[-1:] != () and part.stops[-1] - part.starts[-1] < graph[node.operands[0]].type.columns
 
 
 def _below(graph: Graph) -> set[str]:
@@ -124,9 +120,9 @@ class _Parts:
         """Computes a part of a node's value from parts of its operands, as far as its operator lets them through."""
         type_ = replace(node.type, shape=shape_of(part.bounds))
         made = node.origin.merged(part.origin).by(self._options.name)
-        if isinstance(node.attributes, ConstantAttributes):
-            value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
-            self._emit(constant.node(part.name, (), ConstantAttributes(value), type_, made, node.place))
+        if (array := held_array(node)) is not None:
+            constant = array[tuple(slice(*ends) for ends in part.bounds)]
+            self._emit(as_constant(replace(node, name=part.name, type=type_, origin=made), constant))
             return
         how = self._how(node, part.bounds)
         takes_rows = how is not None and not self._options.rows and self._takes_rows(node, how.operands)
@@ -157,12 +153,10 @@ class _Parts:
 
     def _keep_rows(self, node: Node, part: _Asked, type_: TensorType, asked: Bounds) -> None:
         """Splits a slice: its columns are asked for, its rows are a slice of these."""
-        attributes = node.attributes
-        assert isinstance(attributes, SliceAttributes)
         low, high = asked[-1]
         columns = self._read(node.operands[0], (*all_of(self._graph[node.operands[0]].type.shape)[:-1], (low, high)), part.origin)
         starts, stops = zip(*asked[:-1], (0, high - low), strict=True)
-        sliced = SliceAttributes(starts, stops, attributes.squeeze)
+        sliced = SliceAttributes(starts, stops, slice_.attributes_of(node).squeeze)
         self._emit(slice_.node(part.name, (columns,), sliced, type_, node.origin.merged(part.origin), node.place))
 
     def _compute(self, node: Node, part: _Asked, type_: TensorType, how: Part) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
-from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
@@ -19,19 +18,17 @@ from tpucc.ir.node import Node, Output
 from tpucc.layers.kinds import is_layer
 from tpucc.layers.parameters import UnfitError
 from tpucc.ops import dequantizes
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.ops.names import constant, weight
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, Pass, require_choice
 from tpucc.passes.bias_correction import with_corrected_biases
 from tpucc.passes.calibrate import made_up_note
-from tpucc.passes.choices import require_choice
 from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
 from tpucc.passes.place import require_placed
-from tpucc.passes.rewriter import is_written
+from tpucc.passes.rewriter import as_constant, held_array, is_written
 from tpucc.passes.zeros_of_integers import zeros_of_integers
 
 GRANULARITIES = ("per_channel", "per_tensor")
@@ -113,8 +110,7 @@ def folded_constants(graph: Graph) -> Graph:
 def _constant(node: Node, values: Mapping[str, Node]) -> Node:
     """The value of a node of constants; one that was dequantised keeps the parameters that the source gave it."""
     operands = [values[name] for name in node.operands]
-    arrays = [o.attributes.value.data for o in operands if isinstance(o.attributes, ConstantAttributes)]
-    value = Constant(compute(node, [operand.type for operand in operands], arrays))
+    arrays = [array for operand in operands if (array := held_array(operand)) is not None]
     given = operands[0].type.quantisation if dequantizes(node.op) else None
     type_ = holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type
-    return constant.node(node.name, (), ConstantAttributes(value), type_, node.origin, node.place)
+    return as_constant(replace(node, type=type_), compute(node, [operand.type for operand in operands], arrays))

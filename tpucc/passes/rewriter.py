@@ -40,6 +40,8 @@ class Rewriter:
     def __init__(self, graph: Graph, by: str) -> None:
         self.graph = graph
         self.nodes: dict[str, Node] = {}
+        self.notes: list[str] = []
+        """Messages for the user, which the new graph gets."""
         self.by = by
         self._aliases: dict[str, str] = {}
         self._fused: dict[str, tuple[str, ...]] = {}
@@ -176,7 +178,7 @@ class Rewriter:
                 kept.append(replace(node, origin=self._origin(node)) if node.name in self._fused else node)
         nodes = tuple(reversed(kept))
         same = outputs == self.graph.outputs and len(nodes) == len(self.graph) and all(map(is_, nodes, self.graph.nodes))
-        return self.graph if same else replace(self.graph, nodes=nodes, outputs=outputs)
+        return (self.graph if same else replace(self.graph, nodes=nodes, outputs=outputs)).noting(*self.notes)
 
     def _place_of(self, node: Node) -> Side | None:
         if node.name in self.constants:
@@ -232,6 +234,16 @@ def array_of(node: Node) -> AnyArray:
 def is_pinned(node: Node) -> bool:
     """Whether the source fixes how the value is quantised: then the value itself must stay in the graph."""
     return node.type.quantisation is not None
+
+
+def held_array(node: Node) -> AnyArray | None:
+    """The array of a constant, whether its quantisation is fixed or not; None for other nodes."""
+    return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
+
+
+def as_constant(node: Node, value: AnyArray) -> Node:
+    """A constant in the place of a node, under its name, type, origin and place."""
+    return replace(node, op=constant.name, operands=(), attributes=ConstantAttributes(Constant(value)))
 
 
 def as_reshape(node: Node, operand: str) -> Node:

@@ -29,16 +29,13 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import islice
 
-from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Firing, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.constant import OP as constant_operator
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Expression, Term
 from tpucc.passes.base import Context, GraphPass
-from tpucc.passes.rewriter import Rewriter, columns_of, constant_of, is_function, is_pinned, is_product, is_view
+from tpucc.passes.rewriter import Rewriter, as_constant, columns_of, constant_of, is_function, is_pinned, is_product, is_view
 
 Found = Mapping[str, Node]
 """The nodes that matched, by the names of variables."""
@@ -157,8 +154,7 @@ class Match:
 
     def constant(self, array: AnyArray) -> Node:
         """A constant in the root's place."""
-        origin = self.root.origin.by(self.rewriter.by)
-        return constant_operator.node(self.root.name, (), ConstantAttributes(Constant(array)), self.root.type, origin)
+        return as_constant(replace(self.root, origin=self.root.origin.by(self.rewriter.by)), array)
 
     def __getattr__(self, name: str) -> Node:
         """The node of a variable."""

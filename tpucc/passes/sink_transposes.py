@@ -1,4 +1,4 @@
-"""Transposes move down, out of the middle of the device's work, in one walk that keeps them back until something needs them.
+"""Transposes move down, out of the middle of the device's work, in a walk over the graph that keeps them back.
 
 The device multiplies rows by a constant matrix on the right. A constant on the left needs transposes: `C @ x` is
 `transpose(transpose(x) @ transpose(C))`. In a chain such as `W2 @ relu(W1 @ x + b)` the inner transposes meet and cancel. The

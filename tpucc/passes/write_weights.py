@@ -25,8 +25,7 @@ from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.names import as_weights, matmul
 from tpucc.ops.opdef import OnHost
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.choices import require_choice
+from tpucc.passes.base import Context, Pass, require_choice
 from tpucc.passes.place import device_values, is_devices
 from tpucc.passes.rewriter import Rewriter, is_product
 from tpucc.target import Target

@@ -23,7 +23,7 @@ from tpucc.ops.names import constant, dequantize, quantize
 from tpucc.ops.parts import Shape
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.reshape import ReshapeAttributes
-from tpucc.passes.rewriter import is_written
+from tpucc.passes.rewriter import held_array, is_written
 
 MADE_BY = "quantise"
 
@@ -143,7 +143,7 @@ class LayerGraph:
 
     def array(self, name: str) -> AnyArray | None:
         """The value when it is a constant."""
-        return constant_array(self.graph[name])
+        return held_array(self.graph[name])
 
     def on_host(self, name: str) -> bool:
         """Whether the host computes the value, or is given it."""
@@ -215,11 +215,6 @@ def _wants_balance(graph: Graph, user: Node, name: str, found: Container[str]) -
 def reshaped(layers: LayerGraph, node: Node, x: Node) -> Node:
     """x in the shape of an operator, which has the same rows: a `reshape` of the integers, which moves nothing."""
     return layers.layer(node, "reshape", (x.name,), ReshapeAttributes(node.type.shape), parameters_of(x))
-
-
-def constant_array(node: Node) -> AnyArray | None:
-    """The array of a `constant` node, None for others."""
-    return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
 
 
 def parameters_of(node: Node) -> Quantisation:

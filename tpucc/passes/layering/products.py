@@ -20,10 +20,10 @@ from tpucc.ops.axis import sides
 from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes, transposed_axes
 from tpucc.ops.transposed_convolution import TransposedConvolutionAttributes
 from tpucc.passes.layering.elementwise import requantised
-from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
+from tpucc.passes.layering.graph import LayerGraph, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 from tpucc.passes.layering.transposed import interleaved
-from tpucc.passes.rewriter import is_written
+from tpucc.passes.rewriter import held_array, is_written
 
 
 def product(layers: LayerGraph, node: Node) -> Node:
@@ -144,7 +144,7 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
 
 def _columns(weights: Node) -> AnyArray:
     """Weights as one matrix [K, N]."""
-    values = constant_array(weights)
+    values = held_array(weights)
     assert values is not None
     return values.reshape(-1, values.shape[-1])
 
