@@ -105,7 +105,7 @@ def errors_page() -> str:
 def passes_page() -> str:
     parts = [MADE, "# Passes\n", "In the order in which they run.\n", "| pass | runs at | does | options |", "|---|---|---|---|"]
     for step in PASSES:
-        options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in options_of(step))
+        options = ", ".join(f"`{option}` ({default})" for option, default in options_of(step).items())
         level = {0: "every level", ASKED: f"`--with {step.name}`"}.get(step.level, f"-O{step.level}")
         parts.append(f"| `{step.name}` | {level} | {step.summary} | {options} |")
     parts += [

@@ -35,9 +35,9 @@ from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.place import Place, placement
-from tpucc.passes.quantise import Quantise
+from tpucc.passes.quantise import quantise
 from tpucc.passes.sink_transposes import sink_transposes
-from tpucc.passes.split_maps import SplitMaps
+from tpucc.passes.split_maps import split_maps
 from tpucc.target import load_target
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +92,7 @@ def test_a_place_typed_for_one_node_makes_the_others_the_hosts() -> None:
     assert [node.place for node in graph] == ["host", "device"]
 
 
-UNPLACED: list[Pass] = [explicit_quantisation, pack_patches, Calibrate(), SplitMaps(), Quantise()]
+UNPLACED: list[Pass] = [explicit_quantisation, pack_patches, Calibrate(), split_maps, quantise]
 
 
 @each(UNPLACED)
@@ -236,14 +236,14 @@ def test_every_pass_on_every_program_leaves_graph_and_context_as_they_were(monke
 def test_the_place_that_a_node_was_given_is_the_one_it_would_be_given_at_the_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes after `place` keep it true, so that nothing needs to compute it again."""
     seen: list[Mapping[str, object]] = []
-    run = Quantise.run
+    run = quantise.run
 
-    def checked(self: Quantise, graph: Graph, context: Context) -> Graph:
+    def checked(graph: Graph, context: Context) -> Graph:
         seen.append(placement(graph))
         assert {node.name: node.place for node in graph} == seen[-1]
-        return run(self, graph, context)
+        return run(graph, context)
 
-    monkeypatch.setattr(Quantise, "run", checked)
+    monkeypatch.setattr(quantise, "run", checked)
     compiled(path, level=0)
     compiled(path)
     assert len(seen) == 2
@@ -266,5 +266,5 @@ def test_what_a_pass_notes_is_its_own() -> None:
     assert graph.noting() is graph
     assert graph.without_notes() is graph
     calibrated = Calibrate().run(placed(graph), context())
-    assert len(Quantise().run(calibrated, context()).notes) == 1
+    assert len(quantise.run(calibrated, context()).notes) == 1
     assert all(step.run(calibrated, context()).notes == () for step in (Place(), *FUSIONS))

@@ -14,7 +14,7 @@ import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc import Context, Graph
 from tpucc.passes.fold_scales import fold_scales
-from tpucc.passes.quantise import Quantise
+from tpucc.passes.quantise import quantise
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def test_a_pass_that_changes_nothing_is_equal() -> None:
 
 
 @dataclass(frozen=True)
-class MyQuantise(Quantise):
+class MyQuantise(quantise):
     """The built-in pass as the user's own, on a graph whose ranges are so wide that little of them is used."""
 
     factor: float = 1.0

@@ -10,7 +10,7 @@ from tests.support.cases import each, one_of
 from tests.support.networks import drawn, elaborated, results
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context
-from tpucc.passes.constant_folding import ConstantFolding
+from tpucc.passes.constant_folding import constant_folding
 from tpucc.passes.device_forms import device_forms
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.target import load_target
@@ -27,7 +27,7 @@ model m(x: f32[2, 3, 5, 7]):
 def formed(body: str, target: str = "tpu_v1") -> tuple[Graph, Graph]:
     """The graph of a body with its constants folded, and after the pass."""
     context = Context(load_target(target))
-    graph = ConstantFolding().run(elaborated(f"{HEAD}    {body}\n"), context)
+    graph = constant_folding.run(elaborated(f"{HEAD}    {body}\n"), context)
     return graph, device_forms.run(graph, context)
 
 

@@ -10,7 +10,7 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.printer import print_graph
 from tpucc.ops.linear import LinearAttributes
 from tpucc.passes.base import Pass
-from tpucc.passes.constant_folding import ConstantFolding
+from tpucc.passes.constant_folding import constant_folding
 from tpucc.passes.fold_scales import fold_scales
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
@@ -319,7 +319,7 @@ def test_results_stay(optimisation: Pass) -> None:
     """Fusion alone changes no bit as long as no product has two biases; folded scales change the last ones."""
     changed = 0
     for seed in range(80):
-        graph = ConstantFolding().run(drawn_graph(seed), CONTEXT)
+        graph = constant_folding.run(drawn_graph(seed), CONTEXT)
         result = optimisation.run(graph, CONTEXT)
         check(result)
         (assert_equal if optimisation is fuse_activation else assert_close)(graph, result, seed)

@@ -339,11 +339,11 @@ def test_a_constant_that_the_host_reads_is_rounded_as_written() -> None:
 
 
 def test_left_out_the_pass_costs_a_rounding_and_nothing_else() -> None:
-    from tpucc.passes.quantise import Quantise
+    from tpucc.passes.quantise import quantise
 
     model = Model()
     graph = model.build(pinned(model, model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4)), "d"))
     inputs = {"x": drawn(3, 6, 5)}
-    layers = applied(placed(graph), Calibrate(), *FUSIONS, Quantise(), calibration=inputs)
+    layers = applied(placed(graph), Calibrate(), *FUSIONS, quantise, calibration=inputs)
     assert layer_ops(layers) == ["fc", "vector"]
     np.testing.assert_allclose(outputs_of(layers, inputs)[0], outputs_of(graph, inputs)[0], atol=0.1)

@@ -36,8 +36,8 @@ def _list(step: Pass) -> None:
     """Its level, its summary and its options."""
     name = f"{step.name:<22} {LEVELS.get(step.level, f'-O{step.level}')}"
     click.echo(described(name, 29, step.summary))
-    for option in options_of(step):
-        flag = f"--{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})"
+    for option, default in options_of(step).items():
+        flag = f"--{step.name}-{option.replace('_', '-')} (default {default})"
         click.echo(filled(flag, " " * 30, " " * 32))
 
 

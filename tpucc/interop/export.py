@@ -18,7 +18,7 @@ from tpucc.ir.types import Range
 from tpucc.layers.kinds import is_layer
 from tpucc.passes.compose_tables import compose_tables
 from tpucc.passes.dead_code import live
-from tpucc.passes.depthwise import Depthwise
+from tpucc.passes.depthwise import depthwise
 from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.quantise import folded_constants
 
@@ -65,7 +65,7 @@ def _layers(made: Compilation) -> Graph | None:
     The table of several functions doesn't say which they are, so they are written one after the other: that changes no bit. What a pass of
     the user's has made of such tables is written as it is.
     """
-    free = {step.name for step in (compose_tables, Depthwise)}.difference(made.rewritten)
+    free = {step.name for step in (compose_tables, depthwise)}.difference(made.rewritten)
     found = None
     for snapshot in made.snapshots:
         if snapshot.stage == divide_batch.name:

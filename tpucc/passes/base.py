@@ -1,6 +1,6 @@
 """What a pass is, and what it gets.
 
-A pass without options is a function. `@graph_pass` makes a pass of a function that looks at the graph as a whole, `@rules_pass` (see
+A pass is a function. `@graph_pass` makes a pass of a function that looks at the graph as a whole, `@rules_pass` (see
 `tpucc/passes/rules.py`) of one that gives rules:
 
 ```python
@@ -8,8 +8,8 @@ A pass without options is a function. `@graph_pass` makes a pass of a function t
 def dead_code(graph: Graph, context: Context) -> Graph: ...
 ```
 
-A pass with options is a frozen dataclass with `name`, `summary`, `level` and `run`. Its fields are the options, with defaults of type int,
-float, str or bool; they become command-line options (`--PASS-FIELD`).
+Its options are parameters by name alone, with defaults of type int, float, str or bool; they become command-line options
+(`--PASS-OPTION`). A pass may also be a frozen dataclass with `name`, `summary`, `level` and `run`, whose fields are its options.
 
 The driver verifies the graph after each pass, times the pass, and prints its result; a pass does none of that. A pass returns a graph, with
 messages for the user if there are any, as in `return graph.noting("one sentence")`.
@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
-from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from types import FunctionType, MappingProxyType
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
@@ -78,17 +78,32 @@ class Pass(Protocol):
     def run(self, graph: Graph, context: Context) -> Graph: ...
 
 
-class GraphPass:
-    """A pass without options: a function of the graph and the context. The docstring of the function is the pass's."""
+Rewrite = Callable[..., Graph]
+"""A function of a graph and a context, which may have options: parameters by name alone, each with a default."""
 
-    def __init__(self, name: str, summary: str, level: int, function: Callable[[Graph, Context], Graph]) -> None:
-        self.name, self.summary, self.level, self.run = name, summary, level, function
+
+class GraphPass:
+    """A pass that is a function of the graph and the context. The docstring of the function is the pass's.
+
+    `options` are the values of the function's options. A pass that is called with some is the pass with these: `push_slices(rows=False)`.
+    """
+
+    def __init__(self, name: str, summary: str, level: int, function: Rewrite, options: Mapping[str, Any]) -> None:
+        self.name, self.summary, self.level, self.function, self.options = name, summary, level, function, options
         self.__doc__, self.__module__ = function.__doc__, function.__module__
 
+    def run(self, graph: Graph, context: Context) -> Graph:
+        """The new graph."""
+        return self.function(graph, context, **self.options)
 
-def graph_pass(name: str, summary: str, *, level: int) -> Callable[[Callable[[Graph, Context], Graph]], GraphPass]:
+    def __call__(self, **options: Any) -> GraphPass:
+        """The pass with these options in place of its own."""
+        return GraphPass(self.name, self.summary, self.level, self.function, {**self.options, **options})
+
+
+def graph_pass(name: str, summary: str, *, level: int) -> Callable[[Rewrite], GraphPass]:
     """Makes a pass of the function below."""
-    return lambda function: GraphPass(name, summary, level, function)
+    return lambda function: GraphPass(name, summary, level, function, cast(FunctionType, function).__kwdefaults__ or {})
 
 
 @dataclass(frozen=True)
@@ -106,9 +121,17 @@ class Brought:
         return self.step.run(graph, context)
 
 
-def options_of(step: Pass) -> tuple[Field[Any], ...]:
-    """The options of a pass: the fields of its dataclass, class variables left out."""
-    step = step.step if isinstance(step, Brought) else step
+def options_of(step: Pass) -> dict[str, object]:
+    """The options of a pass with their values: those of a function, or the fields of a dataclass, class variables left out.
+
+    Of a dataclass of the user's the values are the defaults, `MISSING` where there is none.
+    """
+    if isinstance(step, Brought):
+        return options_of(step.step) if isinstance(step.step, GraphPass) else {each.name: each.default for each in _fields(step.step)}
+    return dict(step.options) if isinstance(step, GraphPass) else {each.name: getattr(step, each.name) for each in _fields(step)}
+
+
+def _fields(step: Pass) -> tuple[Field[Any], ...]:
     return fields(step) if is_dataclass(step) else ()
 
 
@@ -117,8 +140,8 @@ def with_options(step: Pass, values: Mapping[str, object]) -> Pass:
     if not values:
         return step
     if isinstance(step, Brought):
-        return replace(step, step=step.code.call(lambda: replace(step.step, **values)))  # type: ignore[type-var]
-    return replace(step, **values)  # type: ignore[type-var]
+        return replace(step, step=step.code.call(lambda: with_options(step.step, values)))
+    return step(**values) if isinstance(step, GraphPass) else replace(step, **values)  # type: ignore[type-var]
 
 
 def require_choice(what: str, asked: str, choices: Sequence[str]) -> None:

@@ -17,35 +17,27 @@ from tpucc.ir.types import f32
 from tpucc.ops.names import matmul
 from tpucc.ops.names import slice as slice_
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
 
 
-@dataclass(frozen=True)
-class BatchProducts(Pass):
+@graph_pass("batch-products", "joins products of several parts of one value with the same weights into one product", level=2)
+def batch_products(graph: Graph, context: Context, *, coverage: float = 0.5) -> Graph:
     """Rewrites products of at least two different parts of x with the same constant weights w to parts of `x @ w`.
 
     A part is a slice of rows, reshaped or not; a part of such a product is one too, so that whole stacks of products are batched. The
     parts must have at least `coverage` of the rows of x: the others are multiplied in vain.
     """
-
-    name = "batch-products"
-    summary = "joins products of several parts of one value with the same weights into one product"
-    level = 2
-
-    coverage: float = 0.5
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        # lab 9 begin: make one product of several with the same weights
-        batches = {name: batch for batch in _batches(graph) if batch.accept(self.coverage) for name in batch.members}
-        rewriter = Rewriter(graph, self.name)
-        for node in rewriter:
-            if (batch := batches.get(node.name)) is None:
-                rewriter.put(node)
-            else:
-                _put_part(rewriter, node, batch)
-        return rewriter.build()
-        # lab 9 end
+    # lab 9 begin: make one product of several with the same weights
+    batches = {name: batch for batch in _batches(graph) if batch.accept(coverage) for name in batch.members}
+    rewriter = Rewriter(graph, "batch-products")
+    for node in rewriter:
+        if (batch := batches.get(node.name)) is None:
+            rewriter.put(node)
+        else:
+            _put_part(rewriter, node, batch)
+    return rewriter.build()
+    # lab 9 end
 
 
 @dataclass(slots=True, eq=False)

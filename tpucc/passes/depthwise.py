@@ -1,4 +1,4 @@
-"""Depthwise convolutions: by the matrix unit, or by the vector unit, a part of the activation unit.
+"""depthwise convolutions: by the matrix unit, or by the vector unit, a part of the activation unit.
 
 In a depthwise convolution each filter sees one channel. The matrix unit computes it with tiles of which only the diagonal holds weights:
 one tile for each position of the kernel and each column block, and every tile is fetched whole. The vector unit multiplies lane by lane. It
@@ -14,7 +14,7 @@ half of a batch that is computed in halves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from tpucc.diagnostics import counted
@@ -24,34 +24,27 @@ from tpucc.layers.kinds import Conv, ConvUnit, Pool, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.lowering.tensors import stored, widest
 from tpucc.ops.names import constant
-from tpucc.passes.base import Context, Pass, require_choice
+from tpucc.passes.base import Context, graph_pass, require_choice
 
 WAYS = ("cheaper", "matrix", "vector")
 
 
-@dataclass(frozen=True)
-class Depthwise(Pass):
+@graph_pass("depthwise", "gives depthwise convolutions to the activation unit, where an estimate says fewer cycles", level=1)
+def depthwise(graph: Graph, context: Context, *, unit: str = "cheaper") -> Graph:
     """Sets the unit of depthwise convolutions: that which takes fewer cycles, by an estimate, or the one that `unit` says. The matrix unit
-    takes fewer rows of the unified buffer."""
-
-    name = "depthwise"
-    summary = "gives depthwise convolutions to the activation unit, where an estimate says fewer cycles"
-    level = 1
-
-    unit: str = "cheaper"
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        require_choice("way to compute depthwise convolutions", self.unit, WAYS)
-        nodes, gains = list[Node](), list[tuple[str, int, int]]()
-        for node in graph:
-            if (layer := _suitable(graph, node)) is not None:
-                matrix, vector = _costs(graph, node, context)
-                cheaper = self.unit == "cheaper" and vector < matrix and not context.sparing
-                if self.unit == "vector" or (cheaper and _has_room(graph, node, context)):
-                    node = replace(node, attributes=replace(layer, unit=ConvUnit.VECTOR))
-                    gains.append((node.origin.after(node.name), matrix, vector))
-            nodes.append(node)
-        return graph.with_nodes(nodes).noting(_note(gains, self.unit)) if gains else graph
+    takes fewer rows of the unified buffer.
+    """
+    require_choice("way to compute depthwise convolutions", unit, WAYS)
+    nodes, gains = list[Node](), list[tuple[str, int, int]]()
+    for node in graph:
+        if (layer := _suitable(graph, node)) is not None:
+            matrix, vector = _costs(graph, node, context)
+            cheaper = unit == "cheaper" and vector < matrix and not context.sparing
+            if unit == "vector" or (cheaper and _has_room(graph, node, context)):
+                node = replace(node, attributes=replace(layer, unit=ConvUnit.VECTOR))
+                gains.append((node.origin.after(node.name), matrix, vector))
+        nodes.append(node)
+    return graph.with_nodes(nodes).noting(_note(gains, unit)) if gains else graph
 
 
 def _suitable(graph: Graph, node: Node) -> Conv | None:

@@ -19,7 +19,7 @@ from tpucc.numerics import AnyArray, Float64, Int64
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.names import conv2d, leaky_relu, matmul, relu, relu6
 from tpucc.ops.opdef import Pooling
-from tpucc.passes.base import ASKED, Context, Pass
+from tpucc.passes.base import ASKED, Context, graph_pass
 from tpucc.passes.rewriter import array_of, as_constant, columns_of, constant_of, is_view
 
 SWEEPS = 20
@@ -28,8 +28,8 @@ MOST = 12
 """No scale is above 2¹² or below 2⁻¹²: a channel that is all but zero in one layer would take all of the other's precision."""
 
 
-@dataclass(frozen=True)
-class Equalise(Pass):
+@graph_pass("equalise", "scales the channels between two layers, so that no channel's weights are far from the others'", level=ASKED)
+def equalise(graph: Graph, context: Context, *, relu6: bool = False) -> Graph:
     """Scales each channel between two products so that its largest weights, before and after, are alike.
 
     The scale is the power of two nearest to √(r1 / r2), where r1 is the largest magnitude of the channel's weights in the first layer, r2
@@ -38,26 +38,18 @@ class Equalise(Pass):
     `relu6` also takes in pairs with relu6 between them, for which the rule doesn't hold: it makes relu of it, which lets values above 6
     pass.
     """
-
-    name = "equalise"
-    summary = "scales the channels between two layers, so that no channel's weights are far from the others'"
-    level = ASKED
-
-    relu6: bool = False
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        pairs = list(_pairs(graph))
-        chosen = [pair for pair in pairs if self.relu6 or not pair.bounded]
-        arrays: dict[str, AnyArray] = {}
-        for pair in chosen:
-            arrays |= {name: value for name, value in pair.constants(graph).items() if name not in arrays}
-        for _ in range(SWEEPS):
-            scaled = [_equalised(pair, graph, arrays) for pair in chosen]
-            if not any(scaled):
-                break
-        bounded = {name for pair in chosen for name in pair.bounded}
-        made = graph.with_nodes(_rewritten(node, arrays, bounded) for node in graph) if chosen else graph
-        return made.noting(*_notes(pairs, chosen))
+    pairs = list(_pairs(graph))
+    chosen = [pair for pair in pairs if relu6 or not pair.bounded]
+    arrays: dict[str, AnyArray] = {}
+    for pair in chosen:
+        arrays |= {name: value for name, value in pair.constants(graph).items() if name not in arrays}
+    for _ in range(SWEEPS):
+        scaled = [_equalised(pair, graph, arrays) for pair in chosen]
+        if not any(scaled):
+            break
+    bounded = {name for pair in chosen for name in pair.bounded}
+    made = graph.with_nodes(_rewritten(node, arrays, bounded) for node in graph) if chosen else graph
+    return made.noting(*_notes(pairs, chosen))
 
 
 @dataclass(frozen=True, slots=True)

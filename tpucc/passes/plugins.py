@@ -104,7 +104,7 @@ def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
     if type(step) is Brought or (type(step).__module__.startswith("tpucc.passes.") and step.__module__.startswith("tpucc.passes.")):
         own: Pass = step
         return own
-    run = inspect.unwrap(step.run) if type(step) is GraphPass else inspect.getattr_static(step, "run", None)
+    run = inspect.unwrap(step.function) if type(step) is GraphPass else inspect.getattr_static(step, "run", None)
     found = guest(f"the pass {type(step).__name__}", run, seconds).call(lambda: _read(step))
     if isinstance(found, str):
         kinds = "name and summary are strings, level is 0, 1 or 2, after the name of a pass, run a method"

@@ -23,15 +23,15 @@ from tpucc.ops.names import slice as slice_
 from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
 from tpucc.ops.parts import Bounds, Part, all_of, shape_of
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Names, after_products, as_constant, held_array, is_product
 
 COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
 """Operators for which the device has a layer."""
 
 
-@dataclass(frozen=True)
-class PushSlices(Pass):
+@graph_pass("push-slices", "slices the weights of a product instead of its result", level=1)
+def push_slices(graph: Graph, context: Context, *, largest: int = 500_000, rows: bool = True) -> Graph:
     """Pushes each slice between a product and something else that the device computes into weights, constants, and what the host computes.
 
     A slice at the edge stays: the host does it. With `rows` off, only parts of columns are pushed, and of a part of both the rows stay
@@ -39,19 +39,10 @@ class PushSlices(Pass):
     `largest` bounds the nodes of the result, because a value of which many different parts are read is computed once for each of them.
     Raises `LimitError` (E0650).
     """
-
-    name = "push-slices"
-    summary = "slices the weights of a product instead of its result"
-    level = 1
-
-    largest: int = 500_000
-    rows: bool = True
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        above = after_products(graph)
-        slices = {node.name for node in graph if _is_slice(node) and (self.rows or _takes_columns(graph, node))}
-        chosen = slices & above & _below(graph)
-        return _Parts(graph, above, chosen, self).collect() if chosen else graph
+    above = after_products(graph)
+    slices = {node.name for node in graph if _is_slice(node) and (rows or _takes_columns(graph, node))}
+    chosen = slices & above & _below(graph)
+    return _Parts(graph, above, chosen, largest, rows).collect() if chosen else graph
 
 
 def _is_slice(node: Node) -> bool:
@@ -62,7 +53,7 @@ def _is_slice(node: Node) -> bool:
 def _takes_columns(graph: Graph, node: Node) -> bool:
     """Whether a slice takes only some of the columns."""
     part = slice_.attributes_of(node)
-    return part.stops[-1:] != () and part.stops[-1] - part.starts[-1] < graph[node.operands[0]].type.columns
+    return bool(part.stops) and bool(part.stops[-1] - part.starts[-1] < graph[node.operands[0]].type.columns)
 
 
 def _below(graph: Graph) -> set[str]:
@@ -86,13 +77,13 @@ class _Asked:
 class _Parts:
     """The nodes of the new graph, collected from the last to the first."""
 
-    def __init__(self, graph: Graph, above: set[str], chosen: set[str], options: PushSlices) -> None:
+    def __init__(self, graph: Graph, above: set[str], chosen: set[str], largest: int, rows: bool) -> None:
         self._graph = graph
         self._above = above
         self._constants = constant_values(graph)
         """Weights that `quantize` puts on a grid are computed, too: parts of them are weights on the same grid."""
         self._chosen = chosen
-        self._options = options
+        self._largest, self._rows = largest, rows
         self._nodes: list[Node] = []
         self._parts: dict[str, list[_Asked]] = {}
         self._named: dict[tuple[str, Bounds], str] = {}
@@ -112,20 +103,20 @@ class _Parts:
 
     def _emit(self, node: Node) -> None:
         self._nodes.append(node)
-        if len(self._nodes) > self._options.largest:
-            message = f"pushing slices upwards makes more than {self._options.largest:,} nodes"
+        if len(self._nodes) > self._largest:
+            message = f"pushing slices upwards makes more than {self._largest:,} nodes"
             raise LimitError(Diagnostic("E0650", message, node.origin.labels()))
 
     def _part(self, node: Node, part: _Asked) -> None:
         """Computes a part of a node's value from parts of its operands, as far as its operator lets them through."""
         type_ = replace(node.type, shape=shape_of(part.bounds))
-        made = node.origin.merged(part.origin).by(self._options.name)
+        made = node.origin.merged(part.origin).by("push-slices")
         if (array := held_array(node)) is not None:
             constant = array[tuple(slice(*ends) for ends in part.bounds)]
             self._emit(as_constant(replace(node, name=part.name, type=type_, origin=made), constant))
             return
         how = self._how(node, part.bounds)
-        takes_rows = how is not None and not self._options.rows and self._takes_rows(node, how.operands)
+        takes_rows = how is not None and not self._rows and self._takes_rows(node, how.operands)
         if how is None or (takes_rows and not _is_slice(node)):
             self._whole.add(node.name)
             starts, stops = zip(*part.bounds, strict=True)

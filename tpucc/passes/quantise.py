@@ -8,7 +8,7 @@ host's operators stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 from tpucc.ir.dataflow import constant_values
@@ -20,7 +20,7 @@ from tpucc.layers.parameters import UnfitError
 from tpucc.ops import dequantizes
 from tpucc.ops.evaluate import compute
 from tpucc.ops.names import constant, weight
-from tpucc.passes.base import Context, Pass, require_choice
+from tpucc.passes.base import Context, graph_pass, require_choice
 from tpucc.passes.bias_correction import with_corrected_biases
 from tpucc.passes.calibrate import made_up_note
 from tpucc.passes.dead_code import live
@@ -34,43 +34,34 @@ from tpucc.passes.zeros_of_integers import zeros_of_integers
 GRANULARITIES = ("per_channel", "per_tensor")
 
 
-@dataclass(frozen=True)
-class Quantise(Pass):
+@graph_pass("quantise", "turns the operators on the device into integer layers", level=0)
+def quantise(graph: Graph, context: Context, *, granularity: str = "per_channel", bias_correction: bool = False) -> Graph:
     """Makes the layer graph, and a note where it depends on made-up inputs, for want of calibration inputs.
 
     `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor"). With
     `bias_correction`, biases make up for what rounding the weights does to the means of their columns on the calibration inputs.
+
+    A layer graph is left as it is.
+
+    Raises `CompileError` where no parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
     """
-
-    name = "quantise"
-    summary = "turns the operators on the device into integer layers"
-    level = 0
-
-    granularity: str = "per_channel"
-    bias_correction: bool = False
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """A layer graph is left as it is.
-
-        Raises `CompileError` where no parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
-        """
-        require_choice("granularity", self.granularity, GRANULARITIES)
-        if any(is_layer(node) for node in graph):
-            return graph
-        require_placed(graph, "quantising")
-        folded, per_channel = folded_constants(live(graph)), self.granularity == "per_channel"
-        if self.bias_correction:
-            folded = with_corrected_biases(folded, context, per_channel=per_channel)
-        unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
-        layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
-        made = _quantised(folded, layers)
-        measured = {
-            "ranges are measured": layers.reads_made_up,
-            "biases are corrected": self.bias_correction and context.calibration is None,
-        }
-        if any(measured.values()) and not context.random_weights:
-            made = made.noting(made_up_note(graph, " and ".join(what for what, is_made_up in measured.items() if is_made_up)))
-        return made.noting(*zeros_of_integers(folded, layers.quantisation_of))
+    require_choice("granularity", granularity, GRANULARITIES)
+    if any(is_layer(node) for node in graph):
+        return graph
+    require_placed(graph, "quantising")
+    folded, per_channel = folded_constants(live(graph)), granularity == "per_channel"
+    if bias_correction:
+        folded = with_corrected_biases(folded, context, per_channel=per_channel)
+    unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
+    layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
+    made = _quantised(folded, layers)
+    measured = {
+        "ranges are measured": layers.reads_made_up,
+        "biases are corrected": bias_correction and context.calibration is None,
+    }
+    if any(measured.values()) and not context.random_weights:
+        made = made.noting(made_up_note(graph, " and ".join(what for what, is_made_up in measured.items() if is_made_up)))
+    return made.noting(*zeros_of_integers(folded, layers.quantisation_of))
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:

@@ -192,7 +192,7 @@ def rules_pass(
         def run(graph: Graph, context: Context) -> Graph:
             return Rules(name, *rules()).run(graph, context, using)
 
-        return GraphPass(name, summary, level, run)
+        return GraphPass(name, summary, level, run, {})
 
     return made
 

@@ -25,7 +25,7 @@ from tpucc.ops.facts import Values
 from tpucc.passes.base import Context
 from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.model_inputs import Checked, checked, largest_batch, rounds
-from tpucc.passes.quantise import Quantise
+from tpucc.passes.quantise import quantise as quantise_pass
 from tpucc.runtime.runtime import Runtime
 from tpucc.target import Target
 
@@ -68,9 +68,9 @@ def both_graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
     """The operator graph as `quantise` got it, and the layer graph for the whole batch."""
     stages = [snapshot for snapshot in compilation.snapshots if isinstance(snapshot.value, Graph)]
     names = [snapshot.stage for snapshot in stages]
-    if Quantise.name not in names or divide_batch.name not in names:
+    if quantise_pass.name not in names or divide_batch.name not in names:
         return None
-    before, after = (stages[names.index(name) - 1].value for name in (Quantise.name, divide_batch.name))
+    before, after = (stages[names.index(name) - 1].value for name in (quantise_pass.name, divide_batch.name))
     assert isinstance(before, Graph)
     assert isinstance(after, Graph)
     return before, after

@@ -13,8 +13,8 @@ from tpucc.ops.facts import Values
 from tpucc.ops.opdef import Given
 from tpucc.passes.training.differentiate import differentiate, made_for
 from tpucc.passes.training.names import GRADIENT, NEXT, key_of, loss_of, states, values_of
-from tpucc.passes.training.optimizer import Optimizer
-from tpucc.passes.training.reduce import AllReduce
+from tpucc.passes.training.optimizer import optimizer_step
+from tpucc.passes.training.reduce import all_reduce
 from tpucc.training.step import Step, bytes_of
 
 
@@ -28,7 +28,7 @@ class Role(StrEnum):
     OPTIMIZER = "optimizer"
 
 
-MAKERS: Mapping[str, Role] = {differentiate.name: Role.BACKWARD, AllReduce.name: Role.REDUCE, Optimizer.name: Role.OPTIMIZER}
+MAKERS: Mapping[str, Role] = {differentiate.name: Role.BACKWARD, all_reduce.name: Role.REDUCE, optimizer_step.name: Role.OPTIMIZER}
 """The passes with which a part of the step begins."""
 
 
@@ -90,7 +90,7 @@ class Parts:
     @property
     def schedule(self) -> tuple[str, ...]:
         """The keys of the states that all weights share."""
-        made = (key_of(node) for node in self.states if node.origin.made_by == Optimizer.name)
+        made = (key_of(node) for node in self.states if node.origin.made_by == optimizer_step.name)
         return tuple(key for key in made if "/" not in key)
 
     @property

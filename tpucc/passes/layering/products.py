@@ -36,7 +36,7 @@ def product(layers: LayerGraph, node: Node) -> Node:
     bias, origin = _bias(layers, node), node.origin.merged(*(layers.graph[operand].origin for operand in node.operands[2:]))
     (make, scales), kernel = _weights(layers, node, bias, parameters_of(x)), layers.graph[node.operands[1]]
 
-    def multiplied(image: Node, held: Node, attributes: Fc | Conv, shape: Shape) -> Node:
+    def multiplied(image: Node, held: Node, attributes: Fc | Conv, shape: Shape | None) -> Node:
         """The layer of an image, or of rows, and int8 weights."""
         folded = requantisation(_columns(held), scales, bias, parameters_of(x), tail.to, layers.format)
         constants = _constants(layers, name, origin, folded, tail)
