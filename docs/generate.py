@@ -105,7 +105,7 @@ def errors_page() -> str:
 def passes_page() -> str:
     parts = [MADE, "# Passes\n", "In the order in which they run.\n", "| pass | runs at | does | options |", "|---|---|---|---|"]
     for step in PASSES:
-        options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in options_of(step))
+        options = ", ".join(f"`{option}` ({default})" for option, default in options_of(step).items())
         level = {0: "every level", ASKED: f"`--with {step.name}`"}.get(step.level, f"-O{step.level}")
         parts.append(f"| `{step.name}` | {level} | {step.summary} | {options} |")
     parts += [
@@ -114,7 +114,7 @@ def passes_page() -> str:
     ]
     parts += ["| pass | does | in full |", "|---|---|---|"]
     for step in dict.fromkeys(TRAINING_PASSES):
-        parts.append(f"| `{step.name}` | {step.summary} | {' '.join((type(step).__doc__ or '').split())} |")
+        parts.append(f"| `{step.name}` | {step.summary} | {' '.join((step.__doc__ or '').split('Raises')[0].split())} |")
     return "\n".join(parts) + "\n"
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
 from tpucc.ir.dtypes import BY_BITS
 from tpucc.language.problem import Limits
-from tpucc.passes.base import GOALS, Goal, Pass
-from tpucc.passes.choices import require_choice
+from tpucc.passes.base import GOALS, Goal, Pass, require_choice
 from tpucc.passes.plugins import brought, installed_passes, passes_of_file
 from tpucc.plugins.guard import SECONDS
 from tpucc.stages.stages import STAGES, Stages, stages_of_files

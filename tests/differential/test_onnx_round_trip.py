@@ -29,7 +29,7 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.compose_tables import ComposeTables
+from tpucc.passes.compose_tables import compose_tables
 from tpucc.passes.model_inputs import drawn
 from tpucc.runtime.check import random_inputs
 
@@ -802,7 +802,7 @@ class Mirror(Pass):
     name = "mirror"
     summary = "turns tables over"
     level = 1
-    after = ComposeTables.name
+    after = compose_tables.name
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return graph.with_nodes(_turned(node) if node.name.startswith("mul.table") else node for node in graph)

@@ -26,14 +26,14 @@ from tpucc.ops.verify import verify_operators
 from tpucc.options import options_of
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.explicit_quantisation import ExplicitQuantisation
-from tpucc.passes.fuse_activation import FuseActivation
-from tpucc.passes.fuse_bias import FuseBias
+from tpucc.passes.explicit_quantisation import explicit_quantisation
+from tpucc.passes.fuse_activation import fuse_activation
+from tpucc.passes.fuse_bias import fuse_bias
 from tpucc.passes.place import Place
-from tpucc.passes.quantise import Quantise
+from tpucc.passes.quantise import quantise
 from tpucc.target import load_target
 
-FUSIONS: tuple[Pass, ...] = (FuseBias(), FuseActivation())
+FUSIONS: tuple[Pass, ...] = (fuse_bias, fuse_activation)
 
 
 class Model:
@@ -91,7 +91,7 @@ def placed(graph: Graph) -> Graph:
 
 def layers_of(graph: Graph, calibration: Mapping[str, AnyArray] | None = None, *, fused: bool = False, **options: str) -> Graph:
     """The layer graph, verified."""
-    passes = (Place(), ExplicitQuantisation(), Calibrate(), *(FUSIONS if fused else ()), Quantise(**options))
+    passes = (Place(), explicit_quantisation, Calibrate(), *(FUSIONS if fused else ()), quantise(**options))
     layers = applied(graph, *passes, calibration=calibration)
     verify_layers(layers)
     return layers

@@ -343,7 +343,7 @@ def test_a_file_without_a_pass_is_told_what_it_lacks(text: str, words: str, smal
 
 
 def test_a_fault_saves_what_reproduces_it(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tpucc.passes.dead_code.DeadCode.run", lambda step, graph, context: {}["x"])
+    monkeypatch.setattr("tpucc.passes.dead_code.dead_code.run", lambda step, graph, context: {}["x"])
     assert run("compile", small) == 5
     saved = [path for path in small.parent.iterdir() if path.name.startswith("tpucc-fault-")]
     assert len(saved) == 1

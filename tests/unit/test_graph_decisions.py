@@ -30,14 +30,14 @@ from tpucc.options import Options
 from tpucc.passes import running
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.compose_tables import ComposeTables
-from tpucc.passes.explicit_quantisation import ExplicitQuantisation
-from tpucc.passes.pack_patches import PackPatches
+from tpucc.passes.compose_tables import compose_tables
+from tpucc.passes.explicit_quantisation import explicit_quantisation
+from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.place import Place, placement
-from tpucc.passes.quantise import Quantise
-from tpucc.passes.sink_transposes import SinkTransposes
-from tpucc.passes.split_maps import SplitMaps
+from tpucc.passes.quantise import quantise
+from tpucc.passes.sink_transposes import sink_transposes
+from tpucc.passes.split_maps import split_maps
 from tpucc.target import load_target
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +92,7 @@ def test_a_place_typed_for_one_node_makes_the_others_the_hosts() -> None:
     assert [node.place for node in graph] == ["host", "device"]
 
 
-UNPLACED: list[Pass] = [ExplicitQuantisation(), PackPatches(), Calibrate(), SplitMaps(), Quantise()]
+UNPLACED: list[Pass] = [explicit_quantisation, pack_patches, Calibrate(), split_maps, quantise]
 
 
 @each(UNPLACED)
@@ -108,7 +108,7 @@ def test_a_pass_that_needs_places_says_so_at_the_first_node(step: Pass) -> None:
 def test_a_pass_that_runs_after_placing_all_the_same_gives_its_nodes_places() -> None:
     constant = "c = constant(value=f32[2, 4]{1, 2, 3, 4, 5, 6, 7, 8}) : f32[2, 4]"
     graph = placed(graph_of(f"x = input : f32[4, 3]\n{constant}\ny = matmul(c, x) : f32[2, 3]\nreturn y"))
-    result = SinkTransposes().run(graph, context())
+    result = sink_transposes.run(graph, context())
     assert [node.op for node in result if node.op in ("matmul", "transpose")] == ["transpose", "matmul", "transpose"]
     verify_graph(result)
     assert result.is_placed
@@ -188,7 +188,7 @@ def test_composed_layers_hold_the_last_value_of_their_chain_and_no_other() -> No
     h = model.dense(model.input("x", 2, 3), np.eye(3), activation="tanh")
     layers = layers_of(model.build(model.op("sigmoid", h, name="s")), fused=True)
     assert layers.holders["fc_tanh"] == "fc"
-    composed = ComposeTables().run(layers, context())
+    composed = compose_tables.run(layers, context())
     assert composed["fc"].holds == ("s",)
     assert "fc_tanh" not in composed.holders
 
@@ -236,14 +236,14 @@ def test_every_pass_on_every_program_leaves_graph_and_context_as_they_were(monke
 def test_the_place_that_a_node_was_given_is_the_one_it_would_be_given_at_the_end(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes after `place` keep it true, so that nothing needs to compute it again."""
     seen: list[Mapping[str, object]] = []
-    run = Quantise.run
+    run = quantise.run
 
-    def checked(self: Quantise, graph: Graph, context: Context) -> Graph:
+    def checked(graph: Graph, context: Context) -> Graph:
         seen.append(placement(graph))
         assert {node.name: node.place for node in graph} == seen[-1]
-        return run(self, graph, context)
+        return run(graph, context)
 
-    monkeypatch.setattr(Quantise, "run", checked)
+    monkeypatch.setattr(quantise, "run", checked)
     compiled(path, level=0)
     compiled(path)
     assert len(seen) == 2
@@ -266,5 +266,5 @@ def test_what_a_pass_notes_is_its_own() -> None:
     assert graph.noting() is graph
     assert graph.without_notes() is graph
     calibrated = Calibrate().run(placed(graph), context())
-    assert len(Quantise().run(calibrated, context()).notes) == 1
+    assert len(quantise.run(calibrated, context()).notes) == 1
     assert all(step.run(calibrated, context()).notes == () for step in (Place(), *FUSIONS))

@@ -13,8 +13,8 @@ import pytest
 import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc import Context, Graph
-from tpucc.passes.fold_scales import FoldScales
-from tpucc.passes.quantise import Quantise
+from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.quantise import quantise
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def test_a_pass_that_changes_nothing_is_equal() -> None:
 
 
 @dataclass(frozen=True)
-class MyQuantise(Quantise):
+class MyQuantise(quantise):
     """The built-in pass as the user's own, on a graph whose ranges are so wide that little of them is used."""
 
     factor: float = 1.0
@@ -200,7 +200,7 @@ def test_the_command_line_exits_with_1_and_says_where(small: Path, capsys: pytes
 
 def test_a_pass_of_the_built_in_name_is_the_users() -> None:
     @dataclass(frozen=True)
-    class Scales(FoldScales):
+    class Scales(fold_scales):
         pass
 
     assert tpucc.judge(tpucc.compile_source(SMALL, passes=(Scales(),))).equal

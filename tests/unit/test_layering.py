@@ -15,7 +15,7 @@ from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector, is_layer, looks_up
 from tpucc.numerics import AnyArray
-from tpucc.passes.fuse_activation import FuseActivation
+from tpucc.passes.fuse_activation import fuse_activation
 
 IMAGE = (2, 6, 5, 3)
 
@@ -168,7 +168,7 @@ def test_arithmetic_with_an_activation_is_one_layer(of: str, activation: str) ->
     assert isinstance(layer.attributes, Vector)
     assert layer.attributes.function == {"add": "add", "sub": "subtract", "mul": "multiply"}[of]
     assert looks_up(layer.attributes) == (activation == "tanh")
-    assert [node.op for node in applied(graph, FuseActivation(), calibration=inputs)] == ["input", "input", "arithmetic"]
+    assert [node.op for node in applied(graph, fuse_activation, calibration=inputs)] == ["input", "input", "arithmetic"]
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

@@ -12,8 +12,8 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model, value_of
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran, results
 from tpucc.ir.graph import Graph
-from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
-from tpucc.passes.fold_scales import FoldScales
+from tpucc.passes.decompose_batch_norm import decompose_batch_norm
+from tpucc.passes.fold_scales import fold_scales
 from tpucc.runtime.check import compare_with_reference, float_reference, random_inputs
 
 PARAMETERS = """
@@ -49,7 +49,7 @@ model m(x: f32[6, 5, 3]):
 def test_constant_parameters_become_a_scale_and_an_offset() -> None:
     """sqrt(8.5 + 0.5) is 3 and sqrt(3.5 + 0.5) is 2: the scales are 6/3 and 2/2, the offsets 1 - 0.5·2 and -1 - 4·1."""
     text = f"{PARAMETERS}y = batch_norm(x, g, b, m, v, epsilon=0.5) : f32[3, 2] in [-1.0, 1.0]\nreturn y"
-    assert ran(DecomposeBatchNorm(), text) == lines("""
+    assert ran(decompose_batch_norm, text) == lines("""
         x = input : f32[3, 2]
         y.scale.1 = constant(value=f32[2]{2.0, 1.0}) : f32[2]
         y.offset.1 = constant(value=f32[2]{0.0, -5.0}) : f32[2]
@@ -74,10 +74,10 @@ def test_constant_parameters_become_a_scale_and_an_offset() -> None:
 def test_computed_parameters(computed: str, found: str) -> None:
     text = re.sub(rf"{computed} = constant\(.*?\) :", f"{computed} = input :", PARAMETERS)
     graph = graph_of(f"{text}y = batch_norm(x, g, b, m, v, epsilon=0.5) : f32[3, 2]\nreturn y")
-    result = DecomposeBatchNorm().run(graph, CONTEXT)
+    result = decompose_batch_norm.run(graph, CONTEXT)
     check(result)
     assert found in body(result)
-    assert body(DecomposeBatchNorm().run(result, CONTEXT)) == body(result)
+    assert body(decompose_batch_norm.run(result, CONTEXT)) == body(result)
     np.testing.assert_allclose(results(result)[0], results(graph)[0], rtol=0, atol=1e-4)
 
 
@@ -87,7 +87,7 @@ def test_what_is_not_finite_stays(parameter: str, value: str) -> None:
     changed = {"m": "{-27, 4}", parameter: value}
     text = re.sub(r"(\w) = constant\(value=f32\[2\](\{.*?\})", lambda c: c[0].replace(c[2], changed.get(c[1], c[2])), PARAMETERS)
     graph = graph_of(f"{text}y = batch_norm(x, g, b, m, v, epsilon=0.5) : f32[3, 2]\nreturn y")
-    assert body(DecomposeBatchNorm().run(graph, CONTEXT)) == body(graph)
+    assert body(decompose_batch_norm.run(graph, CONTEXT)) == body(graph)
 
 
 @each([(7,), (5, 7), (2, 3, 5, 7), (1, 1)])
@@ -100,7 +100,7 @@ def test_values_of_any_rank(shape: tuple[int, ...]) -> None:
     model = Model()
     names = (model.constant(name, value) for name, value in zip("gbmv", (gamma, beta, mean, variance), strict=True))
     graph = model.build(model.op("batch_norm", model.input("x", *shape), *names, name="y", epsilon=0.01))
-    result = DecomposeBatchNorm().run(graph, CONTEXT)
+    result = decompose_batch_norm.run(graph, CONTEXT)
     check(result)
     scale = gamma.astype(np.float64) / np.sqrt(variance.astype(np.float64) + 0.01)
     np.testing.assert_array_equal(value_of(result, "y.scale.1"), scale.astype(np.float32))
@@ -113,12 +113,12 @@ def test_shared_parameters_make_one_pair_of_constants() -> None:
         c = batch_norm(a, g, b, m, v, epsilon=0.5) : f32[3, 2]
         d = batch_norm(c, g, b, m, v, epsilon=0.25) : f32[3, 2]
         return d"""
-    assert ran(DecomposeBatchNorm(), text).count("constant(") == 4
+    assert ran(decompose_batch_norm, text).count("constant(") == 4
 
 
 def test_origins() -> None:
     graph = graph_of(f"{PARAMETERS}y = batch_norm(x, g, b, m, v, epsilon=0.5) : f32[3, 2]\nreturn y")
-    result = DecomposeBatchNorm().run(graph, CONTEXT)
+    result = decompose_batch_norm.run(graph, CONTEXT)
     assert result["y"].origin == graph["y"].origin
     assert result["y.1"].origin == result["y.scale.1"].origin == graph["y"].origin.by("decompose-batch-norm")
 
@@ -139,7 +139,7 @@ def normalised(bias: bool) -> Graph:
 @pytest.mark.parametrize("bias", [False, True])
 def test_batch_norm_folds_into_the_convolution_before_it(bias: bool) -> None:
     graph = normalised(bias)
-    result = FoldScales().run(DecomposeBatchNorm().run(graph, CONTEXT), CONTEXT)
+    result = fold_scales.run(decompose_batch_norm.run(graph, CONTEXT), CONTEXT)
     check(result)
     assert sorted(node.op for node in result) == ["add", "constant", "constant", "conv2d", "input", "relu"]
     assert_close(graph, result)
@@ -148,5 +148,5 @@ def test_batch_norm_folds_into_the_convolution_before_it(bias: bool) -> None:
 def test_large_graphs_take_time_in_proportion() -> None:
     steps = [f"n{i + 1} = batch_norm({f'n{i}' if i else 'x'}, g, b, m, v, epsilon=0.5) : f32[3, 2]" for i in range(2_500)]
     graph = graph_of("\n".join([PARAMETERS, *steps, "return n2500"]))
-    result = DecomposeBatchNorm().run(graph, CONTEXT)
+    result = decompose_batch_norm.run(graph, CONTEXT)
     assert len(result) == 5_003

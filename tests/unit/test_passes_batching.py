@@ -8,7 +8,7 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran
 from tpucc.ir.graph import Graph
-from tpucc.passes.batch_products import BatchProducts
+from tpucc.passes.batch_products import batch_products
 
 HEAD = """
     x = input : f32[2, 3, 4]
@@ -33,7 +33,7 @@ def test_the_steps_of_a_sequence_are_one_product() -> None:
         b = constant(value=f32[2]{{1, 2}}) : f32[2]
         a = add(p0, b) : f32[2, 2]
         return t, a"""
-    assert ran(BatchProducts(), text) == lines("""
+    assert ran(batch_products, text) == lines("""
         x = input : f32[2, 3, 4]
         w = constant(value=f32[4, 2]{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}) : f32[4, 2]
         v = constant(value=f32[2, 1]{1.0, 2.0}) : f32[2, 1]
@@ -56,7 +56,7 @@ def test_reshaped_parts() -> None:
         s1 = reshape(x1, shape=(1, 4, 4)) : f32[1, 4, 4]
         p1 = matmul(s1, w) : f32[1, 4, 2]
         return p0, p1, r1"""
-    assert ran(BatchProducts(), text).endswith(
+    assert ran(batch_products, text).endswith(
         lines("""
         p0.1 = matmul(x, w) : f32[2, 3, 2]
         p0.2 = slice(p0.1, starts=(0, 0, 0), stops=(2, 1, 2)) : f32[2, 1, 2]
@@ -72,7 +72,7 @@ def test_reshaped_parts() -> None:
 
 def test_stacks_of_products_are_batched_whole() -> None:
     products = "\n".join(f"{step(t)}\np{t} = matmul(x{t}, w) : f32[2, 2]\nq{t} = matmul(p{t}, v) : f32[2, 1]" for t in range(3))
-    text = ran(BatchProducts(), f"{HEAD}{products}\nreturn q0, q1, q2, p1")
+    text = ran(batch_products, f"{HEAD}{products}\nreturn q0, q1, q2, p1")
     assert text.count("matmul(") == 2
     assert "p0.1 = matmul(x, w) : f32[2, 3, 2]" in text
     assert "q0.1 = matmul(p0.1, v) : f32[2, 3, 1]" in text
@@ -84,7 +84,7 @@ def test_rows_that_nobody_needs_count(coverage: float, batched: bool) -> None:
     """Two of five steps."""
     products = "\n".join(f"{step(t)}\np{t} = matmul(x{t}, w) : f32[2, 2]" for t in (0, 3))
     graph = graph_of(f"{HEAD.replace('2, 3, 4', '2, 5, 4')}{products}\nreturn p0, p3")
-    result = BatchProducts(coverage).run(graph, CONTEXT)
+    result = batch_products(coverage=coverage).run(graph, CONTEXT)
     assert ("matmul(x, w)" in body(result)) == batched
     assert_close(graph, result)
 
@@ -108,12 +108,12 @@ def test_rows_that_nobody_needs_count(coverage: float, batched: bool) -> None:
 )
 def test_products_that_stay(rest: str) -> None:
     graph = graph_of(HEAD + rest)
-    assert BatchProducts().run(graph, CONTEXT) == graph
+    assert batch_products.run(graph, CONTEXT) == graph
 
 
 def test_the_product_has_the_origins_of_all() -> None:
     graph = graph_of(f"{HEAD}{step(0)}\n{step(1)}\np = matmul(x0, w) : f32[2, 2]\nq = matmul(x1, w) : f32[2, 2]\nreturn p, q")
-    result = BatchProducts().run(graph, CONTEXT)
+    result = batch_products.run(graph, CONTEXT)
     assert result["p.1"].origin == graph["p"].origin.merged(graph["q"].origin).by("batch-products")
     assert result["q"].origin == graph["q"].origin
 
@@ -133,7 +133,7 @@ def sequence(steps: int, batch: int = 1, features: int = 3, units: int = 2) -> G
 
 def test_ragged_sequences() -> None:
     graph = sequence(7, 3, 5, 9)
-    result = BatchProducts().run(graph, CONTEXT)
+    result = batch_products.run(graph, CONTEXT)
     check(result)
     assert [node.op for node in result].count("matmul") == 8
     assert_close(graph, result)
@@ -165,15 +165,15 @@ def test_results_stay() -> None:
     saved = 0
     for seed in range(60):
         graph = parts(seed)
-        result = BatchProducts().run(graph, CONTEXT)
+        result = batch_products.run(graph, CONTEXT)
         check(result)
         assert_close(graph, result, seed)
-        assert body(BatchProducts().run(result, CONTEXT)) == body(result)
+        assert body(batch_products.run(result, CONTEXT)) == body(result)
         saved += body(graph).count("matmul(") - body(result).count("matmul(")
     assert saved > 100
 
 
 def test_large_graphs_take_time_in_proportion() -> None:
     graph = sequence(4_000)
-    result = BatchProducts().run(graph, CONTEXT)
+    result = batch_products.run(graph, CONTEXT)
     assert [node.op for node in result].count("matmul") == 4_001

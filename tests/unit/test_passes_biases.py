@@ -9,8 +9,8 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, ran
 from tpucc.ir.graph import Graph
-from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.reassociate_bias import ReassociateBias
+from tpucc.passes.fuse_bias import fuse_bias
+from tpucc.passes.reassociate_bias import reassociate_bias
 
 SUM = """
     x = input : f32[3, 2]
@@ -33,7 +33,7 @@ SUM = """
     ]
 )
 def test_a_constant_moves_to_the_product(before: str, after: str) -> None:
-    assert after in ran(ReassociateBias(), f"{SUM}{before}\nreturn y")
+    assert after in ran(reassociate_bias, f"{SUM}{before}\nreturn y")
 
 
 def test_constants_on_every_side_end_in_one_bias() -> None:
@@ -44,8 +44,8 @@ def test_constants_on_every_side_end_in_one_bias() -> None:
         k = add(j, q) : f32[3, 4]
         y = add(k, c) : f32[3, 4]
         return y"""
-    ran(ReassociateBias(), text)
-    fused = FuseBias().run(ReassociateBias().run(graph_of(text), CONTEXT), CONTEXT)
+    ran(reassociate_bias, text)
+    fused = fuse_bias.run(reassociate_bias.run(graph_of(text), CONTEXT), CONTEXT)
     assert [node.op for node in fused if node.op not in ("constant", "input")] == ["linear", "add"]
     assert_close(graph_of(text), fused)
     bias = fused[fused["y"].operands[1]].operands[2]
@@ -54,7 +54,7 @@ def test_constants_on_every_side_end_in_one_bias() -> None:
 
 def test_of_two_products_the_right_one_takes_the_constant() -> None:
     text = f"{SUM}q = matmul(x, w) : f32[3, 4]\ni = add(p, q) : f32[3, 4]\ny = add(i, b) : f32[3, 4]\nreturn y"
-    assert "q.1 = add(q, b) : f32[3, 4]\ny = add(p, q.1) : f32[3, 4]" in ran(ReassociateBias(), text)
+    assert "q.1 = add(q, b) : f32[3, 4]\ny = add(p, q.1) : f32[3, 4]" in ran(reassociate_bias, text)
 
 
 @each(
@@ -73,7 +73,7 @@ def test_of_two_products_the_right_one_takes_the_constant() -> None:
 )
 def test_sums_that_stay(rest: str) -> None:
     graph = graph_of(SUM + rest)
-    assert ReassociateBias().run(graph, CONTEXT) == graph
+    assert reassociate_bias.run(graph, CONTEXT) == graph
 
 
 def test_convolutions_take_constants_too() -> None:
@@ -87,12 +87,12 @@ def test_convolutions_take_constants_too() -> None:
         y = add(i, b) : f32[1, 3, 4, 3]
         return y
         """
-    assert "p.1 = add(p, b) : f32[1, 3, 4, 3]\ny = add(a, p.1)" in ran(ReassociateBias(), text)
+    assert "p.1 = add(p, b) : f32[1, 3, 4, 3]\ny = add(a, p.1)" in ran(reassociate_bias, text)
 
 
 def test_origins() -> None:
     graph = graph_of(f"{SUM}i = add(a, p) : f32[3, 4]\ny = add(i, b) : f32[3, 4]\nreturn y")
-    result = ReassociateBias().run(graph, CONTEXT)
+    result = reassociate_bias.run(graph, CONTEXT)
     assert result["p.1"].origin == graph["y"].origin
     assert result["y"].origin == graph["i"].origin.merged(graph["y"].origin)
 
@@ -120,11 +120,11 @@ def test_results_stay() -> None:
     changed = 0
     for seed in range(150):
         graph = sums(seed)
-        result = ReassociateBias().run(graph, CONTEXT)
+        result = reassociate_bias.run(graph, CONTEXT)
         check(result)
         assert len(result) <= len(graph)
         assert_close(graph, result, seed)
-        assert body(ReassociateBias().run(result, CONTEXT)) == body(result)
+        assert body(reassociate_bias.run(result, CONTEXT)) == body(result)
         changed += result != graph
     assert changed > 30
 
@@ -143,7 +143,7 @@ def recurrent(steps: int) -> Graph:
 @pytest.mark.long
 def test_large_graphs_take_time_in_proportion() -> None:
     graph = recurrent(1_000)
-    result = ReassociateBias().run(graph, CONTEXT)
-    fused = FuseBias().run(result, CONTEXT)
+    result = reassociate_bias.run(graph, CONTEXT)
+    fused = fuse_bias.run(result, CONTEXT)
     assert [node.op for node in fused].count("linear") == 1_001
     assert [node.op for node in fused].count("add") == 1_001

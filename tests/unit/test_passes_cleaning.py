@@ -10,14 +10,14 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.printer import print_graph
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Pass
-from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.constant_folding import ConstantFolding
-from tpucc.passes.dead_code import DeadCode
+from tpucc.passes.common_subexpressions import common_subexpressions
+from tpucc.passes.constant_folding import constant_folding
+from tpucc.passes.dead_code import dead_code
 
 
 def test_dead_code_goes_and_inputs_stay() -> None:
     assert ran(
-        DeadCode(),
+        dead_code,
         """
         x = input : f32[2]
         unused = input : f32[3]
@@ -37,7 +37,7 @@ def test_dead_code_goes_and_inputs_stay() -> None:
 
 def test_equal_nodes_are_computed_once() -> None:
     assert ran(
-        CommonSubexpressions(),
+        common_subexpressions,
         """
         x = input : f32[2]
         y = input : f32[2]
@@ -64,7 +64,7 @@ def test_equal_nodes_are_computed_once() -> None:
 
 def test_equal_constants_are_one_and_values_that_only_compare_equal_are_not() -> None:
     assert ran(
-        CommonSubexpressions(),
+        common_subexpressions,
         """
         a = constant(value=f32[2]{0.0, 1.0}) : f32[2]
         b = constant(value=f32[2]{0.0, 1.0}) : f32[2]
@@ -92,18 +92,18 @@ def test_different_quantisation_or_range_keeps_nodes_apart() -> None:
         c = relu(x) : f32[2] in [0.0, 1.0]
         return a, b, c
         """
-    assert ran(CommonSubexpressions(), text).count("relu") == 3
+    assert ran(common_subexpressions, text).count("relu") == 3
 
 
 def test_the_node_that_stays_has_the_places_of_all() -> None:
     graph = graph_of("x = input : f32[2]\na = relu(x) : f32[2]\nb = relu(x) : f32[2]\nc = relu(x) : f32[2]\nreturn a, b, c")
-    result = CommonSubexpressions().run(graph, CONTEXT)
+    result = common_subexpressions.run(graph, CONTEXT)
     assert result["a"].origin == Origin((Span(3, 1, 3, 2), Span(4, 1, 4, 2), Span(5, 1, 5, 2)))
 
 
 def test_constants_are_computed() -> None:
     assert ran(
-        ConstantFolding(),
+        constant_folding,
         """
         x = input : f32[2, 2]
         z = zeros(shape=(2, 2)) : f32[2, 2]
@@ -130,7 +130,7 @@ def test_constants_are_computed() -> None:
 
 def test_folded_values_come_from_the_place_of_their_operator() -> None:
     graph = graph_of("a = ones(shape=(2,)) : f32[2]\nb = relu(a) : f32[2]\nreturn b")
-    assert ConstantFolding().run(graph, CONTEXT)["b"].origin == Origin((Span(3, 1, 3, 2),), (), "constant-folding")
+    assert constant_folding.run(graph, CONTEXT)["b"].origin == Origin((Span(3, 1, 3, 2),), (), "constant-folding")
 
 
 def test_what_would_grow_too_large_is_not_folded() -> None:
@@ -142,7 +142,7 @@ def test_what_would_grow_too_large_is_not_folded() -> None:
         t = transpose(w, perm=(1, 0)) : f32[4, 5]
         return c, t
         """
-    result = ran(ConstantFolding(largest=15), text)
+    result = ran(constant_folding(largest=15), text)
     assert "c = add(a, b)" in result
     assert "t = constant" in result
 
@@ -157,7 +157,7 @@ def test_fixed_quantisation_is_not_folded() -> None:
         f = relu(e) : f32[2]
         return b, d, f
         """
-    assert ran(ConstantFolding(), text) == lines("""
+    assert ran(constant_folding, text) == lines("""
         a = constant(value=f32[2]{1.0, 1.0}) : f32[2]
         b = relu(a) : f32[2] scale 0.5 zero 3
         c = quantize(a, scale=0.5) : i8[2] scale 0.5 zero 0
@@ -176,7 +176,7 @@ def test_a_constant_that_several_read_is_folded_once() -> None:
         d = add(b, c) : f32[3]
         return d, b
         """)
-    result = ConstantFolding().run(graph, CONTEXT)
+    result = constant_folding.run(graph, CONTEXT)
     values = [node.attributes.value.data for node in result if isinstance(node.attributes, ConstantAttributes)]
     sigmoid = np.float32(1 / (1 + np.exp(-1.0)))
     np.testing.assert_allclose(values[0], np.full(3, sigmoid), rtol=1e-6)
@@ -184,7 +184,7 @@ def test_a_constant_that_several_read_is_folded_once() -> None:
     assert len(values) == len(result.nodes) == 2
 
 
-@pytest.mark.parametrize("optimisation", [DeadCode(), CommonSubexpressions(), ConstantFolding()], ids=lambda p: p.name)
+@pytest.mark.parametrize("optimisation", [dead_code, common_subexpressions, constant_folding], ids=lambda p: p.name)
 def test_results_stay_bit_for_bit(optimisation: Pass) -> None:
     changed = 0
     for seed in range(60):

@@ -12,8 +12,8 @@ from tests.support.operator_graphs import applied, built, context
 from tpucc.ir.dtypes import I16
 from tpucc.ir.graph import Graph
 from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.passes.column_factors import ColumnFactors
-from tpucc.passes.fold_scales import FoldScales
+from tpucc.passes.column_factors import column_factors
+from tpucc.passes.fold_scales import fold_scales
 from tpucc.passes.place import Place
 
 HEAD = """weights random(seed=1)
@@ -29,7 +29,7 @@ model m(x: f32[3, 5, 7, 4] in [-1.0, 1.0]):
 
 
 def placed(text: str) -> Graph:
-    return applied(built(HEAD + text), FoldScales(), Place())
+    return applied(built(HEAD + text), fold_scales, Place())
 
 
 @each(
@@ -49,19 +49,19 @@ def placed(text: str) -> Graph:
 )
 def test_products_with_factors_of_channels_are_convolutions(text: str, count: int) -> None:
     before = placed(text)
-    after = ColumnFactors().run(before, context())
+    after = column_factors.run(before, context())
     made = [node for node in after if node.op == "conv2d" and node.attributes == Conv2dAttributes(groups=6)]
     assert len(made) == count
     assert all(node.on_device and after[node.operands[1]].type.shape == (1, 1, 1, 6) for node in made)
     assert len({node.operands[1] for node in made}) == min(count, 1), "products with one constant share a kernel"
     assert (after is before) == (count == 0)
     assert all(node.place == before[node.name].place for node in after if node.name in before.by_name)
-    assert ColumnFactors().run(after, context()) is after
+    assert column_factors.run(after, context()) is after
 
 
 def test_values_of_16_bits_stay() -> None:
     graph = placed("return h, h * c")
-    assert ColumnFactors().run(graph, replace(context(), format=I16)) is graph
+    assert column_factors.run(graph, replace(context(), format=I16)) is graph
 
 
 def test_it_rounds_once_and_small_factors_are_exact() -> None:

@@ -18,7 +18,7 @@ from tpucc.layers.kinds import Vector
 from tpucc.layers.verify import verify_layers
 from tpucc.options import Options
 from tpucc.passes.base import Context
-from tpucc.passes.compose_tables import ComposeTables
+from tpucc.passes.compose_tables import compose_tables
 from tpucc.runtime.check import compare_with_reference
 from tpucc.runtime.check import random_inputs as model_inputs
 from tpucc.runtime.runtime import Runtime
@@ -36,7 +36,7 @@ model chain(x: f32[37, 30]):
 
 def composed(graph: Graph) -> Graph:
     """What the pass makes; checks that it is valid, and that all outputs have their integers, scales and names."""
-    result = ComposeTables().run(graph, Context(TINY))
+    result = compose_tables.run(graph, Context(TINY))
     verify_graph(result)
     verify_layers(result)
     assert result.inputs == graph.inputs
@@ -108,7 +108,7 @@ def test_random_graphs_keep_their_integers(seed: int) -> None:
     graph = device.build(*dict.fromkeys([*picked, values[-1]]))
     result = composed(graph)
     assert len(layers_of(result)) < len(layers_of(graph))
-    assert ComposeTables().run(result, Context(TINY)) == result, "a second run finds nothing"
+    assert compose_tables.run(result, Context(TINY)) == result, "a second run finds nothing"
 
 
 def test_two_readers_keep_both_look_ups() -> None:
@@ -149,7 +149,7 @@ def test_a_host_step_between_keeps_them_apart() -> None:
     step = mixed.step(second)
     graph = mixed.build(mixed.add("y", step, step))
     looked = [node for node in graph if isinstance(node.attributes, Vector)]
-    assert ComposeTables().run(graph, Context(TINY)) == graph
+    assert compose_tables.run(graph, Context(TINY)) == graph
     assert len(looked) == 2
 
 

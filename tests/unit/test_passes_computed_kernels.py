@@ -8,7 +8,7 @@ from tests.support.rewrites import CONTEXT, assert_close, check, graph_of, lines
 from tpucc.ir.graph import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Example
-from tpucc.passes.computed_kernels import ComputedKernels
+from tpucc.passes.computed_kernels import computed_kernels
 
 
 def convolution(example: Example) -> Graph:
@@ -25,7 +25,7 @@ def test_patches_times_the_kernel() -> None:
         k = input : f32[3, 2, 3, 4]
         y = conv2d(x, k, stride=2, padding=1) : f32[2, 2, 3, 4]
         return y"""
-    assert ran(ComputedKernels(), text) == lines("""
+    assert ran(computed_kernels, text) == lines("""
         x = input : f32[2, 4, 5, 3]
         k = input : f32[3, 2, 3, 4]
         x.patches.1 = patches(x, size=(3, 2), stride=2, padding=1) : f32[2, 2, 3, 18]
@@ -42,7 +42,7 @@ def test_windows_of_one_pixel_need_no_patches() -> None:
         y = conv2d(x, k) : f32[2, 3, 3, 4]
         z = conv2d(x, k, stride=2, padding=1) : f32[2, 3, 3, 4]
         return y, z"""
-    found = ran(ComputedKernels(), text)
+    found = ran(computed_kernels, text)
     assert "y = matmul(x, k." in found
     assert "z = matmul(x.patches." in found
 
@@ -50,7 +50,7 @@ def test_windows_of_one_pixel_need_no_patches() -> None:
 @each(titled({example.title: example for example in OPS["conv2d"].examples}))
 def test_the_values_are_those_of_the_convolution(example: Example) -> None:
     graph = convolution(example)
-    made = ComputedKernels().run(graph, CONTEXT)
+    made = computed_kernels.run(graph, CONTEXT)
     check(made)
     assert "conv2d" not in {node.op for node in made}
     assert_close(graph, made)
@@ -63,4 +63,4 @@ def test_constant_kernels_stay() -> None:
         k = tanh(w) : f32[1, 1, 1, 1]
         y = conv2d(x, k) : f32[1, 3, 3, 1]
         return y""")
-    assert ComputedKernels().run(graph, CONTEXT) is graph
+    assert computed_kernels.run(graph, CONTEXT) is graph

@@ -7,7 +7,7 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_equal, body, check
 from tpucc.ir.graph import Graph
-from tpucc.passes.copy_pixels import CopyPixels
+from tpucc.passes.copy_pixels import copy_pixels
 
 
 def resized(size: tuple[int, int], mode: str = "nearest") -> Graph:
@@ -18,7 +18,7 @@ def resized(size: tuple[int, int], mode: str = "nearest") -> Graph:
 @each([((6, 8), 2), ((3, 12), 1), ((9, 4), 1), ((3, 4), 0)])
 def test_whole_numbers_are_copies(size: tuple[int, int], joins: int) -> None:
     graph = resized(size)
-    result = CopyPixels().run(graph, CONTEXT)
+    result = copy_pixels.run(graph, CONTEXT)
     check(result)
     assert [node.op for node in result].count("concat") == joins
     assert not any(node.op == "resize" for node in result)
@@ -28,7 +28,7 @@ def test_whole_numbers_are_copies(size: tuple[int, int], joins: int) -> None:
 @each([((6, 9), "nearest"), ((2, 8), "nearest"), ((6, 8), "bilinear")])
 def test_what_needs_more_than_copies_stays(size: tuple[int, int], mode: str) -> None:
     graph = resized(size, mode)
-    assert body(CopyPixels().run(graph, CONTEXT)) == body(graph)
+    assert body(copy_pixels.run(graph, CONTEXT)) == body(graph)
 
 
 def test_the_device_copies_between_products_and_the_host_at_the_edges() -> None:

@@ -10,8 +10,8 @@ from tests.support.cases import each, one_of
 from tests.support.networks import drawn, elaborated, results
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context
-from tpucc.passes.constant_folding import ConstantFolding
-from tpucc.passes.device_forms import DeviceForms
+from tpucc.passes.constant_folding import constant_folding
+from tpucc.passes.device_forms import device_forms
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.target import load_target
 
@@ -27,8 +27,8 @@ model m(x: f32[2, 3, 5, 7]):
 def formed(body: str, target: str = "tpu_v1") -> tuple[Graph, Graph]:
     """The graph of a body with its constants folded, and after the pass."""
     context = Context(load_target(target))
-    graph = ConstantFolding().run(elaborated(f"{HEAD}    {body}\n"), context)
-    return graph, DeviceForms().run(graph, context)
+    graph = constant_folding.run(elaborated(f"{HEAD}    {body}\n"), context)
+    return graph, device_forms.run(graph, context)
 
 
 def ops(graph: Graph) -> list[str]:
@@ -55,7 +55,7 @@ def test_what_the_device_has_under_another_name(body: str, wanted: list[str]) ->
     inputs = drawn(before, 3)
     np.testing.assert_allclose(results(after, inputs)["out"], results(before, inputs)["out"], rtol=1e-6, atol=1e-6)
     assert after.outputs == before.outputs
-    assert DeviceForms().run(after, CONTEXT) is after
+    assert device_forms.run(after, CONTEXT) is after
 
 
 @each(

@@ -13,7 +13,7 @@ from tests.support.operator_graphs import Model, context
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.passes.equalise import Equalise
+from tpucc.passes.equalise import equalise
 from tpucc.passes.rewriter import constant_of
 from tpucc.runtime.check import error_statistics, float_reference
 
@@ -62,19 +62,19 @@ def equal(before: Graph, after: Graph) -> bool:
 def test_channels_become_alike_and_values_stay_the_same(between: Callable[[Model, str], str]) -> None:
     model = Model()
     graph = model.build(dense_pair(model, between))
-    after = Equalise().run(graph, context())
+    after = equalise.run(graph, context())
     assert equal(graph, after)
     before, behind = np.abs(weights(after, "w1")).max(axis=0), np.abs(weights(after, "w2")).max(axis=1)
     assert (before / behind).max() < 2
     assert (before / behind).min() >= 0.5
     assert after.notes == ("1 pair of layers is equalised",)
-    assert Equalise().run(after.without_notes(), context()).with_nodes(after.nodes).nodes == after.nodes
+    assert equalise.run(after.without_notes(), context()).with_nodes(after.nodes).nodes == after.nodes
 
 
 def test_a_chain_of_images_with_groups_is_equalised_as_a_whole() -> None:
     model = Model()
     graph = model.build(image_chain(model))
-    after = Equalise().run(graph, context())
+    after = equalise.run(graph, context())
     assert equal(graph, after)
     for first, second, groups in (("k1", "k2", 6), ("k2", "k3", 3)):
         outputs = np.abs(weights(after, first)).max(axis=(0, 1, 2))
@@ -90,10 +90,10 @@ def test_a_chain_of_images_with_groups_is_equalised_as_a_whole() -> None:
 def test_relu6_is_left_and_becomes_relu_on_request() -> None:
     model = Model()
     graph = model.build(image_chain(model, "relu6"))
-    after = Equalise().run(graph, context())
+    after = equalise.run(graph, context())
     assert after.nodes == graph.nodes
     assert after.notes == ("2 pairs with relu6 between are left: relu6(s·x) isn't s·relu6(x); --equalise-relu6 true makes relu of it",)
-    changed = Equalise(relu6=True).run(graph, context())
+    changed = equalise(relu6=True).run(graph, context())
     model = Model()
     assert equal(model.build(image_chain(model, "relu")), changed)
     assert changed.notes == ("2 pairs of layers are equalised", "2 relu6 are relu now, and let values above 6 pass")
@@ -120,7 +120,7 @@ def other_rows(model: Model) -> str:
 def test_what_scales_do_not_pass_is_left_alone(build: Callable[[Model], str]) -> None:
     model = Model()
     graph = model.build(build(model))
-    assert Equalise().run(graph, context()).nodes == graph.nodes
+    assert equalise.run(graph, context()).nodes == graph.nodes
 
 
 def test_channels_without_weights_and_far_ones_are_scaled_no_further_than_the_limit() -> None:
@@ -129,7 +129,7 @@ def test_channels_without_weights_and_far_ones_are_scaled_no_further_than_the_li
     w1[:, 0], w2[1], w1[:, 2] = 0, 0, 1e-30
     h = model.op("matmul", model.input("x", 5, 4), model.constant("w1", w1))
     graph = model.build(model.op("matmul", h, model.constant("w2", w2), name="y"))
-    after = Equalise().run(graph, context())
+    after = equalise.run(graph, context())
     assert equal(graph, after)
     assert np.array_equal(weights(after, "w1")[:, :2], w1[:, :2])
 

@@ -10,11 +10,11 @@ from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, ch
 from tpucc.ir.graph import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import View
+from tpucc.passes.flatten_to_convolution import flatten_to_convolution
+from tpucc.passes.fuse_activation import fuse_activation
+from tpucc.passes.fuse_bias import fuse_bias
 from tpucc.passes.device_work import needs_host
-from tpucc.passes.flatten_to_convolution import FlattenToConvolution
-from tpucc.passes.fuse_activation import FuseActivation
-from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.sink_views import SinkViews
+from tpucc.passes.sink_views import sink_views
 
 MAP = """
     x = input : f32[2, 1, 3, 1]
@@ -30,7 +30,7 @@ def moving(graph: Graph) -> list[str]:
 
 
 def test_a_product_of_a_flattened_map_is_a_convolution() -> None:
-    assert ran(FlattenToConvolution(), f"{MAP}f = flatten(c) : f32[2, 4]\ny = matmul(f, w) : f32[2, 1]\nreturn y") == lines("""
+    assert ran(flatten_to_convolution, f"{MAP}f = flatten(c) : f32[2, 4]\ny = matmul(f, w) : f32[2, 1]\nreturn y") == lines("""
         x = input : f32[2, 1, 3, 1]
         k = constant(value=f32[1, 2, 1, 2]{1.0, 2.0, 3.0, 4.0}) : f32[1, 2, 1, 2]
         c = conv2d(x, k) : f32[2, 1, 2, 2]
@@ -49,7 +49,7 @@ def test_functions_between_move_to_the_map() -> None:
         d = dequantize(q) : f32[2, 4]
         y = matmul(d, w) : f32[2, 1]
         return y, r"""
-    assert ran(FlattenToConvolution(), text) == lines("""
+    assert ran(flatten_to_convolution, text) == lines("""
         x = input : f32[2, 1, 3, 1]
         k = constant(value=f32[1, 2, 1, 2]{1.0, 2.0, 3.0, 4.0}) : f32[1, 2, 1, 2]
         c = conv2d(x, k) : f32[2, 1, 2, 2]
@@ -90,7 +90,7 @@ def dense_after(shape: tuple[int, ...], *views: tuple[int, ...], units: int = 3)
 )
 def test_maps_of_every_rank(shape: tuple[int, ...], view: tuple[int, ...], image: tuple[int, ...]) -> None:
     graph = dense_after(shape, view)
-    result = FlattenToConvolution().run(graph, CONTEXT)
+    result = flatten_to_convolution.run(graph, CONTEXT)
     check(result)
     assert moving(graph)
     assert not moving(result)
@@ -98,13 +98,13 @@ def test_maps_of_every_rank(shape: tuple[int, ...], view: tuple[int, ...], image
     assert [result[node.operands[0]].type.shape for node in convolutions] == [image] * 2
     assert [result[node.operands[1]].type.shape for node in convolutions] == [(*image[1:], 3)] * 2
     assert_close(graph, result)
-    assert body(FlattenToConvolution().run(result, CONTEXT)) == body(result)
+    assert body(flatten_to_convolution.run(result, CONTEXT)) == body(result)
 
 
 @each([((3, 1, 1, 2), [(3, 5)]), ((3, 4, 2), [(12, 5)]), ((3, 4, 2), [(60, 1)]), ((2, 2), [(1, 2, 5)]), ((3, 2, 2), [(5, 6)])])
 def test_views_that_stay(shape: tuple[int, ...], views: list[tuple[int, ...]]) -> None:
     graph = dense_after(shape, *views)
-    assert FlattenToConvolution().run(graph, CONTEXT) == graph
+    assert flatten_to_convolution.run(graph, CONTEXT) == graph
 
 
 @each(
@@ -123,7 +123,7 @@ def test_views_that_stay(shape: tuple[int, ...], views: list[tuple[int, ...]]) -
 )
 def test_products_that_stay(rest: str) -> None:
     graph = graph_of(MAP + rest)
-    assert FlattenToConvolution().run(graph, CONTEXT) == graph
+    assert flatten_to_convolution.run(graph, CONTEXT) == graph
 
 
 def test_only_products_with_constants_change() -> None:
@@ -132,7 +132,7 @@ def test_only_products_with_constants_change() -> None:
         y = matmul(f, w) : f32[2, 1]
         z = matmul(f, v) : f32[2, 1]
         return y, z"""
-    assert "z = matmul(f, v)" in ran(FlattenToConvolution(), text)
+    assert "z = matmul(f, v)" in ran(flatten_to_convolution, text)
 
 
 def test_shared_weights_make_one_kernel() -> None:
@@ -141,12 +141,12 @@ def test_shared_weights_make_one_kernel() -> None:
         t = tanh(f) : f32[2, 4]
         z = matmul(t, w) : f32[2, 1]
         return y, z"""
-    assert ran(FlattenToConvolution(), text).count("f32[1, 2, 2, 1]{") == 1
+    assert ran(flatten_to_convolution, text).count("f32[1, 2, 2, 1]{") == 1
 
 
 def test_origins() -> None:
     graph = graph_of(f"{MAP}f = flatten(c) : f32[2, 4]\ny = matmul(f, w) : f32[2, 1]\nreturn y")
-    result = FlattenToConvolution().run(graph, CONTEXT)
+    result = flatten_to_convolution.run(graph, CONTEXT)
     assert result["y.1"].origin == result["y"].origin == graph["y"].origin
     assert result["w.1"].origin == graph["w"].origin.by("flatten-to-convolution")
 
@@ -172,10 +172,10 @@ def test_a_network_fuses_after_its_flatten() -> None:
     h = model.op("flatten", model.op("max_pool", model.op("relu", h)))
     h = model.dense(h, random.standard_normal((24, 9)), random.standard_normal(9), activation="relu")
     graph = model.build(model.dense(h, random.standard_normal((9, 4)), random.standard_normal(4)))
-    result = SinkViews().run(FlattenToConvolution().run(graph, CONTEXT), CONTEXT)
+    result = sink_views.run(flatten_to_convolution.run(graph, CONTEXT), CONTEXT)
     check(result)
     assert_close(graph, result)
-    fused = FuseActivation().run(FuseBias().run(result, CONTEXT), CONTEXT)
+    fused = fuse_activation.run(fuse_bias.run(result, CONTEXT), CONTEXT)
     ops = [node.op for node in fused if node.op not in ("constant", "input")]
     assert ops == ["convolution", "max_pool", "convolution", "reshape", "linear"]
 
@@ -202,9 +202,9 @@ def test_views_sink_below_biases_and_one_activation() -> None:
         r.1 = leaky_relu(p.2, alpha=0.5) : f32[3, 4] in [-1.0, 1.0]
         r = reshape(r.1, shape=(1, 3, 4)) : f32[1, 3, 4] in [-1.0, 1.0]
         y = tanh(r) : f32[1, 3, 4]
-        """) in ran(SinkViews(), text)
+        """) in ran(sink_views, text)
     graph = graph_of(text)
-    assert_equal(graph, SinkViews().run(graph, CONTEXT))
+    assert_equal(graph, sink_views.run(graph, CONTEXT))
 
 
 @each(
@@ -225,19 +225,19 @@ def test_views_sink_below_biases_and_one_activation() -> None:
 )
 def test_views_above_that_stay(rest: str) -> None:
     graph = graph_of(PRODUCT + rest)
-    assert SinkViews().run(graph, CONTEXT) == graph
+    assert sink_views.run(graph, CONTEXT) == graph
 
 
 def test_large_graphs_take_time_in_proportion() -> None:
     """5,000 nodes."""
     graph = network(625)
-    result = SinkViews().run(FlattenToConvolution().run(graph, CONTEXT), CONTEXT)
+    result = sink_views.run(flatten_to_convolution.run(graph, CONTEXT), CONTEXT)
     check(result)
-    fused = FuseActivation().run(FuseBias().run(result, CONTEXT), CONTEXT)
+    fused = fuse_activation.run(fuse_bias.run(result, CONTEXT), CONTEXT)
     assert [node.op for node in fused].count("convolution") == 1_250
     assert not {"add", "relu", "conv2d"} & {node.op for node in fused}
 
 
 def test_a_chain_of_maps_and_pixels_computes_the_same() -> None:
     graph = network(3)
-    assert_close(graph, SinkViews().run(FlattenToConvolution().run(graph, CONTEXT), CONTEXT))
+    assert_close(graph, sink_views.run(flatten_to_convolution.run(graph, CONTEXT), CONTEXT))

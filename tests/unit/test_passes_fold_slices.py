@@ -12,7 +12,7 @@ from tests.support.networks import elaborated, results
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation
 from tpucc.passes.base import Context
-from tpucc.passes.fold_slices import FoldSlices
+from tpucc.passes.fold_slices import fold_slices
 from tpucc.target import load_target
 
 CONTEXT = Context(load_target("tpu_v1"))
@@ -21,7 +21,7 @@ HEAD = "weights random(seed=1)\nmodel m(x: f32[2, 5, 6, 4]):\n    weight a: f32[
 
 def folded(body: str, width: int = 12) -> tuple[Graph, Graph]:
     graph = elaborated(HEAD.replace("WIDTH", str(width)) + body)
-    return graph, FoldSlices().run(graph, CONTEXT)
+    return graph, fold_slices.run(graph, CONTEXT)
 
 
 def slices(graph: Graph) -> int:
@@ -69,8 +69,8 @@ def test_a_slice_whose_integers_the_source_fixes_stays() -> None:
     pinned = graph.with_nodes(
         replace(node, type=node.type.with_quantisation(Quantisation(0.5, 0))) if node.op == "slice" else node for node in graph
     )
-    assert slices(FoldSlices().run(graph, CONTEXT)) == 0
-    assert FoldSlices().run(pinned, CONTEXT) == pinned
+    assert slices(fold_slices.run(graph, CONTEXT)) == 0
+    assert fold_slices.run(pinned, CONTEXT) == pinned
 
 
 GROUPS = """    y = []

@@ -10,10 +10,10 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.printer import print_graph
 from tpucc.ops.linear import LinearAttributes
 from tpucc.passes.base import Pass
-from tpucc.passes.constant_folding import ConstantFolding
-from tpucc.passes.fold_scales import FoldScales
-from tpucc.passes.fuse_activation import FuseActivation
-from tpucc.passes.fuse_bias import FuseBias
+from tpucc.passes.constant_folding import constant_folding
+from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.fuse_activation import fuse_activation
+from tpucc.passes.fuse_bias import fuse_bias
 
 PRODUCT = """
     x = input : f32[3, 2]
@@ -34,7 +34,7 @@ PRODUCT = """
     ]
 )
 def test_a_bias_is_fused_from_either_side(bias: str, found: str) -> None:
-    assert f"y = {found} : f32[3, 4]" in ran(FuseBias(), f"{PRODUCT}{bias}\nreturn y")
+    assert f"y = {found} : f32[3, 4]" in ran(fuse_bias, f"{PRODUCT}{bias}\nreturn y")
 
 
 @each(
@@ -49,18 +49,18 @@ def test_a_bias_is_fused_from_either_side(bias: str, found: str) -> None:
 )
 def test_a_bias_is_one_value_a_column(constant: str, bias: str | None) -> None:
     shape = constant.split("{")[0]
-    text = ran(FuseBias(), f"{PRODUCT}k = constant(value={constant}) : {shape}\ny = add(m, k) : f32[3, 4]\nreturn y")
+    text = ran(fuse_bias, f"{PRODUCT}k = constant(value={constant}) : {shape}\ny = add(m, k) : f32[3, 4]\nreturn y")
     assert (f"k.1 = constant(value={bias}) : f32[4]" in text and "y = linear(x, w, k.1)" in text) if bias else "linear" not in text
 
 
 def test_a_bias_that_adds_axes_is_not_fused() -> None:
     text = "k = constant(value=f32[1, 1, 4]{1, 2, 3, 4}) : f32[1, 1, 4]\ny = add(m, k) : f32[1, 3, 4]\nreturn y"
-    assert "linear" not in ran(FuseBias(), PRODUCT + text)
+    assert "linear" not in ran(fuse_bias, PRODUCT + text)
 
 
 def test_a_second_bias_joins_the_first() -> None:
     text = f"{PRODUCT}a = add(m, b) : f32[3, 4]\nc = add(b, a) : f32[3, 4]\nd = sub(c, b) : f32[3, 4]\nreturn d"
-    assert ran(FuseBias(), text) == lines("""
+    assert ran(fuse_bias, text) == lines("""
         x = input : f32[3, 2]
         w = constant(value=f32[2, 4]{1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}) : f32[2, 4]
         b.2 = constant(value=f32[4]{1.0, 2.0, 3.0, 4.0}) : f32[4]
@@ -78,24 +78,24 @@ def test_a_second_bias_joins_the_first() -> None:
     ]
 )
 def test_a_product_that_must_stay_is_not_fused(rest: str) -> None:
-    assert "y = add(" in ran(FuseBias(), PRODUCT + rest)
+    assert "y = add(" in ran(fuse_bias, PRODUCT + rest)
 
 
 def test_a_product_with_fixed_quantisation_is_not_fused() -> None:
     text = PRODUCT.replace("m = matmul(x, w) : f32[3, 4]", "m = matmul(x, w) : f32[3, 4] scale 0.5 zero 1")
-    assert "y = add(m, b)" in ran(FuseBias(), f"{text}y = add(m, b) : f32[3, 4]\nreturn y")
-    assert "y = relu(m)" in ran(FuseActivation(), f"{text}y = relu(m) : f32[3, 4]\nreturn y")
-    assert "y = mul(m, b)" in ran(FoldScales(), f"{text}y = mul(m, b) : f32[3, 4]\nreturn y")
+    assert "y = add(m, b)" in ran(fuse_bias, f"{text}y = add(m, b) : f32[3, 4]\nreturn y")
+    assert "y = relu(m)" in ran(fuse_activation, f"{text}y = relu(m) : f32[3, 4]\nreturn y")
+    assert "y = mul(m, b)" in ran(fold_scales, f"{text}y = mul(m, b) : f32[3, 4]\nreturn y")
 
 
 def test_a_result_with_fixed_quantisation_keeps_it() -> None:
-    fused = ran(FuseBias(), f"{PRODUCT}y = add(m, b) : f32[3, 4] in [-1.0, 1.0] scale 0.5 zero 1\nreturn y")
+    fused = ran(fuse_bias, f"{PRODUCT}y = add(m, b) : f32[3, 4] in [-1.0, 1.0] scale 0.5 zero 1\nreturn y")
     assert "y = linear(x, w, b) : f32[3, 4] in [-1.0, 1.0] scale 0.5 zero 1" in fused
 
 
 def test_fused_nodes_have_the_places_of_all_the_product_first() -> None:
     graph = graph_of(f"{PRODUCT}a = add(m, b) : f32[3, 4]\ny = tanh(a) : f32[3, 4]\nreturn y")
-    fused = FuseActivation().run(FuseBias().run(graph, CONTEXT), CONTEXT)
+    fused = fuse_activation.run(fuse_bias.run(graph, CONTEXT), CONTEXT)
     (node,) = (node for node in fused if node.op == "linear")
     assert node.name == "y"
     assert node.origin == Origin((graph["m"].origin.spans[0], graph["a"].origin.spans[0], graph["y"].origin.spans[0]))
@@ -115,7 +115,7 @@ def test_a_table_keeps_the_range_before_it_and_a_clamp_does_not() -> None:
         d = sigmoid(o) : f32[3, 2]
         return a, c, d
         """
-    assert ran(FuseActivation(), text) == lines("""
+    assert ran(fuse_activation, text) == lines("""
         x = input : f32[3, 2]
         w = constant(value=f32[2, 2]{1.0, 2.0, 3.0, 4.0}) : f32[2, 2]
         b = constant(value=f32[2]{1.0, 2.0}) : f32[2]
@@ -127,14 +127,14 @@ def test_a_table_keeps_the_range_before_it_and_a_clamp_does_not() -> None:
 
 
 def test_only_one_activation_is_fused() -> None:
-    text = ran(FuseActivation(), f"{PRODUCT}a = relu(m) : f32[3, 4]\ny = tanh(a) : f32[3, 4]\nz = softmax(y) : f32[3, 4]\nreturn z")
+    text = ran(fuse_activation, f"{PRODUCT}a = relu(m) : f32[3, 4]\ny = tanh(a) : f32[3, 4]\nz = softmax(y) : f32[3, 4]\nreturn z")
     assert 'a = linear(x, w, activation="relu")' in text
     assert "y = tanh(a)" in text
 
 
 def test_parameters_reach_the_fused_node() -> None:
     graph = graph_of(f"{PRODUCT}y = elu(m) : f32[3, 4]\nz = gelu(y, approximate=true) : f32[3, 4]\nreturn z")
-    fused = FuseActivation().run(graph, CONTEXT)["y"].attributes
+    fused = fuse_activation.run(graph, CONTEXT)["y"].attributes
     assert fused == LinearAttributes(
         "elu", tuple(getattr(graph["y"].attributes, name) for name in graph["y"].attributes.__dataclass_fields__)
     )
@@ -142,7 +142,7 @@ def test_parameters_reach_the_fused_node() -> None:
 
 def test_scales_fold_into_weights_and_biases() -> None:
     assert ran(
-        FoldScales(),
+        fold_scales,
         """
         x = input : f32[3, 2]
         w = constant(value=f32[2, 2]{1, 2, 3, 4}) : f32[2, 2]
@@ -192,7 +192,7 @@ def test_a_scale_that_overflows_stays() -> None:
         return y
         """
     graph = graph_of(text)
-    assert "y = mul(m, s)" in print_graph(FoldScales().run(graph, CONTEXT))
+    assert "y = mul(m, s)" in print_graph(fold_scales.run(graph, CONTEXT))
 
 
 @each(
@@ -209,7 +209,7 @@ def test_a_scale_that_overflows_stays() -> None:
 )
 def test_constants_of_chains_are_joined(chain: str, found: str) -> None:
     text = ran(
-        FoldScales(),
+        fold_scales,
         f"""
         x = input : f32[2]
         c = constant(value=f32[2]{{1, 2}}) : f32[2]
@@ -233,7 +233,7 @@ def test_joined_constants_grow_no_larger_than_they_are() -> None:
         y = add(b, e) : f32[3, 4]
         return y
         """
-    assert ran(FoldScales(), text) == lines("""
+    assert ran(fold_scales, text) == lines("""
         x = input : f32[3, 4]
         c = constant(value=f32[3, 1]{1.0, 2.0, 3.0}) : f32[3, 1]
         a = add(x, c) : f32[3, 4]
@@ -265,7 +265,7 @@ def test_what_changes_nothing_goes() -> None:
         m = add(k, z) : f32[2, 3] scale 0.5 zero 0
         return k, l, m, a
         """
-    assert ran(FoldScales(), text) == lines("""
+    assert ran(fold_scales, text) == lines("""
         x = input : f32[2, 3]
         z = constant(value=f32[]{0.0}) : f32[]
         t = constant(value=f32[1, 1, 1]{0.0}) : f32[1, 1, 1]
@@ -290,7 +290,7 @@ def test_views_of_views_are_one() -> None:
         i = relu(g) : f32[2, 3, 4]
         return c, f, h, i
         """
-    assert ran(FoldScales(), text) == lines("""
+    assert ran(fold_scales, text) == lines("""
         x = input : f32[2, 3, 4]
         c = reshape(x, shape=(24,)) : f32[24]
         f = transpose(x, perm=(2, 0, 1)) : f32[4, 2, 3]
@@ -311,18 +311,18 @@ def test_values_that_others_read_are_not_folded_away() -> None:
         b = add(a, s) : f32[2, 2]
         return m, a, b
         """
-    assert ran(FoldScales(), text).count(" = ") == 7
+    assert ran(fold_scales, text).count(" = ") == 7
 
 
-@pytest.mark.parametrize("optimisation", [FuseBias(), FuseActivation(), FoldScales()], ids=lambda p: p.name)
+@pytest.mark.parametrize("optimisation", [fuse_bias, fuse_activation, fold_scales], ids=lambda p: p.name)
 def test_results_stay(optimisation: Pass) -> None:
     """Fusion alone changes no bit as long as no product has two biases; folded scales change the last ones."""
     changed = 0
     for seed in range(80):
-        graph = ConstantFolding().run(drawn_graph(seed), CONTEXT)
+        graph = constant_folding.run(drawn_graph(seed), CONTEXT)
         result = optimisation.run(graph, CONTEXT)
         check(result)
-        (assert_equal if isinstance(optimisation, FuseActivation) else assert_close)(graph, result, seed)
+        (assert_equal if optimisation is fuse_activation else assert_close)(graph, result, seed)
         assert print_graph(optimisation.run(result, CONTEXT)) == print_graph(result)
         changed += result != graph
     assert changed > 3
@@ -331,4 +331,4 @@ def test_results_stay(optimisation: Pass) -> None:
 def test_one_bias_changes_no_bit() -> None:
     for bias in ("add(m, b)", "add(b, m)", "sub(m, b)"):
         graph = graph_of(f"{PRODUCT}y = {bias} : f32[3, 4]\nreturn y")
-        assert_equal(graph, FuseBias().run(graph, CONTEXT))
+        assert_equal(graph, fuse_bias.run(graph, CONTEXT))

@@ -11,7 +11,7 @@ import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, outputs_of
 from tpucc.ir.types import Quantisation
-from tpucc.passes.hoist_dequantize import HoistDequantize
+from tpucc.passes.hoist_dequantize import hoist_dequantize
 from tpucc.runtime.check import compare_with_reference, random_inputs
 
 SOURCE = """
@@ -69,7 +69,7 @@ def moved(*, kept: bool) -> tuple[Model, list[str]]:
 def test_the_values_stay(kept: bool) -> None:
     model, results = moved(kept=kept)
     graph = model.build(*results)
-    after = applied(graph, HoistDequantize())
+    after = applied(graph, hoist_dequantize)
     inputs = {"x": np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)}
     for before, now in zip(outputs_of(graph, inputs), outputs_of(after, inputs), strict=True):
         np.testing.assert_array_equal(before, now)
@@ -83,4 +83,4 @@ def test_nothing_to_move_leaves_the_graph() -> None:
     model = Model()
     q = model.op("quantize", model.input("x", 6, 5), name="q", scale=0.1, zero_point=3)
     graph = model.build(model.op("dequantize", q, name="d", scale=0.1, zero_point=3), q)
-    assert HoistDequantize().run(graph, None) is graph  # type: ignore[arg-type]
+    assert hoist_dequantize.run(graph, None) is graph  # type: ignore[arg-type]

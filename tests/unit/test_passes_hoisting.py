@@ -15,9 +15,9 @@ from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, ch
 from tpucc.ir.graph import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Clamp, Example, OpDef, Table
-from tpucc.passes.fuse_activation import FuseActivation
-from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.hoist_activations import HoistActivations
+from tpucc.passes.fuse_activation import fuse_activation
+from tpucc.passes.fuse_bias import fuse_bias
+from tpucc.passes.hoist_activations import hoist_activations
 
 HEAD = """
     x = input : f32[1, 4, 5, 1]
@@ -65,7 +65,7 @@ def test_an_activation_moves_before_the_pool() -> None:
         p = max_pool(a) : f32[1, 2, 2, 2]
         y = leaky_relu(p, alpha=0.5) : f32[1, 2, 2, 2] in [0.0, 9.0]
         return y"""
-    assert ran(HoistActivations(), text) == lines("""
+    assert ran(hoist_activations, text) == lines("""
         x = input : f32[1, 4, 5, 1]
         k = constant(value=f32[1, 2, 1, 2]{1.0, 2.0, 3.0, 4.0}) : f32[1, 2, 1, 2]
         b = constant(value=f32[2]{1.0, 2.0}) : f32[2]
@@ -80,19 +80,19 @@ def test_an_activation_moves_before_the_pool() -> None:
 @each(product(MOVE, [False, True]))
 def test_functions_that_never_fall_fuse_with_the_convolution(activation: str, bias: bool) -> None:
     graph = pooled(activation, MOVE[activation], bias=bias)
-    result = HoistActivations().run(graph, CONTEXT)
+    result = hoist_activations.run(graph, CONTEXT)
     check(result)
     assert_close(graph, result)
     if activation in ("relu", "relu6", "hard_sigmoid", "clip", "sign"):
         assert_equal(graph, result)
-    fused = FuseActivation().run(FuseBias().run(result, CONTEXT), CONTEXT)
+    fused = fuse_activation.run(fuse_bias.run(result, CONTEXT), CONTEXT)
     assert [node.op for node in fused if node.op not in ("input", "constant")] == ["convolution", "max_pool"]
 
 
 @each(list(STAY))
 def test_functions_that_fall_stay(activation: str) -> None:
     graph = pooled(activation, STAY[activation])
-    assert HoistActivations().run(graph, CONTEXT) == graph
+    assert hoist_activations.run(graph, CONTEXT) == graph
 
 
 FUNCTIONS = {name: op for name, op in OPS.items() if isinstance(op.legalisation, Table | Clamp)}
@@ -106,12 +106,12 @@ def test_any_function_moves_unless_it_falls_somewhere(op: OpDef[Any], case: Exam
     rises = bool((np.diff(results) >= -1e-5).all())  # not so where it is NaN
     attributes = {field.name: getattr(case.attributes, field.name) for field in fields(case.attributes)}
     graph = pooled(op.name, attributes)
-    assert (HoistActivations().run(graph, CONTEXT) != graph) == rises
+    assert (hoist_activations.run(graph, CONTEXT) != graph) == rises
 
 
 def test_an_average_is_no_maximum() -> None:
     graph = pooled("relu", {}, pool="avg_pool")
-    assert HoistActivations().run(graph, CONTEXT) == graph
+    assert hoist_activations.run(graph, CONTEXT) == graph
 
 
 @each(
@@ -127,17 +127,17 @@ def test_an_average_is_no_maximum() -> None:
 )
 def test_activations_that_stay(rest: str) -> None:
     graph = graph_of(HEAD + rest)
-    assert HoistActivations().run(graph, CONTEXT) == graph
+    assert hoist_activations.run(graph, CONTEXT) == graph
 
 
 def test_a_result_with_fixed_quantisation_keeps_it() -> None:
     text = f"{HEAD}p = max_pool(c) : f32[1, 2, 2, 2]\ny = relu(p) : f32[1, 2, 2, 2] scale 0.5 zero 0\nreturn y"
-    assert "y.1 = relu(c) : f32[1, 4, 5, 2]\ny = max_pool(y.1) : f32[1, 2, 2, 2] scale 0.5 zero 0" in ran(HoistActivations(), text)
+    assert "y.1 = relu(c) : f32[1, 4, 5, 2]\ny = max_pool(y.1) : f32[1, 2, 2, 2] scale 0.5 zero 0" in ran(hoist_activations, text)
 
 
 def test_origins() -> None:
     graph = graph_of(f"{HEAD}p = max_pool(c) : f32[1, 2, 2, 2]\ny = relu(p) : f32[1, 2, 2, 2]\nreturn y")
-    result = HoistActivations().run(graph, CONTEXT)
+    result = hoist_activations.run(graph, CONTEXT)
     assert result["y"].origin == graph["p"].origin
     assert result["y.1"].origin == graph["y"].origin
 
@@ -150,6 +150,6 @@ def test_large_graphs_take_time_in_proportion() -> None:
         text.append(f"p{i} = max_pool(c{i}, size=(2, 1), stride=1, padding=(1, 0, 0, 0)) : f32[1, 2, 1, 1]")
         text.append(f"n{i + 1} = relu(p{i}) : f32[1, 2, 1, 1]")
     graph = graph_of("\n".join([*text, "return n1000"]))
-    result = HoistActivations().run(graph, CONTEXT)
+    result = hoist_activations.run(graph, CONTEXT)
     assert [node.op for node in result][2:5] == ["conv2d", "relu", "max_pool"]
     assert body(result).count("relu(c") == 1_000

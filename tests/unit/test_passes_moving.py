@@ -10,12 +10,12 @@ from tpucc.diagnostics import LimitError, Origin, Span
 from tpucc.ir.graph import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Matrix
-from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.constant_folding import ConstantFolding
+from tpucc.passes.common_subexpressions import common_subexpressions
+from tpucc.passes.constant_folding import constant_folding
 from tpucc.passes.place import Place
-from tpucc.passes.push_slices import PushSlices
+from tpucc.passes.push_slices import push_slices
 from tpucc.passes.rewriter import constant_of
-from tpucc.passes.sink_transposes import SinkTransposes
+from tpucc.passes.sink_transposes import sink_transposes
 
 
 def in_the_middle(graph: Graph, op: str) -> list[str]:
@@ -40,7 +40,7 @@ def left_constants(graph: Graph) -> list[str]:
 
 def test_a_constant_on_the_left_moves_to_the_right() -> None:
     assert ran(
-        SinkTransposes(),
+        sink_transposes,
         """
         x = input : f32[2, 3] in [-1.0, 1.0]
         c = constant(value=f32[1, 2]{5, 6}) : f32[1, 2]
@@ -69,7 +69,7 @@ def test_transposes_cancel_in_a_chain() -> None:
         y = matmul(w2, r) : f32[1, 2]
         return y
         """
-    assert ran(SinkTransposes(), text) == lines("""
+    assert ran(sink_transposes, text) == lines("""
         x = input : f32[3, 2]
         w1.1 = constant(value=f32[3, 2]{1.0, 4.0, 2.0, 5.0, 3.0, 6.0}) : f32[3, 2]
         x.1 = transpose(x, perm=(1, 0)) : f32[2, 3]
@@ -93,7 +93,7 @@ def test_transposes_cancel_in_a_chain() -> None:
 )
 def test_constants_of_any_rank_move_to_the_right(text: str) -> None:
     graph = graph_of(f"x = input : f32[4, 5]\n{text}")
-    result = SinkTransposes().run(graph, CONTEXT)
+    result = sink_transposes.run(graph, CONTEXT)
     check(result)
     assert_close(graph, result)
     assert left_constants(graph) == ["m"]
@@ -131,7 +131,7 @@ def test_no_transpose_stays_between_products(middle: str) -> None:
         y = matmul(w2, a) : f32[2, 3]
         return y, a{", s" if "s = softmax" in middle else ""}{", p" if "p = slice" in middle else ""}
         """)
-    result = SinkTransposes().run(graph, CONTEXT)
+    result = sink_transposes.run(graph, CONTEXT)
     check(result)
     assert not left_constants(result)
     assert not in_the_middle(result, "transpose")
@@ -149,7 +149,7 @@ def test_rows_in_another_order_pass_through_a_product() -> None:
         y = matmul(a, w) : f32[3, 2, 4]
         return y
         """
-    assert ran(SinkTransposes(), text) == lines("""
+    assert ran(sink_transposes, text) == lines("""
         x = input : f32[2, 3, 4]
         w = constant(value=f32[4, 4] random(0, "w")) : f32[4, 4]
         m = matmul(x, w) : f32[2, 3, 4]
@@ -170,12 +170,12 @@ def test_transposes_before_the_first_product_stay() -> None:
         return y
         """
     graph = graph_of(text)
-    assert body(SinkTransposes().run(graph, CONTEXT)) == body(graph)
+    assert body(sink_transposes.run(graph, CONTEXT)) == body(graph)
 
 
 def test_origins_of_what_is_turned_around() -> None:
     graph = graph_of("x = input : f32[2, 3]\nc = constant(value=f32[1, 2]{5, 6}) : f32[1, 2]\ny = matmul(c, x) : f32[1, 3]\nreturn y")
-    result = SinkTransposes().run(graph, CONTEXT)
+    result = sink_transposes.run(graph, CONTEXT)
     assert result["y.1"].origin == result["y"].origin == Origin((Span(4, 1, 4, 2),))
     assert result["x.1"].origin == Origin((Span(2, 1, 2, 2),), (), "sink-transposes")
     assert result["c.1"].origin == Origin((Span(3, 1, 3, 2),), (), "sink-transposes")
@@ -214,8 +214,8 @@ def lstm(steps: int) -> Graph:
 
 
 def test_all_slices_of_an_lstm_end_in_its_weights() -> None:
-    graph = ConstantFolding().run(lstm(5), CONTEXT)
-    result = PushSlices().run(graph, CONTEXT)
+    graph = constant_folding.run(lstm(5), CONTEXT)
+    result = push_slices.run(graph, CONTEXT)
     check(result)
     assert_close(graph, result)
     assert in_the_middle(graph, "slice")
@@ -224,7 +224,7 @@ def test_all_slices_of_an_lstm_end_in_its_weights() -> None:
     parts = sorted(node.type.brief for node in result if node.op == "constant" and node.origin.made_by == "push-slices")
     kernel, first_state, recurrent, bias = ["f32[2, 3]"] * 4, ["f32[2, 3]"] * 4, ["f32[3, 3]"] * 4, ["f32[3]"] * 4
     assert parts == [*kernel, *first_state, *recurrent, *bias]
-    Place().run(CommonSubexpressions().run(result, CONTEXT), CONTEXT)
+    Place().run(common_subexpressions.run(result, CONTEXT), CONTEXT)
 
 
 def test_a_product_of_two_computed_values_stays_whole() -> None:
@@ -243,7 +243,7 @@ def test_a_product_of_two_computed_values_stays_whole() -> None:
         return y1, y2
     """
     graph = graph_of(text)
-    result = PushSlices().run(graph, CONTEXT)
+    result = push_slices.run(graph, CONTEXT)
     check(result)
     assert_close(graph, result)
     assert [node.name for node in result if node.op == "matmul"] == ["a", "p", "y1", "y2"]
@@ -262,7 +262,7 @@ def test_columns_end_in_weights_and_rows_in_what_the_host_computes() -> None:
         y = matmul(s, v) : f32[2, 1]
         return y
         """
-    assert ran(PushSlices(), text) == lines("""
+    assert ran(push_slices, text) == lines("""
         x = input : f32[4, 2]
         x.1 = slice(x, starts=(1, 0), stops=(3, 2)) : f32[2, 2]
         w.1 = constant(value=f32[2, 2]{2.0, 3.0, 5.0, 6.0}) : f32[2, 2]
@@ -289,7 +289,7 @@ def test_slices_at_the_edges_stay(text: str) -> None:
         'x = input : f32[3, 4]\nw = constant(value=f32[4, 4] random(0, "w")) : f32[4, 4]\nv = constant(value=f32[2, 1]{1, 2}) : f32[2, 1]'
     )
     graph = graph_of(f"{head}\n{text}")
-    assert PushSlices().run(graph, CONTEXT) is graph
+    assert push_slices.run(graph, CONTEXT) is graph
 
 
 PARTS = {
@@ -343,7 +343,7 @@ def test_parts_of_every_kind_are_pushed(text: str, type_: str) -> None:
         y = matmul(s, w) : {rows}4]
         return y
         """)
-    result = PushSlices().run(graph, CONTEXT)
+    result = push_slices.run(graph, CONTEXT)
     check(result)
     assert_close(graph, result)
     assert in_the_middle(graph, "slice")
@@ -361,7 +361,7 @@ def test_a_slice_below_what_no_slice_passes_stays_below_it() -> None:
         y = matmul(s, w) : f32[2, 4]
         return y
         """
-    assert "a.1 = slice(a, starts=(1, 0), stops=(3, 4)) : f32[2, 4]\ns = relu(a.1) : f32[2, 4]" in ran(PushSlices(), text)
+    assert "a.1 = slice(a, starts=(1, 0), stops=(3, 4)) : f32[2, 4]\ns = relu(a.1) : f32[2, 4]" in ran(push_slices, text)
 
 
 def test_parts_of_weights_on_a_grid_are_weights_on_it() -> None:
@@ -376,7 +376,7 @@ def test_parts_of_weights_on_a_grid_are_weights_on_it() -> None:
         y = relu(s) : f32[4, 2]
         return y
         """
-    result = PushSlices().run(graph_of(text), CONTEXT)
+    result = push_slices.run(graph_of(text), CONTEXT)
     check(result)
     assert [(node.op, node.type.shape) for node in result] == [
         ("input", (4, 4)),
@@ -393,7 +393,7 @@ def test_parts_have_the_places_of_the_value_and_of_the_slice() -> None:
         s = slice(m, starts=(0, 1), stops=(2, 2)) : f32[2, 1]
         y = matmul(s, v) : f32[2, 1]
         return y""")
-    result = PushSlices().run(graph, CONTEXT)
+    result = push_slices.run(graph, CONTEXT)
     product, part = graph["m"].origin.spans[0], graph["s"].origin.spans[0]
     assert result["s"].origin == Origin((product, part))
     assert result["w.1"].origin == Origin((graph["w"].origin.spans[0], part), (), "push-slices")
@@ -414,7 +414,7 @@ def test_rows_stay_where_they_are_walked_over() -> None:
     text = f"""{ROWS_STAY}s = slice(a, starts=(1, 1), stops=(3, 3)) : f32[2, 2]
         y = matmul(s, v) : f32[2, 1]
         return y"""
-    assert ran(PushSlices(rows=False), text) == lines("""
+    assert ran(push_slices(rows=False), text) == lines("""
         x = input : f32[4, 2]
         w.1 = constant(value=f32[2, 2]{2.0, 3.0, 5.0, 6.0}) : f32[2, 2]
         b.1 = constant(value=f32[2]{8.0, 9.0}) : f32[2]
@@ -438,7 +438,7 @@ def test_rows_stay_where_they_are_walked_over() -> None:
 def test_slices_of_rows_alone_stay(part: str) -> None:
     u = "u = constant(value=f32[3, 1]{1, 2, 3}) : f32[3, 1]"
     graph = graph_of(f"{ROWS_STAY}{u}\n{part}\nreturn y")
-    assert PushSlices(rows=False).run(graph, CONTEXT) is graph
+    assert push_slices(rows=False).run(graph, CONTEXT) is graph
 
 
 @each(
@@ -464,11 +464,11 @@ def test_slices_of_rows_alone_stay(part: str) -> None:
     ]
 )
 def test_columns_pass_slices_of_rows(part: str, found: str) -> None:
-    assert found in ran(PushSlices(rows=False), f"{ROWS_STAY}{part}\nreturn y")
+    assert found in ran(push_slices(rows=False), f"{ROWS_STAY}{part}\nreturn y")
 
 
-@pytest.mark.parametrize("optimisation", [PushSlices(), PushSlices(rows=False)], ids=["rows", "columns"])
-def test_channels_end_in_kernels(optimisation: PushSlices) -> None:
+@pytest.mark.parametrize("optimisation", [push_slices, push_slices(rows=False)], ids=["rows", "columns"])
+def test_channels_end_in_kernels(optimisation: push_slices) -> None:
     text = """
         x = input : f32[1, 5, 4, 2]
         k = constant(value=f32[1, 1, 2, 3]{1, 2, 3, 4, 5, 6}) : f32[1, 1, 2, 3]
@@ -500,13 +500,13 @@ def test_channels_end_in_kernels(optimisation: PushSlices) -> None:
 
 def test_too_many_parts_are_refused() -> None:
     with pytest.raises(LimitError) as caught:
-        PushSlices(largest=50).run(lstm(3), CONTEXT)
+        push_slices(largest=50).run(lstm(3), CONTEXT)
     assert caught.value.diagnostics[0].code == "E0650"
     assert caught.value.diagnostics[0].span is not None
 
 
-@pytest.mark.parametrize("optimisation", [SinkTransposes(), PushSlices(), PushSlices(rows=False)], ids=["sink", "push", "columns"])
-def test_results_stay(optimisation: SinkTransposes | PushSlices) -> None:
+@pytest.mark.parametrize("optimisation", [sink_transposes, push_slices, push_slices(rows=False)], ids=["sink", "push", "columns"])
+def test_results_stay(optimisation: sink_transposes | push_slices) -> None:
     """Products of other shapes add in another order; a second run changes at most the order of nodes."""
     changed = 0
     for seed in range(100):
@@ -516,6 +516,6 @@ def test_results_stay(optimisation: SinkTransposes | PushSlices) -> None:
         assert_close(graph, result, seed)
         assert sorted(body(optimisation.run(result, CONTEXT)).splitlines()) == sorted(body(result).splitlines())
         changed += result != graph
-        if isinstance(optimisation, SinkTransposes):
+        if optimisation is sink_transposes:
             assert not left_constants(result)
     assert changed > 20

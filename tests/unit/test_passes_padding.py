@@ -9,7 +9,7 @@ from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_equal, body, check, graph_of, lines, ran
 from tpucc.ir.graph import Graph
 from tpucc.ops.windows import MAX_STEP, Padding, Pair
-from tpucc.passes.fold_padding import FoldPadding
+from tpucc.passes.fold_padding import fold_padding
 
 Pads = tuple[tuple[int, int], ...]
 
@@ -37,12 +37,12 @@ def padded(pads: Pads, stride: Pair = 1, padding: Padding = "valid", shape: tupl
 )
 def test_padding_is_taken_in(stride: Pair, padding: Padding, found: str) -> None:
     graph = padded(((0, 0), (1, 2), (0, 3), (0, 0)), stride, padding)
-    result = FoldPadding().run(graph, CONTEXT)
+    result = fold_padding.run(graph, CONTEXT)
     check(result)
     assert [node.op for node in result] == ["input", "constant", "conv2d"]
     assert f"padding={found}" in body(result)
     assert_equal(graph, result)
-    assert body(FoldPadding().run(result, CONTEXT)) == body(result)
+    assert body(fold_padding.run(result, CONTEXT)) == body(result)
 
 
 def test_dilation_and_groups_stay() -> None:
@@ -50,7 +50,7 @@ def test_dilation_and_groups_stay() -> None:
     x = model.op("pad", model.input("x", 2, 7, 6, 4), name="p", pads=((0, 0), (1, 2), (0, 3), (0, 0)))
     kernel = model.constant("k", (np.arange(3 * 2 * 2 * 6) * 7 % 11 - 5).reshape(3, 2, 2, 6))
     graph = model.build(model.op("conv2d", x, kernel, name="y", padding="same", dilation=(2, 3), groups=2))
-    result = FoldPadding().run(graph, CONTEXT)
+    result = fold_padding.run(graph, CONTEXT)
     assert "padding=(3, 4, 1, 5), dilation=(2, 3), groups=2" in body(result)
     assert_equal(graph, result)
 
@@ -58,7 +58,7 @@ def test_dilation_and_groups_stay() -> None:
 @each([((1, 0), (1, 1), (1, 1), (0, 0)), ((0, 0), (1, 1), (1, 1), (0, 1)), ((0, 0), (MAX_STEP + 1, 0), (0, 0), (0, 0))])
 def test_other_padding_stays(pads: Pads) -> None:
     graph = padded(pads, shape=(1, 3, 2, 1))
-    assert body(FoldPadding().run(graph, CONTEXT)) == body(graph)
+    assert body(fold_padding.run(graph, CONTEXT)) == body(graph)
 
 
 @each(
@@ -77,8 +77,8 @@ def test_what_is_no_convolution_keeps_its_padding(before: str, rest: str) -> Non
         {rest}
         return y
         """)
-    assert "p = pad(x" in body(FoldPadding().run(graph, CONTEXT))
-    assert rest in body(FoldPadding().run(graph, CONTEXT))
+    assert "p = pad(x" in body(fold_padding.run(graph, CONTEXT))
+    assert rest in body(fold_padding.run(graph, CONTEXT))
 
 
 def test_pads_join_and_stay_where_others_read_them() -> None:
@@ -92,7 +92,7 @@ def test_pads_join_and_stay_where_others_read_them() -> None:
         c = relu(q) : f32[1, 6, 5, 1]
         return a, b, c
         """
-    assert ran(FoldPadding(), text) == lines("""
+    assert ran(fold_padding, text) == lines("""
         x = input : f32[1, 3, 3, 1]
         k = constant(value=f32[2, 1, 1, 1]{1.0, 2.0}) : f32[2, 1, 1, 1]
         q = pad(x, pads=((0, 0), (2, 1), (1, 1), (0, 0))) : f32[1, 6, 5, 1]
@@ -105,7 +105,7 @@ def test_pads_join_and_stay_where_others_read_them() -> None:
 
 def test_origins_of_all_are_kept() -> None:
     graph = padded(((0, 0), (1, 0), (0, 1), (0, 0)))
-    assert FoldPadding().run(graph, CONTEXT)["y"].origin == graph["p"].origin.merged(graph["y"].origin)
+    assert fold_padding.run(graph, CONTEXT)["y"].origin == graph["p"].origin.merged(graph["y"].origin)
 
 
 def test_large_graphs_take_time_in_proportion() -> None:
@@ -113,4 +113,4 @@ def test_large_graphs_take_time_in_proportion() -> None:
     steps = [f"p{i} = pad(n{i}, {pad}) : f32[1, 4, 1, 1]\nn{i + 1} = conv2d(p{i}, k) : f32[1, 3, 1, 1]" for i in range(2_000)]
     text = ["n0 = input : f32[1, 3, 1, 1]", "k = constant(value=f32[2, 1, 1, 1]{1, 2}) : f32[2, 1, 1, 1]", *steps, "return n2000"]
     graph = graph_of("\n".join(text))
-    assert len(FoldPadding().run(graph, CONTEXT)) == 2_002
+    assert len(fold_padding.run(graph, CONTEXT)) == 2_002

@@ -21,7 +21,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.windows import Pair
 from tpucc.passes.base import GOALS, Context
-from tpucc.passes.pack_patches import PackPatches
+from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.place import Place, placement
 from tpucc.runtime.check import random_inputs
 from tpucc.target import Target, load_target, with_overrides
@@ -109,7 +109,7 @@ def drawn(seed: int) -> Geometry:
 def packed(graph: Graph, target: Target = TINY, **options: object) -> tuple[Graph, list[str]]:
     """What the pass makes, and its notes."""
     context = Context(target, **options)  # type: ignore[arg-type]
-    result = PackPatches().run(Place().run(graph, context), context)
+    result = pack_patches.run(Place().run(graph, context), context)
     check(result)
     assert placement(result) == {node.name: node.place for node in result}
     assert [node.name for node in result.inputs] == [node.name for node in graph.inputs]
@@ -285,11 +285,11 @@ def with_pinned(name: str) -> Graph:
 
 def test_pinned_images_are_left_alone() -> None:
     other = with_pinned("x")
-    assert PackPatches().run(other, Context(TINY)) == other
+    assert pack_patches.run(other, Context(TINY)) == other
 
 
 def test_pinned_kernels_stay_so() -> None:
-    result = PackPatches().run(with_pinned("stem.k"), Context(TINY))
+    result = pack_patches.run(with_pinned("stem.k"), Context(TINY))
     assert result["stem.k.1"].type.quantisation == Quantisation(0.5, 0)
     assert result["y"].operands == ("x.patches.1", "stem.k.1")
 

@@ -7,8 +7,8 @@ import numpy as np
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, value_of
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran
-from tpucc.passes.dead_code import DeadCode
-from tpucc.passes.fold_scales import FoldScales
+from tpucc.passes.dead_code import dead_code
+from tpucc.passes.fold_scales import fold_scales
 
 CONVOLUTION = """
     x = input : f32[2, 3, 4, 1]
@@ -24,8 +24,8 @@ CONVOLUTION = """
 def folded(rest: str) -> str:
     """What folding makes of the convolution and what follows, without the constants that are left over."""
     text = CONVOLUTION + rest
-    ran(FoldScales(), text)
-    return body(DeadCode().run(FoldScales().run(graph_of(text), CONTEXT), CONTEXT))
+    ran(fold_scales, text)
+    return body(dead_code.run(fold_scales.run(graph_of(text), CONTEXT), CONTEXT))
 
 
 def test_a_scale_folds_into_the_kernel() -> None:
@@ -92,7 +92,7 @@ def test_a_scale_of_zero_leaves_no_bias() -> None:
 )
 def test_scales_that_stay(rest: str) -> None:
     graph = graph_of(CONVOLUTION + rest)
-    result = FoldScales().run(graph, CONTEXT)
+    result = fold_scales.run(graph, CONTEXT)
     assert body(result).count("mul(") == body(graph).count("mul(")
     assert body(result).count("constant(") <= body(graph).count("constant(")
 
@@ -105,7 +105,7 @@ def test_any_constant_between_is_scaled_too() -> None:
 
 def test_origins_of_a_scaled_product() -> None:
     graph = graph_of(f"{CONVOLUTION}a = add(c, b) : f32[2, 3, 2, 2]\ny = mul(a, s) : f32[2, 3, 2, 2]\nreturn y")
-    result = FoldScales().run(graph, CONTEXT)
+    result = fold_scales.run(graph, CONTEXT)
     assert result["c.1"].origin == graph["c"].origin.merged(graph["s"].origin)
     assert set(result["y"].origin.spans) == {*graph["c"].origin.spans, *graph["a"].origin.spans, *graph["y"].origin.spans}
 
@@ -121,7 +121,7 @@ def test_a_chain_of_ragged_layers() -> None:
             h = model.op(op, h, model.constant("c", random.standard_normal(5 + layer)))
         h = model.op("tanh", h)
     graph = model.build(h)
-    result = FoldScales().run(graph, CONTEXT)
+    result = fold_scales.run(graph, CONTEXT)
     check(result)
     assert [node.op for node in result if node.op not in ("constant", "input")] == ["conv2d", "add", "tanh"] * 3
     assert_close(graph, result)

@@ -9,7 +9,7 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, outputs_of
-from tpucc.passes.shuffle_lanes import ShuffleLanes
+from tpucc.passes.shuffle_lanes import shuffle_lanes
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 
 NET = """
@@ -57,7 +57,7 @@ def test_only_lanes_of_one_row_are_shuffled(divided: tuple[int, ...], perm: tupl
     model = Model()
     turned = model.op("transpose", model.op("reshape", model.input("x", 2, 12), name="divided", shape=divided), perm=perm)
     before = model.build(model.op("reshape", turned, name="joined", shape=joined))
-    after = applied(before, ShuffleLanes())
+    after = applied(before, shuffle_lanes)
     assert ("shuffle_lanes" in {node.op for node in after}) is made
     inputs = {"x": np.arange(24, dtype=np.float32).reshape(2, 12)}
     np.testing.assert_array_equal(outputs_of(after, inputs), outputs_of(before, inputs))

@@ -23,24 +23,24 @@ from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Pass
-from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.constant_folding import ConstantFolding
-from tpucc.passes.dead_code import DeadCode
-from tpucc.passes.fold_scales import FoldScales
-from tpucc.passes.fuse_activation import FuseActivation
-from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.push_slices import PushSlices
-from tpucc.passes.sink_transposes import SinkTransposes
+from tpucc.passes.common_subexpressions import common_subexpressions
+from tpucc.passes.constant_folding import constant_folding
+from tpucc.passes.dead_code import dead_code
+from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.fuse_activation import fuse_activation
+from tpucc.passes.fuse_bias import fuse_bias
+from tpucc.passes.push_slices import push_slices
+from tpucc.passes.sink_transposes import sink_transposes
 
 PASSES: tuple[Pass, ...] = (
-    ConstantFolding(),
-    SinkTransposes(),
-    FoldScales(),
-    PushSlices(),
-    CommonSubexpressions(),
-    DeadCode(),
-    FuseBias(),
-    FuseActivation(),
+    constant_folding,
+    sink_transposes,
+    fold_scales,
+    push_slices,
+    common_subexpressions,
+    dead_code,
+    fuse_bias,
+    fuse_activation,
 )
 
 ATTENTION = """\

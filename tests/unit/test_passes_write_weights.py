@@ -21,8 +21,8 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.passes.base import Context
-from tpucc.passes.move_integers import MoveIntegers
-from tpucc.passes.write_weights import WriteWeights
+from tpucc.passes.move_integers import move_integers
+from tpucc.passes.write_weights import write_weights
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
@@ -56,7 +56,7 @@ def attention(tokens: int, depth: int, *, weights: bool = True) -> Graph:
 
 
 def chosen(graph: Graph, context: Context = V1, **options: str) -> tuple[bool, tuple[str, ...]]:
-    made = WriteWeights(**options).run(graph, context)
+    made = write_weights(**options).run(graph, context)
     return any(node.op == "as_weights" for node in made), made.notes
 
 
@@ -87,7 +87,7 @@ def test_a_slow_host_stops_only_for_what_is_worth_it() -> None:
     q = model.dense(x, square, key="q")
     scores = model.op("softmax", model.op("matmul", q, model.op("transpose", q, name="turned", perm=(0, 2, 1))))
     mixed = model.build(model.dense(model.op("matmul", scores, q), square, key="o"))
-    assert sum(node.op == "as_weights" for node in WriteWeights().run(mixed, V1)) == 2
+    assert sum(node.op == "as_weights" for node in write_weights.run(mixed, V1)) == 2
     assert not chosen(mixed, slow)[0]
 
 
@@ -251,7 +251,7 @@ def moved(scale: float, op: str = "transpose", **attributes: object) -> tuple[Gr
     q = model.op("quantize", model.input("x", 4, 6), name="q", scale=0.5, zero_point=2)
     real = model.op(op, model.op("dequantize", q, name="real", scale=0.5, zero_point=2), name="moved", **attributes)
     graph = model.build(model.op("quantize", real, name="again", scale=scale, zero_point=2))
-    made = MoveIntegers().run(graph, V1)
+    made = move_integers.run(graph, V1)
     return made, made["again"]
 
 

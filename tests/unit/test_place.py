@@ -15,10 +15,10 @@ from tpucc.ir.graph import Graph
 from tpucc.ops.clip import ClipAttributes
 from tpucc.options import options_of
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.common_subexpressions import common_subexpressions
+from tpucc.passes.fuse_activation import fuse_activation
+from tpucc.passes.fuse_bias import fuse_bias
 from tpucc.passes.device_work import keeps_rows, needs_host
-from tpucc.passes.fuse_activation import FuseActivation
-from tpucc.passes.fuse_bias import FuseBias
 from tpucc.passes.place import Place, placement
 
 W44 = np.ones((4, 4), np.float32)
@@ -146,7 +146,7 @@ def test_windows_of_a_numerator_are_the_devices_as_the_host_would_get_all_that_i
 )
 def test_a_product_stays_on_the_device_though_the_function_of_it_is_the_hosts(text: str, expected: set[str]) -> None:
     graph = of_a_layer(text)
-    fused = applied(graph, CommonSubexpressions(), Place(), Calibrate(), FuseBias(), FuseActivation())
+    fused = applied(graph, common_subexpressions, Place(), Calibrate(), fuse_bias, fuse_activation)
     assert {node.name for node in fused if node.on_device} == expected
 
 

@@ -18,7 +18,7 @@ from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Fc, Requantise, Vector, is_layer
 from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.quantise import Quantise
+from tpucc.passes.quantise import quantise
 
 BOTH = pytest.mark.parametrize("fused", [False, True], ids=["separate", "fused"])
 
@@ -430,7 +430,7 @@ def test_a_ratio_past_float32_is_an_error() -> None:
         replace(n, type=n.type.with_range(None).with_quantisation(Quantisation(1e-20, 0))) if n.name == "y" else n for n in calibrated
     )
     with pytest.raises(CompileError) as caught:
-        Quantise().run(small, context())
+        quantise.run(small, context())
     assert caught.value.diagnostics[0].code == "E0804"
 
 
@@ -442,17 +442,17 @@ def test_a_graph_that_is_not_ready() -> None:
     unknown = calibrated.with_nodes(replace(n, type=n.type.plain()) if n.name == "h" else n for n in calibrated)
     for bad in (graph, applied(placed(graph), *FUSIONS), applied(unknown, *FUSIONS)):
         with pytest.raises(ProgramError) as caught:
-            Quantise().run(bad, context())
+            quantise.run(bad, context())
         assert caught.value.diagnostics[0].code == "E0806"
 
 
 def test_a_layer_graph_is_left_alone() -> None:
     model = Model()
     layers = layers_of(model.build(model.op("relu", model.input("x", 1, 2))))
-    assert Quantise().run(layers, context()) is layers
+    assert quantise.run(layers, context()) is layers
 
 
 def test_bad_granularity() -> None:
     with pytest.raises(UsageError) as caught:
-        Quantise("per_row").run(hand_model([0, 0]), context())
+        quantise(granularity="per_row").run(hand_model([0, 0]), context())
     assert caught.value.diagnostics[0].code == "E0517"

@@ -16,7 +16,7 @@ from tpucc.layers.kinds import Fc, Requantise, is_layer
 from tpucc.layers.partition import partition
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise, requantise
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.explicit_quantisation import ExplicitQuantisation
+from tpucc.passes.explicit_quantisation import explicit_quantisation
 
 S, Z = float(np.float32(0.037)), -11
 FIXED = Quantisation(S, Z)
@@ -31,7 +31,7 @@ def pinned(model: Model, x: str, name: str, scale: float = S, zero: int = Z) -> 
 
 
 def explicit(graph: Graph) -> Graph:
-    return applied(placed(graph), ExplicitQuantisation())
+    return applied(placed(graph), explicit_quantisation)
 
 
 def ops(graph: Graph) -> list[str]:
@@ -339,11 +339,11 @@ def test_a_constant_that_the_host_reads_is_rounded_as_written() -> None:
 
 
 def test_left_out_the_pass_costs_a_rounding_and_nothing_else() -> None:
-    from tpucc.passes.quantise import Quantise
+    from tpucc.passes.quantise import quantise
 
     model = Model()
     graph = model.build(pinned(model, model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4)), "d"))
     inputs = {"x": drawn(3, 6, 5)}
-    layers = applied(placed(graph), Calibrate(), *FUSIONS, Quantise(), calibration=inputs)
+    layers = applied(placed(graph), Calibrate(), *FUSIONS, quantise, calibration=inputs)
     assert layer_ops(layers) == ["fc", "vector"]
     np.testing.assert_allclose(outputs_of(layers, inputs)[0], outputs_of(graph, inputs)[0], atol=0.1)

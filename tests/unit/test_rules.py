@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tpucc
 from tests.support.cases import each
 from tests.support.core import core_files
 from tests.support.rewrites import CONTEXT, body, check, graph_of
+from tpucc.diagnostics import PluginError
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_firings
-from tpucc.ops import OPS
-from tpucc.ops.add import OP as add
-from tpucc.ops.avg_pool import OP as avg_pool
-from tpucc.ops.max_pool import OP as max_pool
-from tpucc.ops.mul import OP as mul
+from tpucc.ops import OPS, names
+from tpucc.ops.names import add, avg_pool, max_pool, mul, relu, sub, tanh, transpose
 from tpucc.ops.opdef import Expression
-from tpucc.ops.relu import OP as relu
-from tpucc.ops.sub import OP as sub
-from tpucc.ops.tanh import OP as tanh
-from tpucc.ops.transpose import OP as transpose
-from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.rules import Rule, Rules, called, columns, constant, function, once, rule, total, unpinned, value
+from tpucc.passes.base import Context, Pass, graph_pass
+from tpucc.passes.fuse_bias import fuse_bias
+from tpucc.passes.plugins import passes_of_file
+from tpucc.passes.rules import Match, Rule, Rules, called, columns, constant, function, once, rule, rules_pass, total, unpinned, value
+from tpucc.passes.running import run_pass
 
 ROOT = Path(tpucc.__file__).parent
 X = "x = input : f32[3, 4]\ny = input : f32[3, 4]\n"
@@ -109,7 +108,7 @@ def test_a_firing_has_the_nodes_before_and_after() -> None:
         f"{X}w = constant(value=f32[4, 2]{{1, 2, 3, 4, 5, 6, 7, 8}}) : f32[4, 2]\nb = constant(value=f32[2]{{1, 2}}) : f32[2]\n"
         "m = matmul(x, w) : f32[3, 2]\nr = sub(m, b) : f32[3, 2]\nreturn r"
     )
-    graph = FuseBias().run(graph_of(text), CONTEXT)
+    graph = fuse_bias.run(graph_of(text), CONTEXT)
     (firing,) = graph.firings
     assert [node.op for node in firing.matched] == ["matmul", "sub"]
     assert [node.name for node in firing.made] == ["b.1", "r"]
@@ -118,7 +117,7 @@ def test_a_firing_has_the_nodes_before_and_after() -> None:
         ";   - m = matmul(x, w) : f32[3, 2]",
         ";   - r = sub(m, b) : f32[3, 2]",
     ]
-    assert not FuseBias().run(graph.without_firings(), CONTEXT).firings
+    assert not fuse_bias.run(graph.without_firings(), CONTEXT).firings
 
 
 def test_what_a_firing_matched_stands_in_the_order_of_the_graph() -> None:
@@ -148,6 +147,97 @@ def test_a_moved_value_goes_by_the_name_of_its_operand() -> None:
     result = made(text, rule("it", tanh(x), lambda m: transpose(transpose(m.x, perm=(1, 0)), perm=(1, 0))))
     assert "x.1 = transpose(x, perm=(1, 0)) : f32[4, 3]" in body(result)
     assert result["x.1"].origin.made_by == "trial"
+
+
+@rules_pass("turn-over", "turns differences over", level=2)
+def turn_over() -> Iterator[Rule]:
+    """Rewrites `x - y` to `relu(y - x)`."""
+    yield rule("turned", sub(x, y), lambda m: relu(sub(m.y, m.x)))
+
+
+@graph_pass("say-size", "says how large the graph is", level=1)
+def say_size(graph: Graph, context: Context) -> Graph:
+    """A note of the number of nodes."""
+    return graph.noting(f"{len(graph)} nodes")
+
+
+def test_a_function_of_rules_is_a_pass() -> None:
+    assert isinstance(turn_over, Pass)
+    assert (turn_over.name, turn_over.summary, turn_over.level) == ("turn-over", "turns differences over", 2)
+    assert turn_over.__doc__ == "Rewrites `x - y` to `relu(y - x)`."
+    result = turn_over.run(graph_of(f"{X}s = sub(x, y) : f32[3, 4]\nreturn s"), CONTEXT)
+    assert "s.1 = sub(y, x) : f32[3, 4]\ns = relu(s.1) : f32[3, 4]" in body(result)
+    assert [firing.rule for firing in result.firings] == ["turned"]
+    assert result["s.1"].origin.made_by == "turn-over"
+
+
+def test_a_function_of_a_graph_is_a_pass() -> None:
+    assert isinstance(say_size, Pass)
+    assert (say_size.name, say_size.level, say_size.__doc__) == ("say-size", 1, "A note of the number of nodes.")
+    assert say_size.run(graph_of(f"{X}return x"), CONTEXT).notes == ("2 nodes",)
+
+
+def test_rules_that_follow_others_in_one_pass_keep_what_those_did() -> None:
+    first = Rules("trial", rule("first", relu(x), lambda m: tanh(m.x))).run(graph_of(f"{X}r = relu(x) : f32[3, 4]\nreturn r"), CONTEXT)
+    second = Rules("trial", rule("second", tanh(x), lambda m: relu(m.x))).run(first, CONTEXT)
+    assert [firing.rule for firing in second.firings] == ["first", "second"]
+
+
+def test_what_a_rewriter_notes_is_in_the_new_graph() -> None:
+    def noted(m: Match) -> Expression:
+        m.rewriter.notes.append(f"{m.root.name} is tanh now")
+        return tanh(m.x)
+
+    assert made(f"{X}r = relu(x) : f32[3, 4]\nreturn r", rule("it", relu(x), noted)).notes == ("r is tanh now",)
+
+
+def test_a_constant_takes_the_place_of_the_root() -> None:
+    result = made(f"{X}r = relu(x) : f32[3, 4]\nreturn r", rule("it", relu(x), lambda m: m.constant(np.ones((3, 4), np.float32))))
+    assert result["r"].op == "constant"
+    assert result["r"].origin.made_by == "trial"
+
+
+def test_operators_are_values_by_their_names() -> None:
+    assert names.matmul is OPS["matmul"]
+    with pytest.raises(ImportError, match="no_such_operator"):
+        from tpucc.ops.names import no_such_operator  # noqa: F401
+    with pytest.raises(ImportError):
+        from tpucc.ops.names import facts  # noqa: F401 (a file beside the operators that is none)
+
+
+def test_the_attributes_of_a_node_are_those_of_its_operator() -> None:
+    graph = graph_of("x = input : f32[3, 4]\nt = transpose(x, perm=(1, 0)) : f32[4, 3]\nreturn t")
+    assert transpose.attributes_of(graph["t"]).perm == (1, 0)
+    with pytest.raises(AssertionError):
+        avg_pool.attributes_of(graph["t"])
+
+
+FILE = """
+from tpucc.ops.names import relu
+from tpucc.passes.base import graph_pass
+from tpucc.passes.rules import rule, rules_pass, value
+
+@rules_pass("relu-once", "computes no relu of a relu", level=1)
+def relu_once():
+    yield rule("a relu of a relu", relu(relu(value("x"))), lambda m: relu(m.x))
+
+@graph_pass("say-size", "says how large the graph is", level=1)
+def say_size(graph, context):
+    return graph.noting(f"{len(graph)} nodes, {1 / (len(graph) - 3):g}")
+"""
+
+
+def test_a_file_of_the_users_may_have_both(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FILE)
+    relu_once, say_size = passes_of_file(file)
+    graph = graph_of("x = input : f32[3, 4]\na = relu(x) : f32[3, 4]\nb = relu(a) : f32[3, 4]\nreturn b")
+    after = run_pass(relu_once, graph, CONTEXT)
+    assert body(after).splitlines()[1:] == ["b = relu(x) : f32[3, 4]", 'return b as "b"']
+    assert run_pass(say_size, after, CONTEXT).notes == ("2 nodes, -1",)
+    with pytest.raises(PluginError) as error:
+        run_pass(say_size, graph, CONTEXT)
+    assert [label.span.line for label in error.value.diagnostics[0].labels] == [12]
 
 
 def test_nothing_in_the_core_makes_a_node_of_an_operator_s_name() -> None:

@@ -28,7 +28,7 @@ from tpucc.ops.windows import Padding, Pair
 from tpucc.options import Options
 from tpucc.passes.base import Context
 from tpucc.passes.place import placement
-from tpucc.passes.split_maps import SplitMaps
+from tpucc.passes.split_maps import split_maps
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.target import Target, load_target
 
@@ -43,7 +43,7 @@ def split(graph: Graph, target: Target) -> tuple[Graph, list[str]]:
     """The graph in bands, verified and with the same values; and the notes."""
     context = Context(target)
     graph = placed(graph)
-    result = SplitMaps().run(graph, context)
+    result = split_maps.run(graph, context)
     check(result)
     assert placement(result) == {node.name: node.place for node in result}
     assert result.outputs == graph.outputs
@@ -174,13 +174,13 @@ def test_residual_blocks_in_bands(rows: int, outputs: int) -> None:
 
 def test_what_fits_stays() -> None:
     graph = placed(residual())
-    assert SplitMaps().run(graph, Context(with_rows(10_000))) is graph
-    assert SplitMaps(most=1).run(graph, Context(with_rows(60))) is graph
+    assert split_maps.run(graph, Context(with_rows(10_000))) is graph
+    assert split_maps(most=1).run(graph, Context(with_rows(60))) is graph
 
 
 def test_what_not_even_a_line_of_fits_stays() -> None:
     graph = placed(windowed("conv2d", 3, 1, "same", (1, 3, 60, 3)))
-    assert SplitMaps().run(graph, Context(with_rows(40))) is graph
+    assert split_maps.run(graph, Context(with_rows(40))) is graph
 
 
 CNN = """
@@ -319,7 +319,7 @@ def test_long_chains_take_time_in_proportion() -> None:
         graph, found = placed(residual(8, blocks)), list[float]()
         for _ in range(3):
             started = time.process_time()
-            SplitMaps().run(graph, Context(with_rows(40)))
+            split_maps.run(graph, Context(with_rows(40)))
             found.append(time.process_time() - started)
         seconds.append(min(found))
     assert seconds[1] < 7 * seconds[0] + 0.2

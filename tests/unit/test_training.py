@@ -633,7 +633,7 @@ def test_a_label_that_is_no_class_is_named_before_the_first_step(tmp_path: Path)
 
 
 def test_the_losses_of_an_epoch_are_not_copied_at_each_step(tmp_path: Path) -> None:
-    """States share them; each has its own number of them, those too that go on from one that others went on from."""
+    """states share them; each has its own number of them, those too that go on from one that others went on from."""
     path = source(tmp_path)
     session = started(tpucc.Source("net.tpu", path.read_text()), tmp_path, "net", {}, Settings(epochs=1, examples=examples(100)))
     found = [session.state for _ in session.run()]

@@ -14,7 +14,7 @@ from tpucc.cli.work import compiled
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_file
 from tpucc.interop.export import exported, require_onnx_name
-from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.place import Place
 
 ROUNDING = (
@@ -40,7 +40,7 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
     require_onnx_name(place)
     with Progress(not quiet) as progress:
         in_floats = Place.name if given.get("keep") else "weights"  # which layer is kept changes nothing there, but one must have the name
-        made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else in_floats, progress=progress)
+        made = compiled(model, given, quiet, stop_after=divide_batch.name if quantized else in_floats, progress=progress)
         progress.stage("export")
         written, data = exported(made, quantized)
         if output is None:

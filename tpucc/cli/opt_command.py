@@ -129,7 +129,7 @@ def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:
 
 def _with_options(step: Pass, text: str) -> Pass:
     values: dict[str, object] = {}
-    known = {f.name: f.default for f in fields_of(step)}
+    known = fields_of(step)
     for part in filter(None, (p.strip() for p in re.split(r"[,\s]+", text))):
         name, equals, value = part.partition("=")
         name = name.replace("-", "_")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tpucc.options import OPTIONS, Flag, Options, read_options
-from tpucc.passes.base import Pass
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES
 
@@ -87,13 +86,9 @@ class PassOption:
         return f"{self.step}.{self.field}".replace("-", "_").replace(".", "__")
 
 
-def pass_options() -> dict[PassOption, tuple[Pass, Field[Any]]]:
-    """Every option of every built-in pass."""
-    found = {}
-    for step in PASSES:
-        for definition in fields_of(step):
-            found[PassOption(step.name, definition.name)] = (step, definition)
-    return found
+def pass_options() -> dict[PassOption, object]:
+    """Every option of every built-in pass, with its default."""
+    return {PassOption(step.name, name): default for step in PASSES for name, default in fields_of(step).items()}
 
 
 class CoreCounts(click.ParamType[tuple[int, ...]]):
@@ -118,7 +113,7 @@ several_counts = click.option(
 def compile_options(function: Callable[..., Any], **others: Decorator) -> Callable[..., Any]:
     """Adds the options of compiling; the command then calls `options_from` with what it got. `others` stand for those of their names."""
     decorators = [others.get(name) or option(name) for name, row in OPTIONS.items() if row.flag is not None]
-    decorators += [_pass_option(of_pass, step, definition) for of_pass, (step, definition) in pass_options().items()]
+    decorators += [_pass_option(of_pass, default) for of_pass, default in pass_options().items()]
     for decorate in reversed(decorators):
         function = decorate(function)
     return function
@@ -140,12 +135,11 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, dict[str, object]]:
     return settings
 
 
-def _pass_option(of_pass: PassOption, step: Pass, definition: Field[Any]) -> Decorator:
-    default = getattr(step, of_pass.field)
+def _pass_option(of_pass: PassOption, default: object) -> Decorator:
     return click.option(
         f"--{of_pass.step}-{of_pass.field.replace('_', '-')}",
         of_pass.destination,
         type=TYPES[type(default).__name__],
         default=None,
-        help=f"{definition.metadata.get('help', f'Of the pass {of_pass.step}')} (default {default}).",
+        help=f"Of the pass {of_pass.step} (default {default}).",
     )

@@ -36,13 +36,13 @@ def _list(step: Pass) -> None:
     """Its level, its summary and its options."""
     name = f"{step.name:<22} {LEVELS.get(step.level, f'-O{step.level}')}"
     click.echo(described(name, 29, step.summary))
-    for option in options_of(step):
-        flag = f"--{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})"
+    for option, default in options_of(step).items():
+        flag = f"--{step.name}-{option.replace('_', '-')} (default {default})"
         click.echo(filled(flag, " " * 30, " " * 32))
 
 
 def _show(name: str) -> None:
-    """One pass, with what its class says of it. Raises `UsageError` E0509 for a name of none."""
+    """One pass, with its docstring. Raises `UsageError` E0509 for a name of none."""
     found = next((step for step in PASSES if step.name == name), None)
     training = next((step for step in TRAINING_PASSES if step.name == name), None)
     if found is not None:
@@ -53,6 +53,6 @@ def _show(name: str) -> None:
     else:
         near = did_you_mean(name, [step.name for step in (*PASSES, *TRAINING_PASSES)])
         raise UsageError(Diagnostic("E0509", f"no pass is named {printable(name)}", help=(near,)))
-    told = cleandoc(type(found or training).__doc__ or "")
+    told = cleandoc((found or training).__doc__ or "")
     if told and not told.startswith(f"{type(found or training).__name__}("):
         click.echo(f"\n{prose(told).rstrip()}")

@@ -24,9 +24,9 @@ from tpucc.ops.constant import OP as constant
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import Values
 from tpucc.passes.base import Context
-from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.model_inputs import Checked, checked, largest_batch, rounds
-from tpucc.passes.quantise import Quantise
+from tpucc.passes.quantise import quantise as quantise_pass
 from tpucc.runtime.runtime import Runtime
 from tpucc.target import Target
 
@@ -60,7 +60,7 @@ def fidelity(compilation: Compilation, runtime: Runtime, given: Checked | None =
 
 def both_graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
     """The operator graph as `quantise` got it, and the layer graph for the whole batch."""
-    floats, layers = (graph_before(compilation, stage) for stage in (Quantise.name, DivideBatch.name))
+    floats, layers = (graph_before(compilation, stage) for stage in (quantise_pass.name, divide_batch.name))
     return None if floats is None or layers is None else (floats, layers)
 
 
@@ -159,7 +159,7 @@ def narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]
     parts = next(count for count in range(1, batch + 1) if batch % count == 0 and batch // count <= rows)
     floats, layers = graphs
     try:
-        return (DivideBatch().run(floats, Context(target, cores=parts)), DivideBatch().run(layers, Context(target, cores=parts)))
+        return (divide_batch.run(floats, Context(target, cores=parts)), divide_batch.run(layers, Context(target, cores=parts)))
     except Error:
         return graphs
 

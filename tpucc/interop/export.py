@@ -16,10 +16,10 @@ from tpucc.interop.onnx.writing.model import OnnxModel
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
 from tpucc.layers.kinds import is_layer
-from tpucc.passes.compose_tables import ComposeTables
+from tpucc.passes.compose_tables import compose_tables
 from tpucc.passes.dead_code import live
-from tpucc.passes.depthwise import Depthwise
-from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.depthwise import depthwise
+from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.quantise import folded_constants
 
 ONNX = ".onnx"
@@ -65,10 +65,10 @@ def _layers(made: Compilation) -> Graph | None:
     The table of several functions doesn't say which they are, so they are written one after the other: that changes no bit. What a pass of
     the user's has made of such tables is written as it is.
     """
-    free = {step.name for step in (ComposeTables, Depthwise)}.difference(made.rewritten)
+    free = {step.name for step in (compose_tables, depthwise)}.difference(made.rewritten)
     found = None
     for snapshot in made.snapshots:
-        if snapshot.stage == DivideBatch.name:
+        if snapshot.stage == divide_batch.name:
             return found
         if isinstance(snapshot.value, Graph) and snapshot.changed and snapshot.stage not in free:
             found = snapshot.value

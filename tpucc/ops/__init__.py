@@ -26,7 +26,7 @@ INTERNAL = frozenset(
 
 _SHARED = frozenset(
     (
-        *("axis", "batch", "comparisons", "evaluate", "facts", "floats", "fused", "gradient", "losses", "onnx_form", "opdef"),
+        *("axis", "batch", "comparisons", "evaluate", "facts", "floats", "fused", "gradient", "losses", "names", "onnx_form", "opdef"),
         *("parts", "products", "reductions", "rules", "verify", "windows"),
     )
 )

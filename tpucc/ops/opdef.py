@@ -224,6 +224,11 @@ class OpDef(Generic[A]):
         """Whether a node is of this operator: for a rule that is about this operator and no other."""
         return node.op == self.name
 
+    def attributes_of(self, node: Node) -> A:
+        """The attributes of a node of this operator. Raises `AssertionError` for a node of another one."""
+        assert isinstance(node.attributes, self.attributes)
+        return node.attributes
+
     @property
     def signature(self) -> str:
         """How a call looks, with the defaults: `max_pool(x, size=2, stride=None, padding="valid")`."""

@@ -1,26 +1,28 @@
-"""The base class of passes, and what a pass gets.
+"""What a pass is, and what it gets.
+
+A pass is a function. `@graph_pass` makes a pass of a function that looks at the graph as a whole, `@rules_pass` (see
+`tpucc/passes/rules.py`) of one that gives rules:
 
 ```python
-@dataclass(frozen=True)
-class DropDeadCode(Pass):
-    name = "dead-code"
-    summary = "removes nodes that no output needs"
-
-    def run(self, graph: Graph, context: Context) -> Graph: ...
+@graph_pass("dead-code", "removes nodes that no output needs", level=1)
+def dead_code(graph: Graph, context: Context) -> Graph: ...
 ```
 
-Options are fields with defaults of type int, float, str or bool; they become command-line options (`--dead-code-FIELD`). The driver
-verifies the graph after each pass, times the pass, and prints its result; a pass does none of that. A pass returns a graph, with messages
-for the user if there are any, as in `return graph.noting("one sentence")`.
+Its options are parameters by name alone, with defaults of type int, float, str or bool; they become command-line options
+(`--PASS-OPTION`). A pass may also be a frozen dataclass with `name`, `summary`, `level` and `run`, whose fields are its options.
+
+The driver verifies the graph after each pass, times the pass, and prints its result; a pass does none of that. A pass returns a graph, with
+messages for the user if there are any, as in `return graph.noting("one sentence")`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
-from types import MappingProxyType
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from types import FunctionType, MappingProxyType
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray, read_only
@@ -76,6 +78,34 @@ class Pass(Protocol):
     def run(self, graph: Graph, context: Context) -> Graph: ...
 
 
+Rewrite = Callable[..., Graph]
+"""A function of a graph and a context, which may have options: parameters by name alone, each with a default."""
+
+
+class GraphPass:
+    """A pass that is a function of the graph and the context. The docstring of the function is the pass's.
+
+    `options` are the values of the function's options. A pass that is called with some is the pass with these: `push_slices(rows=False)`.
+    """
+
+    def __init__(self, name: str, summary: str, level: int, function: Rewrite, options: Mapping[str, Any]) -> None:
+        self.name, self.summary, self.level, self.function, self.options = name, summary, level, function, options
+        self.__doc__, self.__module__ = function.__doc__, function.__module__
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        """The new graph."""
+        return self.function(graph, context, **self.options)
+
+    def __call__(self, **options: Any) -> GraphPass:
+        """The pass with these options in place of its own."""
+        return GraphPass(self.name, self.summary, self.level, self.function, {**self.options, **options})
+
+
+def graph_pass(name: str, summary: str, *, level: int) -> Callable[[Rewrite], GraphPass]:
+    """Makes a pass of the function below."""
+    return lambda function: GraphPass(name, summary, level, function, cast(FunctionType, function).__kwdefaults__ or {})
+
+
 @dataclass(frozen=True)
 class Brought:
     """A pass of the user's. Its attributes have been read once, into plain values; `code` names it and calls it."""
@@ -91,9 +121,17 @@ class Brought:
         return self.step.run(graph, context)
 
 
-def options_of(step: Pass) -> tuple[Field[Any], ...]:
-    """The options of a pass: the fields of its dataclass, class variables left out."""
-    step = step.step if isinstance(step, Brought) else step
+def options_of(step: Pass) -> dict[str, object]:
+    """The options of a pass with their values: those of a function, or the fields of a dataclass, class variables left out.
+
+    Of a dataclass of the user's the values are the defaults, `MISSING` where there is none.
+    """
+    if isinstance(step, Brought):
+        return options_of(step.step) if isinstance(step.step, GraphPass) else {each.name: each.default for each in _fields(step.step)}
+    return dict(step.options) if isinstance(step, GraphPass) else {each.name: getattr(step, each.name) for each in _fields(step)}
+
+
+def _fields(step: Pass) -> tuple[Field[Any], ...]:
     return fields(step) if is_dataclass(step) else ()
 
 
@@ -102,5 +140,12 @@ def with_options(step: Pass, values: Mapping[str, object]) -> Pass:
     if not values:
         return step
     if isinstance(step, Brought):
-        return replace(step, step=step.code.call(lambda: replace(step.step, **values)))  # type: ignore[type-var]
-    return replace(step, **values)  # type: ignore[type-var]
+        return replace(step, step=step.code.call(lambda: with_options(step.step, values)))
+    return step(**values) if isinstance(step, GraphPass) else replace(step, **values)  # type: ignore[type-var]
+
+
+def require_choice(what: str, asked: str, choices: Sequence[str]) -> None:
+    """Raises `UsageError` E0517 where an option has another value than one of `choices`; `what` says what is chosen, as "granularity"."""
+    if asked not in choices:
+        near = did_you_mean(asked, choices) or f"it is {listed(choices, 'or')}"
+        raise UsageError(Diagnostic("E0517", f"no {what} is named {printable(asked)}", help=(near,)))

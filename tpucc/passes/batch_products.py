@@ -1,4 +1,4 @@
-"""Products of parts of one value with the same weights become one product.
+"""Products of parts of one value with the same weights become one product. They are looked for in the graph as a whole.
 
 A recurrent network multiplies each step's rows `x[:, t]` by the same kernel. Step by step the matrix unit would load the kernel's tiles
 again for a few rows each; `x @ k` loads them once for all rows. Then each step reads rows of the result, without a copy.
@@ -14,38 +14,30 @@ from tpucc.diagnostics import Origin
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import f32
-from tpucc.ops.matmul import OP as matmul
-from tpucc.ops.slice import OP as slice_
+from tpucc.ops.names import matmul
+from tpucc.ops.names import slice as slice_
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
 
 
-@dataclass(frozen=True)
-class BatchProducts(Pass):
+@graph_pass("batch-products", "joins products of several parts of one value with the same weights into one product", level=2)
+def batch_products(graph: Graph, context: Context, *, coverage: float = 0.5) -> Graph:
     """Rewrites products of at least two different parts of x with the same constant weights w to parts of `x @ w`.
 
     A part is a slice of rows, reshaped or not; a part of such a product is one too, so that whole stacks of products are batched. The
     parts must have at least `coverage` of the rows of x: the others are multiplied in vain.
     """
-
-    name = "batch-products"
-    summary = "joins products of several parts of one value with the same weights into one product"
-    level = 2
-
-    coverage: float = 0.5
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        # lab 9 begin: make one product of several with the same weights
-        batches = {name: batch for batch in _batches(graph) if batch.accept(self.coverage) for name in batch.members}
-        rewriter = Rewriter(graph, self.name)
-        for node in rewriter:
-            if (batch := batches.get(node.name)) is None:
-                rewriter.put(node)
-            else:
-                _put_part(rewriter, node, batch)
-        return rewriter.build()
-        # lab 9 end
+    # lab 9 begin: make one product of several with the same weights
+    batches = {name: batch for batch in _batches(graph) if batch.accept(coverage) for name in batch.members}
+    rewriter = Rewriter(graph, "batch-products")
+    for node in rewriter:
+        if (batch := batches.get(node.name)) is None:
+            rewriter.put(node)
+        else:
+            _put_part(rewriter, node, batch)
+    return rewriter.build()
+    # lab 9 end
 
 
 @dataclass(slots=True, eq=False)
@@ -93,8 +85,8 @@ def _batches(graph: Graph) -> list[_Batch]:
         part = parts.get(node.operands[0]) if node.operands else None
         if is_pinned(node):
             continue
-        if isinstance(node.attributes, SliceAttributes) and _is_rows(node.attributes, graph[node.operands[0]]):
-            parts[node.name] = _Part(node.operands[0], graph[node.operands[0]].type.shape, node.attributes)
+        if slice_.made(node) and _is_rows(slice_.attributes_of(node), graph[node.operands[0]]):
+            parts[node.name] = _Part(node.operands[0], graph[node.operands[0]].type.shape, slice_.attributes_of(node))
         elif part is not None and is_view(node) and node.type.columns == part.shape[-1] and node.type.rank:
             parts[node.name] = part
         elif part is not None and matmul.made(node) and _is_matrix(graph[node.operands[1]]):

@@ -11,20 +11,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder
 from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.parameters import fitting_scales
 from tpucc.numerics import AnyArray, Float32, Float64, affine_parameters, quantise_weights
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, fused_form, without_activation
 from tpucc.passes.base import Context
 from tpucc.passes.calibrate import examples, given_examples
 from tpucc.passes.layering.graph import MADE_BY
 from tpucc.passes.model_inputs import Checked
-from tpucc.passes.rewriter import Names, constant_of, is_product
+from tpucc.passes.rewriter import Names, array_of, as_constant, constant_of, is_product
 from tpucc.passes.saturating import saturating
 
 CORRECTION = "\0correction "
@@ -45,10 +43,9 @@ def with_corrected_biases(graph: Graph, context: Context, *, per_channel: bool) 
     names, made = Names(graph), list[Node]()
     for node in graph:
         if node.name in fused:
-            bias = Constant((_bias(graph, fused[node.name]) - _few_bits(means[node.name])).astype(np.float32))
-            weights = graph[node.operands[1]]
+            bias = (_bias(graph, fused[node.name]) - _few_bits(means[node.name])).astype(np.float32)
             name, type_ = names.fresh(f"{node.name}.bias"), TensorType("f32", bias.shape)
-            made.append(replace(weights, name=name, attributes=ConstantAttributes(bias), type=type_, origin=node.origin.by(MADE_BY)))
+            made.append(as_constant(replace(graph[node.operands[1]], name=name, type=type_, origin=node.origin.by(MADE_BY)), bias))
             node = replace(fused[node.name], operands=(*node.operands[:2], name))
         made.append(node)
     return graph.with_nodes(made)
@@ -66,8 +63,8 @@ def _probe(graph: Graph, products: Iterable[Node], context: Context, per_channel
     for node in graph:
         builder.add(node)
     for node in products:
-        errors = ConstantAttributes(Constant(_rounding_errors(graph, node, context, per_channel)))
-        held = builder.add(replace(graph[node.operands[1]], name=f"{CORRECTION}{node.name} weights", attributes=errors))
+        errors = _rounding_errors(graph, node, context, per_channel)
+        held = builder.add(as_constant(replace(graph[node.operands[1]], name=f"{CORRECTION}{node.name} weights"), errors))
         assert isinstance(node.attributes, Fused)
         attributes, operands = without_activation(node.attributes), (node.operands[0], held.name)
         builder.add(replace(node, name=f"{CORRECTION}{node.name}", operands=operands, attributes=attributes, type=node.type.plain()))
@@ -75,11 +72,10 @@ def _probe(graph: Graph, products: Iterable[Node], context: Context, per_channel
 
 
 def _rounding_errors(graph: Graph, node: Node, context: Context, per_channel: bool) -> Float32:
-    weights, x = constant_of(graph[node.operands[1]]), graph[node.operands[0]].type
-    assert weights is not None
+    weights, x = array_of(graph[node.operands[1]]), graph[node.operands[0]].type
     assert x.range is not None
     held = x.quantisation or Quantisation(*affine_parameters(x.range.low, x.range.high, context.format))
-    real = weights.data.reshape(-1, weights.shape[-1])
+    real = weights.reshape(-1, weights.shape[-1])
     scales = fitting_scales(real, _bias(graph, node), held, per_channel, context.format)
     errors: Float32 = quantise_weights(real, scales).astype(np.float32) * scales - real
     return errors.reshape(weights.shape)

@@ -8,7 +8,7 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ops import facts_of
 from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of
+from tpucc.passes.rewriter import Rewriter, columns_of
 from tpucc.passes.rules import Match
 
 
@@ -27,14 +27,10 @@ def biased(rewriter: Rewriter, node: Node) -> Biased | None:
     if not facts.signs:
         return None
     value, bias = rewriter.operands(node)
-    if facts.commutative(node.attributes) and _is_bias(value, node):
+    if facts.commutative(node.attributes) and columns_of(value, node.type) is not None:
         value, bias = bias, value
-    return Biased(node, value, bias) if _is_bias(bias, node) and value.type.shape == node.type.shape else None
-
-
-def _is_bias(node: Node, of: Node) -> bool:
-    constant = constant_of(node)
-    return constant is not None and as_columns(constant, of.type) is not None
+    is_biased = columns_of(bias, node.type) is not None and value.type.shape == node.type.shape
+    return Biased(node, value, bias) if is_biased else None
 
 
 class OpenSums(Rewriter):

@@ -20,8 +20,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Table
 from tpucc.ops.products import multiply_accumulates
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.choices import require_choice
+from tpucc.passes.base import Context, Pass, require_choice
 from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.place import require_placed

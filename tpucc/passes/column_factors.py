@@ -7,41 +7,33 @@ so that every factor is exact but for the rounding of its scale to float32; the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ops import OPS
-from tpucc.ops.conv2d import OP as conv2d
+from tpucc.ops.names import conv2d
 from tpucc.ops.opdef import Boundary, Expression
-from tpucc.passes.base import Context, Pass
 from tpucc.passes.device_work import multiplies
-from tpucc.passes.rewriter import as_columns, constant_of, is_pinned
-from tpucc.passes.rules import Family, Match, Rules, columns, rule, value
+from tpucc.passes.rewriter import columns_of, is_pinned
+from tpucc.passes.rules import Family, Match, Rule, columns, rule, rules_pass, value
 
 
-@dataclass(frozen=True)
-class ColumnFactors(Pass):
+@rules_pass("column-factors", "makes an image's product with a factor for each channel a depthwise convolution", level=1)
+def column_factors() -> Iterator[Rule]:
     """Rewrites `x * c`, where the device has an image [N, H, W, C] and c is one factor a channel, as `conv2d(x, k, groups=C)` with
     k = c as [1, 1, 1, C].
 
     Values of 16 bits stay: their integers are fine enough, and the vector unit has no convolutions of them. So do values whose scales the
     source gives, and products with one number for all channels, which are tables.
     """
-
-    name = "column-factors"
-    summary = "makes an image's product with a factor for each channel a depthwise convolution"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return RULES.run(graph, context) if context.format.has_exact_tables else graph
+    factor = Family(multiplies)(value("x"), columns("factors"))
+    yield rule("a factor for each channel of an image", factor, _convolution, when=_is_image)
 
 
 def _convolution(m: Match) -> Expression | None:
     """The convolution; its kernel is shared by all products with this constant. None where the factors are all one number."""
-    found = constant_of(m.factors)
-    factors = None if found is None else as_columns(found, m.root.type)
+    factors = columns_of(m.factors, m.root.type)
     if factors is None or not (factors.data != factors.data[0]).any():
         return None
 
@@ -55,14 +47,7 @@ def _convolution(m: Match) -> Expression | None:
 
 def _is_image(m: Match) -> bool:
     """Whether the device has both images, and the source doesn't say how the product, or what it multiplies, becomes integers."""
-    if not m.root.on_device or m.root.type.rank != 4 or m.x.type.shape != m.root.type.shape:
+    if not m.context.format.has_exact_tables or not m.root.on_device or m.root.type.rank != 4 or m.x.type.shape != m.root.type.shape:
         return False
     near = (*m.rewriter.operands(m.root), *m.rewriter.graph.users[m.root.name])
     return not is_pinned(m.root) and not any(is_pinned(each) or isinstance(OPS[each.op].legalisation, Boundary) for each in near)
-
-
-multiplication = Family(multiplies)
-RULES = Rules(
-    "column-factors",
-    rule("a factor for each channel of an image", multiplication(value("x"), columns("factors")), _convolution, when=_is_image),
-)

@@ -1,40 +1,34 @@
-"""Common subexpressions: what is computed twice is computed once."""
+"""Common subexpressions: what is computed twice is computed once. A walk over the whole graph, with a table of what it has seen."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.ir.attributes import identities
 from tpucc.ir.graph import Graph
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter
 
 
-@dataclass(frozen=True)
-class CommonSubexpressions(Pass):
+@graph_pass("common-subexpressions", "computes equal nodes once", level=1)
+def common_subexpressions(graph: Graph, context: Context) -> Graph:
     """Merges nodes of one operator with equal operands, attributes and types (ranges and quantisation included).
 
     The first stays and takes the others' origins. Inputs are never equal.
     """
-
-    name = "common-subexpressions"
-    summary = "computes equal nodes once"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        # lab 9 begin: compute equal nodes once
-        rewriter = Rewriter(graph, self.name)
-        first: dict[object, str] = {}
-        merged: dict[str, list[str]] = {}
-        for node in rewriter:
-            name = first.setdefault((node.op, node.operands, identities(node.attributes), node.type), node.name)
-            if name == node.name or node.is_input:
-                rewriter.put(node)
-            else:
-                rewriter.alias(node, name)
-                merged.setdefault(name, []).append(node.name)
-        for name, others in merged.items():
-            node = rewriter.nodes[name]
-            rewriter.put(replace(node, origin=node.origin.merged(*(graph[other].origin for other in others))))
-        return rewriter.build()
-        # lab 9 end
+    # lab 9 begin: compute equal nodes once
+    rewriter = Rewriter(graph, "common-subexpressions")
+    first: dict[object, str] = {}
+    merged: dict[str, list[str]] = {}
+    for node in rewriter:
+        name = first.setdefault((node.op, node.operands, identities(node.attributes), node.type), node.name)
+        if name == node.name or node.is_input:
+            rewriter.put(node)
+        else:
+            rewriter.alias(node, name)
+            merged.setdefault(name, []).append(node.name)
+    for name, others in merged.items():
+        node = rewriter.nodes[name]
+        rewriter.put(replace(node, origin=node.origin.merged(*(graph[other].origin for other in others))))
+    return rewriter.build()
+    # lab 9 end

@@ -1,9 +1,9 @@
-"""Chains of functions: a layer and the look-ups that follow it are one layer with one table."""
+"""Chains of functions: a layer and the look-ups that follow it are one layer with one table. A walk from each layer to its readers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from tpucc.ir.constants import Constant
@@ -13,36 +13,30 @@ from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, VectorFunction, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.ops.names import constant
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter
 
 
-@dataclass(frozen=True)
-class ComposeTables(Pass):
+@graph_pass("compose-tables", "joins look-up tables that follow each other into one, in the layer before them", level=1)
+def compose_tables(graph: Graph, context: Context) -> Graph:
     """Gives a layer the table of the look-up that alone reads it, and so on along the chain.
 
     Where every value has an entry of its own (int8: 256), the table of a function of a function is `second[first]`, entry by entry: not a
     bit changes, and each look-up less is one pass over the unified buffer less. The layer's own requantisation and clamp stay, and act
     before the table; scale and zero point become those of the chain's end. Tables with interpolation between entries (int16) don't compose.
     """
-
-    name = "compose-tables"
-    summary = "joins look-up tables that follow each other into one, in the layer before them"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        rewriter = Rewriter(graph, self.name)
-        done: set[str] = set()
-        for node in rewriter:
-            if node.name in done:
-                continue
-            if looked_up := _chain(graph, node):
-                done.update((node.name, *(other.name for other in looked_up)))
-                _compose(rewriter, node, looked_up)
-            else:
-                rewriter.put(node)
-        return rewriter.build()
+    rewriter = Rewriter(graph, "compose-tables")
+    done: set[str] = set()
+    for node in rewriter:
+        if node.name in done:
+            continue
+        if looked_up := _chain(graph, node):
+            done.update((node.name, *(other.name for other in looked_up)))
+            _compose(rewriter, node, looked_up)
+        else:
+            rewriter.put(node)
+    return rewriter.build()
 
 
 def _chain(graph: Graph, root: Node) -> list[Node]:
@@ -80,7 +74,7 @@ def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:
 
 def _composed(graph: Graph, chain: Sequence[Node]) -> DeviceInts:
     """The table of all tables of the chain."""
-    first, *others = (_entries(graph, node) for node in chain if _has_table(node))
+    first, *others = (constant.attributes_of(graph[node.operands[-1]]).value.data for node in chain if _has_table(node))
     format = INTEGER_FORMATS[chain[0].type.dtype]
     return reduce(lambda before, table: look_up(table, before, format), others, first)
 
@@ -100,10 +94,3 @@ def _with_table(root: Node) -> Fc | Conv | Vector:
     layer = root.attributes
     assert isinstance(layer, Fc | Conv | Vector)
     return replace(layer, epilogue=replace(layer.epilogue, table=True)) if isinstance(layer.epilogue, Requantise) else layer
-
-
-def _entries(graph: Graph, node: Node) -> DeviceInts:
-    """The table of a layer, its last operand."""
-    held = graph[node.operands[-1]].attributes
-    assert isinstance(held, ConstantAttributes)
-    return held.value.data

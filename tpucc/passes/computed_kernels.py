@@ -7,45 +7,34 @@ im2col, by the kernel, which has a row for each pixel of a window.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import prod
 
-from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
-from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
-from tpucc.ops.matmul import OP as matmul
+from tpucc.ops.names import conv2d, matmul, patches, reshape, transpose
 from tpucc.ops.opdef import Expression
-from tpucc.ops.patches import OP as patches
-from tpucc.ops.reshape import OP as reshape
-from tpucc.ops.transpose import OP as transpose
-from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import is_written
-from tpucc.passes.rules import Match, Rules, rule, value, variable
+from tpucc.passes.rules import Match, Rule, rule, rules_pass, value
 
 
-@dataclass(frozen=True)
-class ComputedKernels(Pass):
+@rules_pass("computed-kernels", "makes a convolution with a computed kernel a product of the windows' pixels with it", level=1)
+def computed_kernels() -> Iterator[Rule]:
     """Rewrites `conv2d(x, k)` to `patches(x) @ reshape(k)`, where k is computed.
 
     With groups it is one product with a matrix for each group: [groups, pixels, depth] @ [groups, depth, filters].
     """
+    yield rule("a computed kernel", conv2d(value("x"), value("kernel")), _product, when=_is_computed)
 
-    name = "computed-kernels"
-    summary = "makes a convolution with a computed kernel a product of the windows' pixels with it"
-    level = 1
 
-    def run(self, graph: Graph, context: Context) -> Graph:
-        constants = constant_values(graph)
-        computed = variable("kernel", lambda node: node.name not in constants and not is_written(node))
-        return Rules(self.name, rule("a computed kernel", conv2d(value("x"), computed), _product)).run(graph, context)
+def _is_computed(m: Match) -> bool:
+    """Whether the kernel depends on an input. A value that the host writes to weight memory is a kernel as it is."""
+    return m.kernel.name not in m.rewriter.constants and not is_written(m.kernel)
 
 
 def _product(m: Match) -> Expression:
     """The product of the windows' pixels with the kernel: of groups, with one matrix each."""
-    assert isinstance(m.root.attributes, Conv2dAttributes)
-    rows, groups = _windows(m, m.root.attributes), m.root.attributes.groups
+    rows, groups = _windows(m, conv2d.attributes_of(m.root)), conv2d.attributes_of(m.root).groups
     depth, filters = prod(m.kernel.type.shape[:3]), m.kernel.type.columns
     if groups == 1:
         return matmul(rows, reshape(m.kernel, shape=(depth, filters)))

@@ -6,34 +6,24 @@ the image joined with itself along a new axis behind the width: `[N, H, W, 1, C]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from math import prod
 
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
-from tpucc.ops.concat import OP as concat
+from tpucc.ops.names import concat, reshape, resize
 from tpucc.ops.opdef import Expression
 from tpucc.ops.parts import Shape
-from tpucc.ops.reshape import OP as reshape
-from tpucc.ops.resize import OP as resize
-from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import is_pinned
-from tpucc.passes.rules import Match, Rules, rule, value
+from tpucc.passes.rules import Match, Rule, rule, rules_pass, value
 
 
-@dataclass(frozen=True)
-class CopyPixels(Pass):
+@rules_pass("copy-pixels", "rewrites a resize by whole numbers as copies of pixels", level=1)
+def copy_pixels() -> Iterator[Rule]:
     """Rewrites `resize` of the nearest pixels, larger by whole numbers, to reshapes and `concat` of a value with itself.
 
     Columns go first: then fewer rows are copied twice. At the edges of the device's work the host does both.
     """
-
-    name = "copy-pixels"
-    summary = "rewrites a resize by whole numbers as copies of pixels"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return RULES.run(graph, context)
+    yield rule("a resize of the nearest pixels", resize(value("x"), mode="nearest"), _copied, when=lambda m: not is_pinned(m.root))
 
 
 def _copied(m: Match) -> Expression | None:
@@ -53,9 +43,3 @@ def _repeated(m: Match, x: Node, leading: Shape, times: int) -> Node:
         return x
     apart = m.rewriter.reshape(x, (*leading, 1, x.type.rows // prod(leading), x.type.columns))
     return m.rewriter.add(concat(*[apart] * times, axis=len(leading)), m.root)
-
-
-RULES = Rules(
-    "copy-pixels",
-    rule("a resize of the nearest pixels", resize(value("x"), mode="nearest"), _copied, when=lambda m: not is_pinned(m.root)),
-)

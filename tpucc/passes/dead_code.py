@@ -1,24 +1,16 @@
-"""Dead code: what no output needs."""
+"""Dead code: what no output needs, found in the graph as a whole."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 
 
-@dataclass(frozen=True)
-class DeadCode(Pass):
+@graph_pass("dead-code", "removes nodes that no output needs", level=1)
+def dead_code(graph: Graph, context: Context) -> Graph:
     """Keeps the nodes that the outputs depend on, and every input: those are the model's interface."""
-
-    name = "dead-code"
-    summary = "removes nodes that no output needs"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return live(graph)
+    return live(graph)
 
 
 def live(graph: Graph) -> Graph:

@@ -7,50 +7,37 @@ arXiv 1502.03167, algorithm 2, step 11). Both fold into the layer before: the sc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.numerics import Float64
-from tpucc.ops.add import OP as add
-from tpucc.ops.batch_norm import OP as batch_norm
-from tpucc.ops.batch_norm import BatchNormAttributes
-from tpucc.ops.mul import OP as mul
+from tpucc.ops.names import add, batch_norm, mul, sub
 from tpucc.ops.opdef import Expression
-from tpucc.ops.sub import OP as sub
-from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import constant_of
-from tpucc.passes.rules import Match, Rules, constant, rule, value
+from tpucc.passes.rules import Match, Rule, constant, rule, rules_pass, value
 
 
-@dataclass(frozen=True)
-class DecomposeBatchNorm(Pass):
+@rules_pass("decompose-batch-norm", "rewrites batch_norm as a multiplication and an addition", level=0)
+def decompose_batch_norm() -> Iterator[Rule]:
     """Rewrites `batch_norm` with constant parameters to `x * scale + offset`, and with a constant variance to
     `(x - mean) * scale + beta`.
 
     The constants are computed in float64 and rounded once. There is no square root of a computed variance: such a node stays, as does one
     whose constants aren't finite in float32.
     """
-
-    name = "decompose-batch-norm"
-    summary = "rewrites batch_norm as a multiplication and an addition"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return RULES.run(graph, context)
+    normalised = batch_norm(value("x"), value("gamma"), value("beta"), value("mean"), constant("variance"))
+    yield rule("a normalisation with a constant variance", normalised, _decompose)
 
 
 def _decompose(m: Match) -> Expression | None:
     """The sum. Where gamma is computed, too, it is a factor of its own: `(x - mean) * scale * gamma + beta`."""
     gamma, beta, mean, variance = (_known(node) for node in (m.gamma, m.beta, m.mean, m.variance))
-    assert isinstance(m.root.attributes, BatchNormAttributes)
     assert variance is not None
     with np.errstate(all="ignore"):
-        scale = 1 / np.sqrt(variance + m.root.attributes.epsilon)
+        scale = 1 / np.sqrt(variance + batch_norm.attributes_of(m.root).epsilon)
         scale = scale if gamma is None else gamma * scale
     if gamma is None or beta is None or mean is None:
         statistics = (m.mean, m.variance) if gamma is None else (m.gamma, m.variance)
@@ -71,21 +58,10 @@ def _known(node: Node) -> Float64 | None:
 
 def _constant(m: Match, formula: str, parameters: Sequence[Node], values: Float64) -> Node | None:
     """A constant, made once for all nodes with these parameters, as an unrolled loop makes them; None if it isn't finite in float32."""
-    assert isinstance(m.root.attributes, BatchNormAttributes)
 
     def make() -> Node | None:
         with np.errstate(over="ignore"):
             rounded = values.astype(np.float32)
         return m.rewriter.constant(f"{m.root.name}.{formula}", Constant(rounded), m.root.origin) if np.isfinite(rounded).all() else None
 
-    return m.rewriter.once((formula, *(each.name for each in parameters), m.root.attributes.epsilon), make)
-
-
-RULES = Rules(
-    "decompose-batch-norm",
-    rule(
-        "a normalisation with a constant variance",
-        batch_norm(value("x"), value("gamma"), value("beta"), value("mean"), constant("variance")),
-        _decompose,
-    ),
-)
+    return m.rewriter.once((formula, *(each.name for each in parameters), batch_norm.attributes_of(m.root).epsilon), make)

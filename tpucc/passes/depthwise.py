@@ -1,4 +1,4 @@
-"""Depthwise convolutions: by the matrix unit, or by the vector unit, a part of the activation unit.
+"""depthwise convolutions: by the matrix unit, or by the vector unit, a part of the activation unit.
 
 In a depthwise convolution each filter sees one channel. The matrix unit computes it with tiles of which only the diagonal holds weights:
 one tile for each position of the kernel and each column block, and every tile is fetched whole. The vector unit multiplies lane by lane. It
@@ -14,7 +14,7 @@ half of a batch that is computed in halves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from tpucc.diagnostics import counted
@@ -24,37 +24,28 @@ from tpucc.layers.kinds import Conv, ConvUnit, Pool, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.lowering.cost import costs_on
 from tpucc.lowering.tensors import stored, widest
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.choices import require_choice
-from tpucc.passes.rewriter import Rewriter
+from tpucc.ops.names import constant
+from tpucc.passes.base import Context, graph_pass, require_choice
 
 WAYS = ("cheaper", "matrix", "vector")
 
 
-@dataclass(frozen=True)
-class Depthwise(Pass):
+@graph_pass("depthwise", "gives depthwise convolutions to the activation unit, where an estimate says fewer cycles", level=1)
+def depthwise(graph: Graph, context: Context, *, unit: str = "cheaper") -> Graph:
     """Sets the unit of depthwise convolutions: that which takes fewer cycles, by an estimate, or the one that `unit` says. The matrix unit
-    takes fewer rows of the unified buffer."""
-
-    name = "depthwise"
-    summary = "gives depthwise convolutions to the activation unit, where an estimate says fewer cycles"
-    level = 1
-
-    unit: str = "cheaper"
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        require_choice("way to compute depthwise convolutions", self.unit, WAYS)
-        rewriter, gains = Rewriter(graph, self.name), list[tuple[str, int, int]]()
-        for node in rewriter:
-            if (layer := _suitable(graph, node)) is not None:
-                matrix, vector = _costs(graph, node, context)
-                cheaper = self.unit == "cheaper" and vector < matrix and not context.sparing
-                if self.unit == "vector" or (cheaper and _has_room(graph, node, layer, context)):
-                    node = replace(node, attributes=replace(layer, unit=ConvUnit.VECTOR))
-                    gains.append((node.origin.after(node.name), matrix, vector))
-            rewriter.put(node)
-        return rewriter.build().noting(_note(gains, self.unit)) if gains else graph
+    takes fewer rows of the unified buffer.
+    """
+    require_choice("way to compute depthwise convolutions", unit, WAYS)
+    nodes, gains = list[Node](), list[tuple[str, int, int]]()
+    for node in graph:
+        if (layer := _suitable(graph, node)) is not None:
+            matrix, vector = _costs(graph, node, context)
+            cheaper = unit == "cheaper" and vector < matrix and not context.sparing
+            if unit == "vector" or (cheaper and _has_room(graph, node, context)):
+                node = replace(node, attributes=replace(layer, unit=ConvUnit.VECTOR))
+                gains.append((node.origin.after(node.name), matrix, vector))
+        nodes.append(node)
+    return graph.with_nodes(nodes).noting(_note(gains, unit)) if gains else graph
 
 
 def _suitable(graph: Graph, node: Node) -> Conv | None:
@@ -65,8 +56,7 @@ def _suitable(graph: Graph, node: Node) -> Conv | None:
     weights, bias = (graph[name] for name in node.operands[1:3])
     if not is_lane_by_lane(layer, weights.type.shape, node.type.dtype):
         return None
-    assert isinstance(bias.attributes, ConstantAttributes)  # as the verifier of layers demands
-    return layer if fits_weighted_sums(prod(weights.type.shape[:2]), bias.attributes.value.data) else None
+    return layer if fits_weighted_sums(prod(weights.type.shape[:2]), constant.attributes_of(bias).value.data) else None
 
 
 def _costs(graph: Graph, node: Node, context: Context) -> tuple[int, int]:
@@ -78,7 +68,7 @@ def _costs(graph: Graph, node: Node, context: Context) -> tuple[int, int]:
     return blocks * positions * costs.tile(rows) + leaving, blocks * positions * rows * costs.vector + moved
 
 
-def _has_room(graph: Graph, node: Node, layer: Conv, context: Context) -> bool:
+def _has_room(graph: Graph, node: Node, context: Context) -> bool:
     """Whether one image with the widest border that a reader wants, its result with the same, and the rows of weights are in the unified
     buffer together. A batch is divided into single images where more don't fit."""
     image, weights = (graph[name] for name in node.operands[:2])

@@ -7,10 +7,9 @@ those of one in all but their leading sizes, and give the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
-from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
@@ -20,27 +19,22 @@ from tpucc.layers.kinds import LAYERS
 from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
 from tpucc.ops.batch import Averaged, Batch, BatchRule, Case, Division, MixedError
-from tpucc.ops.constant import OP as constant
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.ops.names import constant
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.dead_code import live
-from tpucc.passes.rewriter import Rewriter
+from tpucc.passes.rewriter import Rewriter, as_constant, held_array
 
 Divisions = Mapping[str, Division]
 UNDIVIDED = "the batch can't be divided among"
 
 
-@dataclass(frozen=True)
-class DivideBatch(Pass):
-    """Gives every value one core's part of the batch; a graph for one core is left as it is."""
+@graph_pass("divide-batch", "divides the batch among cores, which all run the same program", level=0)
+def divide_batch(graph: Graph, context: Context) -> Graph:
+    """Gives every value one core's part of the batch; a graph for one core is left as it is.
 
-    name = "divide-batch"
-    summary = "divides the batch among cores, which all run the same program"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`."""
-        return graph if context.cores == 1 else divided(graph, context.cores, self.name)
+    Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`.
+    """
+    return graph if context.cores == 1 else divided(graph, context.cores, "divide-batch")
 
 
 def divided(graph: Graph, parts: int, by: str, *, among: str = "", means: bool = False) -> Graph:
@@ -80,10 +74,10 @@ class _Parts(Rewriter):
 
         def make() -> str:
             node, type_ = self.graph[name], self._part(self.graph[name].type, batch)
-            if isinstance(node.attributes, ConstantAttributes):
-                part = one_part(node.attributes.value.data, batch, self._size, self._cores)
+            if (array := held_array(node)) is not None:
+                part = one_part(array, batch, self._size, self._cores)
                 assert part is not None
-                return self.make(constant.node(name, (), ConstantAttributes(Constant(part)), type_, node.origin)).name
+                return self.make(as_constant(replace(node, type=type_), part)).name
             division = _of_constants(self.graph, node, batch, self._size, self._cores)
             assert division is not None
             operands = list(node.operands)
@@ -158,7 +152,7 @@ def _divided(graph: Graph, case: Case, means: bool) -> Division:
         raise MixedError(f"{case.node.op} averages over the batch")
     for index, batch in division.constants.items():
         operand = case.operands[index]
-        known = means or isinstance(operand.attributes, ConstantAttributes)  # while compiling, some aren't computed yet
+        known = means or constant.made(operand)  # while compiling, some aren't computed yet
         if known and not _same_for_all(graph, operand, batch, case.size, case.cores):
             raise MixedError(f"the constant {operand.name} differs from item to item, and all cores run the same program")
     return division
@@ -166,8 +160,8 @@ def _divided(graph: Graph, case: Case, means: bool) -> Division:
 
 def _same_for_all(graph: Graph, node: Node, batch: Batch, size: int, cores: int) -> bool:
     """Whether a value without inputs can be divided: each core's part is the same."""
-    if isinstance(node.attributes, ConstantAttributes):
-        return one_part(node.attributes.value.data, batch, size, cores) is not None
+    if (array := held_array(node)) is not None:
+        return one_part(array, batch, size, cores) is not None
     return _of_constants(graph, node, batch, size, cores) is not None
 
 

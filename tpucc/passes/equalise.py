@@ -1,4 +1,4 @@
-"""Cross-layer equalisation: neighbouring layers share out the ranges of their channels.
+"""Cross-layer equalisation, in the graph as a whole: neighbouring layers share out the ranges of their channels.
 
 Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Correction", ICCV 2019, section 4.1.
 
@@ -13,21 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import NoAttributes, Node
-from tpucc.numerics import AnyArray, Float32, Float64, Int64
+from tpucc.numerics import AnyArray, Float64, Int64
 from tpucc.ops import facts_of, legalisation_of
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.conv2d import OP as conv2d
-from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.ops.leaky_relu import OP as leaky_relu
-from tpucc.ops.matmul import OP as matmul
+from tpucc.ops.names import conv2d, leaky_relu, matmul, relu, relu6
 from tpucc.ops.opdef import Pooling
-from tpucc.ops.relu import OP as relu
-from tpucc.ops.relu6 import OP as relu6
-from tpucc.passes.base import ASKED, Context, Pass
-from tpucc.passes.rewriter import as_columns, constant_of, is_view
+from tpucc.passes.base import ASKED, Context, graph_pass
+from tpucc.passes.rewriter import array_of, as_constant, columns_of, constant_of, is_view
 
 SWEEPS = 20
 """A layer between two others is equalised with both, again and again: at most so often."""
@@ -35,8 +28,8 @@ MOST = 12
 """No scale is above 2¹² or below 2⁻¹²: a channel that is all but zero in one layer would take all of the other's precision."""
 
 
-@dataclass(frozen=True)
-class Equalise(Pass):
+@graph_pass("equalise", "scales the channels between two layers, so that no channel's weights are far from the others'", level=ASKED)
+def equalise(graph: Graph, context: Context, *, relu6: bool = False) -> Graph:
     """Scales each channel between two products so that its largest weights, before and after, are alike.
 
     The scale is the power of two nearest to √(r1 / r2), where r1 is the largest magnitude of the channel's weights in the first layer, r2
@@ -45,26 +38,18 @@ class Equalise(Pass):
     `relu6` also takes in pairs with relu6 between them, for which the rule doesn't hold: it makes relu of it, which lets values above 6
     pass.
     """
-
-    name = "equalise"
-    summary = "scales the channels between two layers, so that no channel's weights are far from the others'"
-    level = ASKED
-
-    relu6: bool = False
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        pairs = list(_pairs(graph))
-        chosen = [pair for pair in pairs if self.relu6 or not pair.bounded]
-        arrays: dict[str, AnyArray] = {}
-        for pair in chosen:
-            arrays |= {name: value for name, value in pair.constants(graph).items() if name not in arrays}
-        for _ in range(SWEEPS):
-            scaled = [_equalised(pair, graph, arrays) for pair in chosen]
-            if not any(scaled):
-                break
-        bounded = {name for pair in chosen for name in pair.bounded}
-        made = graph.with_nodes(_rewritten(node, arrays, bounded) for node in graph) if chosen else graph
-        return made.noting(*_notes(pairs, chosen))
+    pairs = list(_pairs(graph))
+    chosen = [pair for pair in pairs if relu6 or not pair.bounded]
+    arrays: dict[str, AnyArray] = {}
+    for pair in chosen:
+        arrays |= {name: value for name, value in pair.constants(graph).items() if name not in arrays}
+    for _ in range(SWEEPS):
+        scaled = [_equalised(pair, graph, arrays) for pair in chosen]
+        if not any(scaled):
+            break
+    bounded = {name for pair in chosen for name in pair.bounded}
+    made = graph.with_nodes(_rewritten(node, arrays, bounded) for node in graph) if chosen else graph
+    return made.noting(*_notes(pairs, chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +63,9 @@ class _Pair:
 
     def constants(self, graph: Graph) -> Mapping[str, AnyArray]:
         """The arrays that equalising changes, by their names; a bias as one value a channel."""
-        found = {graph[name].operands[1]: _weights(graph, graph[name]) for name in (self.first, self.second)}
+        found = {graph[name].operands[1]: array_of(graph[graph[name].operands[1]]) for name in (self.first, self.second)}
         for name in self.biases:
-            bias = constant_of(graph[name])
-            columns = None if bias is None else as_columns(bias, graph[self.first].type)
+            columns = columns_of(graph[name], graph[self.first].type)
             assert columns is not None
             found[name] = columns.data
         return found
@@ -140,15 +124,8 @@ def _bias(graph: Graph, total: Node, value: Node) -> str | None:
     others = [graph[name] for name in total.operands if name != value.name]
     if len(others) != 1 or not _is_own(graph, others[0]):
         return None
-    constant = constant_of(others[0])
     turned = total.operands[1] == value.name and min(facts_of(total.op).signs) < 0
-    return others[0].name if constant is not None and as_columns(constant, total.type) is not None and not turned else None
-
-
-def _weights(graph: Graph, product: Node) -> Float32:
-    constant = constant_of(graph[product.operands[1]])
-    assert constant is not None
-    return constant.data
+    return others[0].name if columns_of(others[0], total.type) is not None and not turned else None
 
 
 def _equalised(pair: _Pair, graph: Graph, arrays: dict[str, AnyArray]) -> bool:
@@ -177,9 +154,9 @@ def _powers(before: Float64, after: Float64) -> Int64:
 
 def _by_inputs(product: Node, weights: AnyArray) -> AnyArray:
     """The weights with one row for each channel of the input, [C, …]: of a group of filters those that read the channel."""
-    if not isinstance(product.attributes, Conv2dAttributes):
+    if not conv2d.made(product):
         return weights
-    groups = product.attributes.groups
+    groups = conv2d.attributes_of(product).groups
     rows, columns, channels, filters = weights.shape
     apart = weights.reshape(rows, columns, channels, groups, filters // groups)
     return apart.transpose(3, 2, 0, 1, 4).reshape(groups * channels, -1)
@@ -187,9 +164,9 @@ def _by_inputs(product: Node, weights: AnyArray) -> AnyArray:
 
 def _from_inputs(product: Node, scaled: AnyArray, like: AnyArray) -> AnyArray:
     """`_by_inputs` undone, in the shape of `like`."""
-    if not isinstance(product.attributes, Conv2dAttributes):
+    if not conv2d.made(product):
         return scaled
-    groups = product.attributes.groups
+    groups = conv2d.attributes_of(product).groups
     rows, columns, channels, filters = like.shape
     apart = scaled.reshape(groups, channels, rows, columns, filters // groups)
     return np.ascontiguousarray(apart.transpose(2, 3, 1, 0, 4).reshape(like.shape))
@@ -200,10 +177,8 @@ def _rewritten(node: Node, arrays: Mapping[str, AnyArray], bounded: set[str]) ->
         return relu.node(node.name, node.operands, NoAttributes(), node.type, node.origin, node.place)
     if node.name not in arrays:
         return node
-    value = Constant(arrays[node.name])
-    if value == constant_of(node):
-        return node
-    return replace(node, attributes=ConstantAttributes(value), type=replace(node.type, shape=value.shape))
+    made = as_constant(replace(node, type=replace(node.type, shape=arrays[node.name].shape)), arrays[node.name])
+    return node if made.attributes == node.attributes else made
 
 
 def _notes(pairs: list[_Pair], chosen: list[_Pair]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`quantize` and `dequantize` as the source wrote them become parameters of the values that the device holds.
+"""An analysis of the whole graph: `quantize` and `dequantize` of the source become parameters of the values that the device holds.
 
 `dequantize(quantize(v, s, z))` says that v is held with scale s and zero point z. So the pair is removed, and v's type
 has these parameters instead. The layer that computes v requantises with them, so nothing is rounded twice. Calibration keeps them.
@@ -7,7 +7,7 @@ has these parameters instead. The layer that computes v requantises with them, s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import backward, constant_values
@@ -16,45 +16,39 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import dequantizes, facts_of, quantizes
-from tpucc.ops.constant import OP as constant
 from tpucc.ops.facts import Values, selects
-from tpucc.ops.quantize import QuantizeAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.ops.names import constant, quantize
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.place import require_placed
 from tpucc.passes.quantised_apart import parameters_of, quantised_apart
 from tpucc.passes.rewriter import is_view
 
 
-@dataclass(frozen=True)
-class ExplicitQuantisation(Pass):
+@graph_pass("explicit-quantisation", "gives values the scales and zero points that quantize states in the source", level=0)
+def explicit_quantisation(graph: Graph, context: Context) -> Graph:
     """Moves the parameters of `quantize` into the types of values that the device computes, and drops the pairs that are then idle.
 
     Of a value that is quantised in several ways there is a copy for each. The `quantize` of a value that is also read as it is stays, and
     becomes a layer that requantises; one whose integers are a result of the model stays; those on the host run there.
     What the host only moves is held as it was before, so that the device reads the same integers in other places. So is a concatenation
     of values that are all held alike: none of them is requantised.
+
+    Raises `CompileError` E0807 for a `quantize` whose integers aren't those of the device.
     """
-
-    name = "explicit-quantisation"
-    summary = "gives values the scales and zero points that quantize states in the source"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """Raises `CompileError` E0807 for a `quantize` whose integers aren't those of the device."""
-        if not any(quantizes(node.op) for node in graph):
-            return graph
-        require_placed(graph, "quantize is moved into types")
-        constants = constant_values(graph)
-        _require_formats(graph, constants, context.format)
-        graph = quantised_apart(graph, list(_quantised(graph)), constants)
-        fixed = _fixed(graph)
-        held = {node.name: fixed.get(node.name, node.type).quantisation for node in graph}
-        idle = _idle_pairs(graph, held)
-        nodes = [_rewritten(node, idle, fixed) for node in graph if node.name not in idle]
-        outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
-        made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed, context.format)), outputs=tuple(outputs))
-        read = made.output_nodes | {name for node in made for name in node.operands}
-        return made.with_nodes(node for node in made if not quantizes(node.op) or node.name in read)
+    if not any(quantizes(node.op) for node in graph):
+        return graph
+    require_placed(graph, "quantize is moved into types")
+    constants = constant_values(graph)
+    _require_formats(graph, constants, context.format)
+    graph = quantised_apart(graph, list(_quantised(graph)), constants)
+    fixed = _fixed(graph)
+    held = {node.name: fixed.get(node.name, node.type).quantisation for node in graph}
+    idle = _idle_pairs(graph, held)
+    nodes = [_rewritten(node, idle, fixed) for node in graph if node.name not in idle]
+    outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
+    made = replace(graph, nodes=tuple(_with_moves_held(nodes, fixed, context.format)), outputs=tuple(outputs))
+    read = made.output_nodes | {name for node in made for name in node.operands}
+    return made.with_nodes(node for node in made if not quantizes(node.op) or node.name in read)
 
 
 def holding(type_: TensorType, quantisation: Quantisation, of: IntegerFormat) -> TensorType:
@@ -166,9 +160,9 @@ def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) ->
     """Constants are quantised as weights are, whether they are weights or not; other values to what the device holds."""
     wrong = []
     for node in graph:
-        if isinstance(node.attributes, QuantizeAttributes):
+        if quantizes(node.op):
             wanted = DEVICE_FORMATS[format.weights] if node.operands[0] in constants else format
-            if node.attributes.format is not wanted:
+            if quantize.attributes_of(node).format is not wanted:
                 wrong.append(_misfit(node, wanted))
     if wrong:
         raise CompileError(wrong)

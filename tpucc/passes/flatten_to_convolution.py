@@ -7,48 +7,35 @@ pixel, for which each kernel position reads its own pixels. Nothing moves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Set
+from dataclasses import replace
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ops import facts_of
-from tpucc.ops.conv2d import OP as conv2d
-from tpucc.ops.matmul import OP as matmul
-from tpucc.passes.base import Context, Pass
+from tpucc.ops.names import conv2d, matmul
 from tpucc.passes.device_work import device_values
-from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
+from tpucc.passes.rewriter import array_of, as_reshape, constant_of, is_pinned, is_view
+from tpucc.passes.rules import Family, Match, Rule, rule, rules_pass, variable
 
 
-@dataclass(frozen=True)
-class FlattenToConvolution(Pass):
+@rules_pass(
+    "flatten-to-convolution", "rewrites a product after a flatten as a convolution whose kernel is as large as the feature map", level=1
+)
+def flatten_to_convolution() -> Iterator[Rule]:
     """Rewrites `reshape(x) @ w`, where the reshape makes lanes of rows of x, to a reshape of `conv2d(x, w)`.
 
     Functions of one value between the two are applied to x itself. Only maps that the device computes are worth it: those after a
     product. The host flattens its own values for nothing.
     """
-
-    name = "flatten-to-convolution"
-    summary = "rewrites a product after a flatten as a convolution whose kernel is as large as the feature map"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return _Flattener(graph, self.name).rewrite(_Flattener.visit)
+    flat = variable("flat", is_view)
+    yield rule("a product with a flattened map", matmul(flat, variable("weights", _is_matrix)), _convolved, when=_is_flattened_map)
+    yield rule("a function of a flattened map", Family(_is_function)(flat), _moved, when=_leads_to_product)
 
 
-def _multiplied(graph: Graph) -> set[str]:
-    """The values that a product with constant weights reads, through functions of one value or not."""
-    found: set[str] = set()
-    for node in reversed(graph.nodes):
-        if _is_product(graph, node):
-            found.add(node.operands[0])
-        elif node.name in found and _is_function(node):
-            found.update(node.operands)
-    return found
-
-
-def _is_product(graph: Graph, node: Node) -> bool:
-    return matmul.made(node) and constant_of(graph[node.operands[1]]) is not None and graph[node.operands[1]].type.rank == 2
+def _is_matrix(node: Node) -> bool:
+    return constant_of(node) is not None and node.type.rank == 2
 
 
 def _is_function(node: Node) -> bool:
@@ -56,65 +43,58 @@ def _is_function(node: Node) -> bool:
     return facts_of(node.op).elementwise and len(node.operands) == 1
 
 
-class _Flattener(Rewriter):
-    """Visits the nodes in order and remembers of each flattened map what it was before."""
-
-    def __init__(self, graph: Graph, by: str) -> None:
-        super().__init__(graph, by)
-        self._multiplied = _multiplied(graph)
-        self._on_device = device_values(graph)
-        self._maps: dict[str, str] = {}
-        """For each flattened value the name of its map."""
-
-    def visit(self, node: Node) -> bool:
-        """Puts what is computed of a flattened map as computed of the map itself; says whether it did."""
-        map_ = self._maps.get(node.operands[0]) if node.operands else None
-        if map_ is not None and _is_product(self.graph, node):
-            self._convolve(node, self.nodes[map_])
-            return True
-        if map_ is not None and node.name in self._multiplied and _is_function(node):
-            self._move(node, self.nodes[map_])
-            return True
-        if node.name in self._multiplied and self._flattens(node):
-            self._maps[node.name] = node.operands[0]
+def _is_flattened_map(m: Match) -> bool:
+    """Whether the view makes lanes of whole rows of a value that the device computes: of one of the graph, or of one that the pass moved
+    the flatten behind."""
+    (map_,) = m.rewriter.operands(m.flat)
+    if map_.name not in m.rewriter.graph.by_name:
+        return m.flat.type.columns > map_.type.columns
+    if map_.name not in m.rewriter.once("device", lambda: device_values(m.rewriter.graph)):
         return False
+    is_real_pinned = m.flat.type.dtype == "f32" and is_pinned(m.flat)
+    return m.flat.type.columns > map_.type.columns and m.flat.type.columns % map_.type.columns == 0 and not is_real_pinned
 
-    def _flattens(self, node: Node) -> bool:
-        """Whether the node makes lanes of whole rows of a value that the device computes."""
-        if not is_view(node) or node.operands[0] not in self._on_device:
-            return False
-        if node.type.dtype == "f32" and is_pinned(node):
-            return False
-        (x,) = self.operands(node)
-        return node.type.columns > x.type.columns and node.type.columns % x.type.columns == 0
 
-    def _move(self, node: Node, map_: Node) -> None:
-        """Puts a function of a flattened map as the flattened function of the map."""
-        moved = self.again(node, map_, same_values=True)
-        self._maps[node.name] = moved.name
-        self.put(as_reshape(node, moved.name))
+def _leads_to_product(m: Match) -> bool:
+    """Whether a product with constant weights reads a function of a flattened map, through further functions or not."""
+    return m.root.name in m.rewriter.once("multiplied", lambda: _multiplied(m.rewriter.graph)) and _is_flattened_map(m)
 
-    def _convolve(self, node: Node, map_: Node) -> None:
-        """Puts a product with a flattened map as a convolution; its result, one pixel an image, is reshaped to what the product gave."""
-        image = self._image(map_, node.type.rows)
-        weights = self.nodes[node.operands[1]]
-        kernel = self._kernel(weights, (*image.type.shape[1:], weights.type.columns))
-        type_ = replace(node.type, shape=(node.type.rows, 1, 1, node.type.columns))
-        made = self.in_place(node, conv2d(image, self.nodes[kernel]))
-        made = self.put(replace(made, name=self.fresh(node.name), type=type_))
-        self.put(as_reshape(node, made.name))
 
-    def _image(self, map_: Node, count: int) -> Node:
-        """The map as `count` images: as it is, or with all rows that make one as a line of pixels."""
-        if map_.type.rank == 4 and map_.type.shape[0] == count:
-            return map_
-        shape = (count, 1, map_.type.rows // count, map_.type.columns)
-        return self.once((map_.name, count), lambda: self.reshape(map_, shape))
+def _multiplied(graph: Graph) -> Set[str]:
+    """The values that a product with constant weights reads, through functions of one value or not."""
+    found: set[str] = set()
+    for node in reversed(graph.nodes):
+        if matmul.made(node) and _is_matrix(graph[node.operands[1]]):
+            found.add(node.operands[0])
+        elif node.name in found and _is_function(node):
+            found.update(node.operands)
+    return found
 
-    def _kernel(self, weights: Node, shape: tuple[int, ...]) -> str:
-        """The weights as a kernel, made once for each shape."""
-        value = constant_of(weights)
-        assert value is not None
-        return self.once(
-            (weights.name, shape), lambda: self.constant(weights.name, Constant(value.data.reshape(shape)), weights.origin)
-        ).name
+
+def _moved(m: Match) -> Node:
+    """A function of a flattened map as the flattened function of the map."""
+    (map_,) = m.rewriter.operands(m.flat)
+    return as_reshape(m.root, m.rewriter.again(m.root, map_, same_values=True).name)
+
+
+def _convolved(m: Match) -> Node:
+    """A product with a flattened map as a convolution; its result, one pixel an image, is reshaped to what the product gave."""
+    image = _image(m)
+    shape = (*image.type.shape[1:], m.weights.type.columns)
+
+    def kernel() -> Node:
+        return m.rewriter.constant(m.weights.name, Constant(array_of(m.weights).reshape(shape)), m.weights.origin)
+
+    convolution = conv2d(image, m.rewriter.once((m.weights.name, shape), kernel))
+    type_ = replace(m.root.type, shape=(m.root.type.rows, 1, 1, m.root.type.columns))
+    made = replace(m.rewriter.in_place(m.root, convolution), name=m.rewriter.fresh(m.root.name), type=type_)
+    return as_reshape(m.root, m.rewriter.put(made).name)
+
+
+def _image(m: Match) -> Node:
+    """The map as one image for each row of the product: as it is, or with all rows that make one as a line of pixels."""
+    (map_,), count = m.rewriter.operands(m.flat), m.root.type.rows
+    if map_.type.rank == 4 and map_.type.shape[0] == count:
+        return map_
+    shape = (count, 1, map_.type.rows // count, map_.type.columns)
+    return m.rewriter.once((map_.name, count), lambda: m.rewriter.reshape(map_, shape))

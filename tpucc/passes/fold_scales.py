@@ -5,34 +5,29 @@ Sums and products are reassociated in float32, so that results may differ in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.numerics import Float32
 from tpucc.ops import facts_of
-from tpucc.ops.add import OP as add
-from tpucc.ops.mul import OP as mul
+from tpucc.ops.names import add, mul, reshape, sub, transpose
 from tpucc.ops.opdef import Expression
-from tpucc.ops.reshape import OP as reshape
-from tpucc.ops.sub import OP as sub
-from tpucc.ops.transpose import OP as transpose
-from tpucc.ops.transpose import TransposeAttributes
-from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import as_columns, constant_of, is_pinned
+from tpucc.passes.rewriter import array_of, as_columns, constant_of, is_pinned
 from tpucc.passes.rules import (
     Match,
-    Rules,
+    Rule,
     applied,
     called,
     constant,
     once,
     product,
     rule,
+    rules_pass,
     total,
     unpinned,
     value,
@@ -41,8 +36,8 @@ from tpucc.passes.rules import (
 )
 
 
-@dataclass(frozen=True)
-class FoldScales(Pass):
+@rules_pass("fold-scales", "multiplies scales into weights, and joins neighbouring constants, reshapes and transposes", level=2)
+def fold_scales() -> Iterator[Rule]:
     """Folds what only scales, shifts, reshapes or transposes.
 
     | before | after |
@@ -53,23 +48,35 @@ class FoldScales(Pass):
     | `x + 0`, `x - 0`, `x * 1`, a reshape to the same shape | `x` |
     | a reshape of a reshape, a transpose of a transpose | one of them, or none |
     """
-
-    name = "fold-scales"
-    summary = "multiplies scales into weights, and joins neighbouring constants, reshapes and transposes"
-    level = 2
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        # lab 9 begin: leave out what changes no value, and join constants
-        return RULES.run(graph, context)
-        # lab 9 end
+    # lab 9 begin: leave out what changes no value, and join constants
+    x, computed = value("x"), variable("x", lambda node: constant_of(node) is None)
+    first, second = constant("first"), constant("second")
+    # of a difference, too, the constant may be on either side
+    either = replace(total, in_any_order=True)
+    yield rule("zero added", total(computed, second), lambda m: m.x, when=_adds_nothing)
+    yield rule("a factor of one", mul(computed, second), lambda m: m.x, when=_scales_nothing)
+    yield rule("two constants added", either(once(called("inner", either(computed, first))), second), _joined_terms)
+    yield rule("a scaled product", mul(called("product", product()), second), _into_weights, when=_has_open_product)
+    yield rule(
+        "a scaled product with a bias",
+        mul(once(called("total", total(called("product", product()), first))), second),
+        _past_bias,
+        when=_has_open_product,
+    )
+    yield rule("two factors", mul(once(mul(computed, first)), second), _joined_factors)
+    yield rule("a reshape to the same shape", view(x), lambda m: m.x, when=_stays)
+    yield rule("a reshape of a reshape", view(unpinned(view(x))), lambda m: reshape(m.x, shape=m.root.type.shape))
+    yield rule("a transpose that moves nothing", transpose(x), lambda m: m.x, when=_turns_nothing)
+    yield rule("a transpose of a transpose", transpose(unpinned(called("inner", transpose(x)))), _joined_transposes)
+    # lab 9 end
 
 
 def _joined_terms(m: Match) -> Expression | None:
     """`s2 * (s1 * x + c1) + c2 = (s2 * s1) * x + (s2 * c1 + c2)`, where each sign is that of an operand of a sum or a difference."""
     outer, outer_sign = _signs(m, m.root, m.inner)
     inner, inner_sign = _signs(m, m.inner, m.x)
-    first = np.float32(outer * inner_sign) * _values(m.first)
-    total = _joined(m, np.add, first, np.float32(outer_sign) * _values(m.second))
+    first = np.float32(outer * inner_sign) * array_of(m.first)
+    total = _joined(m, np.add, first, np.float32(outer_sign) * array_of(m.second))
     if total is None:
         return None
     return add(m.x, total) if outer * inner > 0 else sub(total, m.x)
@@ -82,7 +89,7 @@ def _signs(m: Match, total: Node, x: Node) -> tuple[int, int]:
 
 
 def _joined_factors(m: Match) -> Expression | None:
-    factor = _joined(m, np.multiply, _values(m.first), _values(m.second))
+    factor = _joined(m, np.multiply, array_of(m.first), array_of(m.second))
     return None if factor is None else mul(m.x, factor)
 
 
@@ -97,12 +104,12 @@ def _past_bias(m: Match) -> Expression | None:
     if not m.root.type.shape == m.total.type.shape == m.product.type.shape:
         return None
     _, sign = _signs(m, m.total, m.product)
-    bias = _joined(m, np.multiply, np.float32(sign) * _values(m.first), _values(m.second))
+    bias = _joined(m, np.multiply, np.float32(sign) * array_of(m.first), array_of(m.second))
     scaled = None if bias is None else _scaled_weights(m)
     if bias is None or scaled is None:
         return None
     x, *_ = m.rewriter.operands(m.product)
-    if (_values(m.second) == 0).all():
+    if (array_of(m.second) == 0).all():
         return applied(m.product, x, *scaled)
     operands, origin = tuple(each.name for each in (x, *scaled)), m.product.origin.merged(m.second.origin)
     product = replace(m.product, name=m.rewriter.fresh(m.product.name), operands=operands, origin=origin)
@@ -111,7 +118,7 @@ def _past_bias(m: Match) -> Expression | None:
 
 def _scaled_weights(m: Match) -> list[Node] | None:
     """A product's weights, and its bias if it has one, with their columns scaled; None when that can't be."""
-    columns = as_columns(Constant(_values(m.second)), m.product.type)
+    columns = as_columns(Constant(array_of(m.second)), m.product.type)
     if columns is None:
         return None
     scaled = [_scaled_columns(m, each, columns) for each in m.rewriter.operands(m.product)[1:]]
@@ -145,11 +152,11 @@ def _joined(m: Match, function: np.ufunc, first: Float32, second: Float32) -> No
 
 
 def _adds_nothing(m: Match) -> bool:
-    return _stays(m) and not _values(m.second).any()
+    return _stays(m) and not array_of(m.second).any()
 
 
 def _scales_nothing(m: Match) -> bool:
-    return _stays(m) and bool((_values(m.second) == 1).all())
+    return _stays(m) and bool((array_of(m.second) == 1).all())
 
 
 def _turns_nothing(m: Match) -> bool:
@@ -165,43 +172,12 @@ def _has_open_product(m: Match) -> bool:
     return is_open_product(m.rewriter, m.product)
 
 
-def _values(node: Node) -> Float32:
-    value = constant_of(node)
-    assert value is not None
-    return value.data
-
-
 def _perm(node: Node) -> tuple[int, ...]:
-    attributes = node.attributes
-    assert isinstance(attributes, TransposeAttributes)
-    return tuple(axis % len(attributes.perm) for axis in attributes.perm)
+    perm = transpose.attributes_of(node).perm
+    return tuple(axis % len(perm) for axis in perm)
 
 
 def _finite(function: np.ufunc, a: Float32, b: Float32) -> Float32 | None:
     with np.errstate(all="ignore"):
         result = np.asarray(function(a, b), np.float32)
     return result if np.isfinite(result).all() else None
-
-
-x, computed = value("x"), variable("x", lambda node: constant_of(node) is None)
-first, second = constant("first"), constant("second")
-either = replace(total, in_any_order=True)
-"""Of a difference, too, the constant may be on either side."""
-RULES = Rules(
-    "fold-scales",
-    rule("zero added", total(computed, second), lambda m: m.x, when=_adds_nothing),
-    rule("a factor of one", mul(computed, second), lambda m: m.x, when=_scales_nothing),
-    rule("two constants added", either(once(called("inner", either(computed, first))), second), _joined_terms),
-    rule("a scaled product", mul(called("product", product()), second), _into_weights, when=_has_open_product),
-    rule(
-        "a scaled product with a bias",
-        mul(once(called("total", total(called("product", product()), first))), second),
-        _past_bias,
-        when=_has_open_product,
-    ),
-    rule("two factors", mul(once(mul(computed, first)), second), _joined_factors),
-    rule("a reshape to the same shape", view(x), lambda m: m.x, when=_stays),
-    rule("a reshape of a reshape", view(unpinned(view(x))), lambda m: reshape(m.x, shape=m.root.type.shape)),
-    rule("a transpose that moves nothing", transpose(x), lambda m: m.x, when=_turns_nothing),
-    rule("a transpose of a transpose", transpose(unpinned(called("inner", transpose(x)))), _joined_transposes),
-)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from tpucc.ir.graph import Graph
 from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.fused import Fused, fused_form, with_activation
 from tpucc.ops.opdef import Arithmetic, Expression, Table
-from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_open
-from tpucc.passes.rules import Family, Match, Rules, called, function, once, product, rule
+from tpucc.passes.rules import Family, Match, Rule, called, function, once, product, rule, rules_pass
 
 
-@dataclass(frozen=True)
-class FuseActivation(Pass):
+@rules_pass("fuse-activation", "makes one operator of a product and the activation after it", level=1)
+def fuse_activation() -> Iterator[Rule]:
     """Rewrites a function of one value after a product to `linear` or `convolution` with that activation, where the product has no other
     use; after add, sub and mul to `arithmetic`.
 
     The activation unit applies it on the way to the unified buffer. A function that becomes a table needs the range of what it is
     applied to; the fused node keeps that range, as calibrated, in its attribute `pre`.
     """
-
-    name = "fuse-activation"
-    summary = "makes one operator of a product and the activation after it"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return RULES.run(graph, context)
+    # functions of two values that have no activation yet
+    arithmetic = Family(lambda node: isinstance(legalisation_of(node.op), Arithmetic) and not isinstance(node.attributes, Fused))
+    after_product = function(once(called("before", product())))
+    yield rule("a function of a product", after_product, _activated, when=lambda m: is_open(m.rewriter, m.before))
+    yield rule("a function of two values' sum or product", function(once(called("before", arithmetic()))), _activated)
 
 
 def _activated(m: Match) -> Expression:
@@ -38,18 +34,3 @@ def _activated(m: Match) -> Expression:
     fused = with_activation(attributes, m.root.op, m.root.attributes, pre)
     return OPS[form].with_attributes(fused, *m.rewriter.operands(m.before))
     # lab 2 end
-
-
-arithmetic = Family(lambda node: isinstance(legalisation_of(node.op), Arithmetic) and not isinstance(node.attributes, Fused))
-"""Functions of two values that have no activation yet."""
-
-RULES = Rules(
-    "fuse-activation",
-    rule(
-        "a function of a product",
-        function(once(called("before", product()))),
-        _activated,
-        when=lambda m: is_open(m.rewriter, m.before),
-    ),
-    rule("a function of two values' sum or product", function(once(called("before", arithmetic()))), _activated),
-)

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.fused import Fused, fused_form
+from tpucc.ops.names import constant
 from tpucc.ops.opdef import Expression
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product, is_written, obstacle
-from tpucc.passes.rules import Match, Rules, called, columns, once, product, rule, total
+from tpucc.passes.rewriter import Rewriter, array_of, columns_of, constant_of, is_product, is_written, obstacle
+from tpucc.passes.rules import Match, Rule, called, columns, once, product, rule, rules_pass, total
 
 
-@dataclass(frozen=True)
-class FuseBias(Pass):
+@rules_pass("fuse-bias", "makes one operator of a product and the constant that is added to it", level=1)
+def fuse_bias() -> Iterator[Rule]:
     """Rewrites `x @ w + b`, `b + x @ w` and `x @ w - b` to `linear(x, w, b)` where w and b are constants and the product has no other use.
 
     A convolution becomes `convolution(x, w, b)` likewise.
 
     The activation unit adds the bias to the int32 sums, so that the product is rounded once. A second constant is added to the first.
     """
-
-    name = "fuse-bias"
-    summary = "makes one operator of a product and the constant that is added to it"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return RULES.run(graph, context)
+    yield rule("a constant added to a product", total(once(called("product", product())), columns("added")), _with_bias, when=_takes_bias)
 
 
 def _with_bias(m: Match) -> Expression:
@@ -57,7 +49,7 @@ def is_open(rewriter: Rewriter, node: Node) -> bool:
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
     weights, *bias = rewriter.operands(node)[1:]
-    constants = isinstance(weights.attributes, ConstantAttributes) and all(constant_of(operand) is not None for operand in bias)
+    constants = constant.made(weights) and all(constant_of(operand) is not None for operand in bias)
     return is_written(weights) or constants
 
 
@@ -70,21 +62,13 @@ def is_open_product(rewriter: Rewriter, node: Node) -> bool:
 def _bias(m: Match) -> Node:
     """The bias as f32[N]: the added constant itself when it has that form already."""
     # lab 2 begin: add the constant to the bias that is there
-    added = constant_of(m.added)
-    columns = None if added is None else as_columns(added, m.product.type)
+    columns, present = columns_of(m.added, m.product.type), m.rewriter.operands(m.product)[2:]
     assert columns is not None
-    present = [constant_of(operand) for operand in m.rewriter.operands(m.product)[2:]]
     _, sign = facts_of(m.root.op).signs
-    if sign > 0 and not present and columns is added:
+    if sign > 0 and not present and columns is constant_of(m.added):
         return m.added
     values = np.negative(columns.data) if sign < 0 else columns.data
     for bias in present:
-        values = values if bias is None else bias.data + values
+        values = array_of(bias) + values
     return m.rewriter.constant(m.added.name, Constant(values), m.added.origin)
     # lab 2 end
-
-
-RULES = Rules(
-    "fuse-bias",
-    rule("a constant added to a product", total(once(called("product", product())), columns("added")), _with_bias, when=_takes_bias),
-)

@@ -1,4 +1,4 @@
-"""`dequantize` moves before what moves its integers, so that the device holds them, as it holds every value.
+"""A walk over the whole graph: `dequantize` moves before what moves its integers, so that the device holds them, as it holds every value.
 
 The device moves values that it holds. Integers that the source quantised, moved and dequantised are such values; the operators on them are
 not, since the device has no operator on integers as such.
@@ -7,47 +7,41 @@ not, since the device has no operator on integers as such.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import dequantizes, facts_of
-from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.facts import UNCHANGED
-from tpucc.passes.base import Context, Pass
+from tpucc.ops.names import dequantize
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.rewriter import Rewriter
 
 
-@dataclass(frozen=True)
-class HoistDequantize(Pass):
+@graph_pass("hoist-dequantize", "moves dequantize before operators that only move values", level=0)
+def hoist_dequantize(graph: Graph, context: Context) -> Graph:
     """Rewrites `dequantize(m(q, …))` to `m(dequantize(q), …)` for operators `m` that only move values, through chains of them too.
 
     Other readers of the integers still read the integers.
     """
-
-    name = "hoist-dequantize"
-    summary = "moves dequantize before operators that only move values"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        needed = _needed(graph)
-        if not needed:
-            return graph
-        rewriter = Rewriter(graph, self.name)
-        reals: dict[tuple[str, Attributes], str] = {}
-        for node in rewriter:
-            move = graph[node.operands[0]] if dequantizes(node.op) else node
-            if dequantizes(node.op) and _moves(move):
-                operands = tuple(reals[name, node.attributes] for name in move.operands)
-                rewriter.put(replace(move, name=node.name, operands=operands, type=_held(move)), move)
-                continue
-            rewriter.put(node)
-            for attributes in needed.get(node.name, ()):
-                reals[node.name, attributes] = _real(rewriter, node, attributes, reals)
-        return rewriter.build()
+    needed = _needed(graph)
+    if not needed:
+        return graph
+    rewriter = Rewriter(graph, "hoist-dequantize")
+    reals: dict[tuple[str, Attributes], str] = {}
+    for node in rewriter:
+        move = graph[node.operands[0]] if dequantizes(node.op) else node
+        if dequantizes(node.op) and _moves(move):
+            operands = tuple(reals[name, node.attributes] for name in move.operands)
+            rewriter.put(replace(move, name=node.name, operands=operands, type=_held(move)), move)
+            continue
+        rewriter.put(node)
+        for attributes in needed.get(node.name, ()):
+            reals[node.name, attributes] = _real(rewriter, node, attributes, reals)
+    return rewriter.build()
 
 
 def _moves(node: Node) -> bool:

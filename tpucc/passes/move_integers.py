@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.layers.kinds import VIEWS
 from tpucc.ops import dequantizes, quantizes
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter
+from tpucc.passes.rules import Family, Match, Rule, rule, rules_pass, variable
 
 
-@dataclass(frozen=True)
-class MoveIntegers(Pass):
+@rules_pass("move-integers", "moves integers on the host without making real numbers of them", level=1)
+def move_integers() -> Iterator[Rule]:
     """Rewrites `quantize(move(dequantize(q)))` to `move(q)`, for chains of reshapes, transposes and slices, where scale and zero point are
     the same before and after. Then not a bit changes, and the host neither dequantises nor quantises.
     """
-
-    name = "move-integers"
-    summary = "moves integers on the host without making real numbers of them"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return Rewriter(graph, self.name).rewrite(_moved)
+    quantised = Family(lambda node: quantizes(node.op))
+    yield rule("moves of real numbers between integers", quantised(variable("last", lambda node: node.op in VIEWS)), _moved)
 
 
-def _moved(rewriter: Rewriter, node: Node) -> bool:
-    """Puts moves of integers in the place of a `quantize`."""
-    if not quantizes(node.op):
-        return False
+def _moved(m: Match) -> Node | None:
+    """The last move, of integers that the moves before it moved; None where the integers before and after differ."""
     moves: list[Node] = []
-    (source,) = rewriter.operands(node)
+    source = m.last
     while source.op in VIEWS:
         moves.append(source)
-        (source,) = rewriter.operands(source)
-    if not moves or not dequantizes(source.op):
-        return False
-    (held,) = rewriter.operands(source)
-    if held.type != replace(node.type, shape=held.type.shape):
-        return False
+        (source,) = m.rewriter.operands(source)
+    held = m.rewriter.operands(source)[0] if dequantizes(source.op) else source
+    if held is source or held.type != replace(m.root.type, shape=held.type.shape):
+        return None
     for move in reversed(moves[1:]):
-        held = rewriter.make(replace(move, operands=(held.name,), type=replace(node.type, shape=move.type.shape), holds=()))
-    rewriter.put(replace(moves[0], name=node.name, operands=(held.name,), type=node.type, holds=node.holds))
-    return True
+        type_ = replace(m.root.type, shape=move.type.shape)
+        held = m.rewriter.make(replace(move, operands=(held.name,), type=type_, holds=()))
+    return replace(m.last, name=m.root.name, operands=(held.name,), type=m.root.type, holds=m.root.holds)

@@ -12,51 +12,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import Quantisation, TensorType, f32
+from tpucc.ops import dequantizes, quantizes
 from tpucc.ops.axis import Axis, sides
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.conv2d import OP as conv2d
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
-from tpucc.ops.dequantize import DequantizeAttributes
-from tpucc.ops.patches import OP as patches
+from tpucc.ops.names import constant, conv2d, patches
 from tpucc.ops.patches import PatchesAttributes
-from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.rules import require_pair
 from tpucc.ops.windows import MAX_STEP, Pair
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
-from tpucc.passes.rewriter import Rewriter, is_pinned
+from tpucc.passes.rewriter import Rewriter, as_constant, is_pinned
+from tpucc.passes.rules import Match, Rules, rule, variable
 from tpucc.target import Target
 
 
-@dataclass(frozen=True)
-class PackPatches(Pass):
+@graph_pass("pack-patches", "packs the pixels of each window into a row on the host, for convolutions of few channels", level=1)
+def pack_patches(graph: Graph, context: Context) -> Graph:
     """Rewrites conv2d of a value of the host as one of its `patches`: whole windows, lines of windows, or just padded pixels.
 
     The cheapest by an estimate wins, and the image as it is among them: the time of the host, of its link and of the matrix unit. In a
     batch alone they work one after the other, in a stream side by side. Where the context is sparing, the one of fewest rows wins.
     """
-
-    name = "pack-patches"
-    summary = "packs the pixels of each window into a row on the host, for convolutions of few channels"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        if not any(conv2d.made(node) for node in graph):
-            return graph
-        require_placed(graph, "patches are packed")
-        rewriter = Rewriter(graph, self.name)
-        notes: list[str] = []
-        for node in rewriter:
-            packed = conv2d.made(node) and node.on_device and _pack(rewriter, node, context, notes)
-            if not packed:
-                rewriter.put(node)
-        return rewriter.build().noting(*notes)
+    if not any(conv2d.made(node) for node in graph):
+        return graph
+    require_placed(graph, "patches are packed")
+    image, kernel = variable("read", lambda node: not patches.made(node)), variable("kernel", constant.made)
+    first = rule("a convolution of the host's image", conv2d(image, kernel), _packed, when=lambda m: m.root.on_device)
+    return Rules("pack-patches", first).run(graph, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +80,14 @@ class _Packing:
         return max(host, link, matrix) if context.goal == "stream" else host + max(link, matrix) + min(link, matrix) // 2
 
 
-def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) -> bool:
-    """Puts a convolution of patches in the place of one of a value of the host, if that is better, and notes what it gains."""
-    read, kernel = rewriter.operands(node)
-    image, held = _of_host(rewriter, read)
-    weights = kernel.attributes
-    if image is None or not isinstance(weights, ConstantAttributes) or not isinstance(node.attributes, Conv2dAttributes):
-        return False
-    height, width = conv_axes(node.attributes, image.type.shape, kernel.type.shape)
+def _packed(m: Match) -> Node | None:
+    """A convolution of patches in the place of one of a value of the host, if that is better; a note says what it gains."""
+    node, kernel, context = m.root, m.kernel, m.context
+    image, held = _of_host(m.rewriter, m.read)
+    if image is None:
+        return None
+    attributes = conv2d.attributes_of(node)
+    height, width = conv_axes(attributes, image.type.shape, kernel.type.shape)
     as_it_is = _Packing(PatchesAttributes(), image.type.shape, (height.window, width.window), (height.stride, width.stride))
 
     border = image.type.shape[0] * (height.size + height.before + height.after) * (width.size + width.before + width.after)
@@ -111,24 +98,26 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
             return packing.rows + (border if packing is as_it_is else 0)
         return packing.cycles(image.type, node.type, border, context)
 
-    groups = node.attributes.groups
-    best = min((as_it_is, *_packings(image.type.shape, height, width, groups)), key=cost)
+    best = min((as_it_is, *_packings(image.type.shape, height, width, attributes.groups)), key=cost)
     if best is as_it_is:
-        return False
+        return None
     prepared = f32(*best.image)
     if held is not None:
         prepared = holding(prepared, held, context.format)
     elif image.type.range is not None:
         prepared = prepared.with_range(image.type.range)
-    packed_image = rewriter.make(patches.node(f"{image.name}.patches", (image.name,), best.attributes, prepared, node.origin, "host"))
-    packed = Constant(weights.value.data.reshape(*best.taps, best.image[3] // groups, node.type.columns))
-    whole = Node(kernel.name, kernel.op, (), ConstantAttributes(packed), replace(kernel.type, shape=packed.shape), kernel.origin)
-    constant = kernel if packed.shape == kernel.type.shape else rewriter.make(whole)
+    packed = m.rewriter.make(patches.node(f"{image.name}.patches", (image.name,), best.attributes, prepared, node.origin, "host"))
+    shape = (*best.taps, best.image[3] // attributes.groups, node.type.columns)
+    if shape != kernel.type.shape:
+        weights = constant.attributes_of(kernel).value.data.reshape(shape)
+        kernel = m.rewriter.make(as_constant(replace(kernel, type=replace(kernel.type, shape=shape), place=None), weights))
     if best.attributes.size != 1:
-        notes.append(_gain(node.origin.after(layer_name(node)), best, image.type.columns, context.target))
-    attributes = Conv2dAttributes(best.stride, dilation=_apart(best.dilation), groups=groups)
-    rewriter.put(conv2d.node(node.name, (packed_image.name, constant.name), attributes, node.type, node.origin))
-    return True
+        m.rewriter.notes.append(_gain(node.origin.after(layer_name(node)), best, image.type.columns, context.target))
+    return replace(
+        node,
+        operands=(packed.name, kernel.name),
+        attributes=Conv2dAttributes(best.stride, dilation=_apart(best.dilation), groups=attributes.groups),
+    )
 
 
 def _of_host(rewriter: Rewriter, image: Node) -> tuple[Node | None, Quantisation | None]:
@@ -136,10 +125,8 @@ def _of_host(rewriter: Rewriter, image: Node) -> tuple[Node | None, Quantisation
     values of the device."""
     if not image.on_device:
         return (None, None) if is_pinned(image) else (image, None)
-    if not isinstance(image.attributes, DequantizeAttributes):
-        return None, None
-    (quantised,) = rewriter.operands(image)
-    if not isinstance(quantised.attributes, QuantizeAttributes):
+    quantised = rewriter.operands(image)[0] if dequantizes(image.op) else image
+    if not quantizes(quantised.op):
         return None, None
     (read,) = rewriter.operands(quantised)
     return (None, None) if read.on_device or is_pinned(read) else (read, quantised.type.quantisation)

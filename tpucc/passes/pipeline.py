@@ -7,80 +7,80 @@ from dataclasses import MISSING
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.passes.base import Brought, Pass, options_of, with_options
-from tpucc.passes.batch_products import BatchProducts
+from tpucc.passes.batch_products import batch_products
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.column_factors import ColumnFactors
-from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.compose_tables import ComposeTables
-from tpucc.passes.computed_kernels import ComputedKernels
-from tpucc.passes.constant_folding import ConstantFolding
-from tpucc.passes.copy_pixels import CopyPixels
-from tpucc.passes.dead_code import DeadCode
-from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
-from tpucc.passes.depthwise import Depthwise
-from tpucc.passes.device_forms import DeviceForms
-from tpucc.passes.divide_batch import DivideBatch
-from tpucc.passes.equalise import Equalise
-from tpucc.passes.explicit_quantisation import ExplicitQuantisation
-from tpucc.passes.flatten_to_convolution import FlattenToConvolution
-from tpucc.passes.fold_padding import FoldPadding
-from tpucc.passes.fold_scales import FoldScales
-from tpucc.passes.fold_slices import FoldSlices
-from tpucc.passes.fuse_activation import FuseActivation
-from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.hoist_activations import HoistActivations
-from tpucc.passes.hoist_dequantize import HoistDequantize
-from tpucc.passes.move_integers import MoveIntegers
-from tpucc.passes.pack_patches import PackPatches
+from tpucc.passes.column_factors import column_factors
+from tpucc.passes.common_subexpressions import common_subexpressions
+from tpucc.passes.compose_tables import compose_tables
+from tpucc.passes.computed_kernels import computed_kernels
+from tpucc.passes.constant_folding import constant_folding
+from tpucc.passes.copy_pixels import copy_pixels
+from tpucc.passes.dead_code import dead_code
+from tpucc.passes.decompose_batch_norm import decompose_batch_norm
+from tpucc.passes.depthwise import depthwise
+from tpucc.passes.device_forms import device_forms
+from tpucc.passes.divide_batch import divide_batch
+from tpucc.passes.equalise import equalise
+from tpucc.passes.explicit_quantisation import explicit_quantisation
+from tpucc.passes.flatten_to_convolution import flatten_to_convolution
+from tpucc.passes.fold_padding import fold_padding
+from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.fold_slices import fold_slices
+from tpucc.passes.fuse_activation import fuse_activation
+from tpucc.passes.fuse_bias import fuse_bias
+from tpucc.passes.hoist_activations import hoist_activations
+from tpucc.passes.hoist_dequantize import hoist_dequantize
+from tpucc.passes.move_integers import move_integers
+from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.place import Place
 from tpucc.passes.plugins import brought
-from tpucc.passes.push_slices import PushSlices
-from tpucc.passes.quantise import Quantise
-from tpucc.passes.reassociate_bias import ReassociateBias
-from tpucc.passes.shuffle_lanes import ShuffleLanes
-from tpucc.passes.sink_transposes import SinkTransposes
-from tpucc.passes.sink_views import SinkViews
-from tpucc.passes.split_maps import SplitMaps
-from tpucc.passes.write_weights import WriteWeights
+from tpucc.passes.push_slices import push_slices
+from tpucc.passes.quantise import quantise
+from tpucc.passes.reassociate_bias import reassociate_bias
+from tpucc.passes.shuffle_lanes import shuffle_lanes
+from tpucc.passes.sink_transposes import sink_transposes
+from tpucc.passes.sink_views import sink_views
+from tpucc.passes.split_maps import split_maps
+from tpucc.passes.write_weights import write_weights
 
 PASSES: tuple[Pass, ...] = (
-    DeadCode(),
-    ConstantFolding(),
-    CopyPixels(),
-    ShuffleLanes(),
-    ComputedKernels(),
-    DeviceForms(),
-    DecomposeBatchNorm(),
-    SinkTransposes(),
-    FoldScales(),
-    FoldPadding(),
-    HoistActivations(),
-    FlattenToConvolution(),
-    SinkViews(),
-    FoldSlices(),
-    PushSlices(rows=False),
-    FoldScales(),
-    ConstantFolding(),
-    CommonSubexpressions(),
-    BatchProducts(),
-    ReassociateBias(),
-    HoistDequantize(),
-    Equalise(),
-    DeadCode(),
-    WriteWeights(),
+    dead_code,
+    constant_folding,
+    copy_pixels,
+    shuffle_lanes,
+    computed_kernels,
+    device_forms,
+    decompose_batch_norm,
+    sink_transposes,
+    fold_scales,
+    fold_padding,
+    hoist_activations,
+    flatten_to_convolution,
+    sink_views,
+    fold_slices,
+    push_slices(rows=False),
+    fold_scales,
+    constant_folding,
+    common_subexpressions,
+    batch_products,
+    reassociate_bias,
+    hoist_dequantize,
+    equalise,
+    dead_code,
+    write_weights,
     Place(),
-    ColumnFactors(),
-    ExplicitQuantisation(),
-    PackPatches(),
+    column_factors,
+    explicit_quantisation,
+    pack_patches,
     Calibrate(),
-    FuseBias(),
-    FuseActivation(),
-    SplitMaps(),
-    Quantise(),
-    MoveIntegers(),
-    ComposeTables(),
-    Depthwise(),
-    DivideBatch(),
+    fuse_bias,
+    fuse_activation,
+    split_maps,
+    quantise,
+    move_integers,
+    compose_tables,
+    depthwise,
+    divide_batch,
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""
 
@@ -138,7 +138,7 @@ def _insert(passes: list[Pass], added: Pass) -> None:
 
 
 def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:
-    options: dict[str, object] = {field.name: field.default for field in options_of(step)}
+    options = options_of(step)
     for name, value in settings.items():
         if name not in options:
             raise unknown_name(f"option of {step.name}", name, sorted(options))

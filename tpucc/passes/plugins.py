@@ -13,7 +13,7 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, Label, Source, Span, UsageError, listed
-from tpucc.passes.base import Brought, Pass
+from tpucc.passes.base import Brought, GraphPass, Pass
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import SECONDS, Guest, guest, short
 
@@ -21,7 +21,8 @@ GROUP = "tpucc.passes"
 
 
 def passes_of_file(path: Path, seconds: float = SECONDS) -> tuple[Pass, ...]:
-    """The passes that a Python file defines, in their order there: every class of its own with `name`, `summary` and `run`.
+    """The passes that a Python file defines, in their order there: every class of its own with `name`, `summary` and `run`, and every
+    function that `graph_pass` or `rules_pass` makes a pass of.
 
     The file is executed: it is the user's own code. Raises `UsageError` when it can't be read or defines no pass, `PluginError` when it
     fails.
@@ -83,12 +84,14 @@ def _some_names_passes(place: Path, changed: int) -> bool:
 
 
 def _is_pass(value: object, module: ModuleType) -> bool:
-    own = inspect.isclass(value) and value.__module__ == module.__name__
+    own = (inspect.isclass(value) or type(value) is GraphPass) and value.__module__ == module.__name__
     return own and all(hasattr(value, part) for part in _PARTS)
 
 
 def _instance(cls: Any, path: Path, seconds: float) -> Pass:
     """A pass with its default options. A class without a level runs at every one."""
+    if type(cls) is GraphPass:
+        return brought(cls, seconds, str(path))
     code = guest(f"the pass {cls.__name__}, made without arguments,", inspect.getattr_static(cls, "run", None), seconds)
     return brought(code.call(cls), seconds, str(path))
 
@@ -98,10 +101,10 @@ def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
 
     Raises `UsageError` E0514 when it is none, `PluginError` when it can't be read.
     """
-    if type(step) is Brought or type(step).__module__.startswith("tpucc.passes."):
+    if type(step) is Brought or (type(step).__module__.startswith("tpucc.passes.") and step.__module__.startswith("tpucc.passes.")):
         own: Pass = step
         return own
-    run = inspect.getattr_static(step, "run", None)
+    run = inspect.unwrap(step.function) if type(step) is GraphPass else inspect.getattr_static(step, "run", None)
     found = guest(f"the pass {type(step).__name__}", run, seconds).call(lambda: _read(step))
     if isinstance(found, str):
         kinds = "name and summary are strings, level is 0, 1 or 2, after the name of a pass, run a method"

@@ -1,4 +1,4 @@
-"""Slices move up, out of the middle of the device's work.
+"""Slices move up, out of the middle of the device's work, in a walk from the outputs of the graph to its inputs.
 
 No instruction of the device takes a part of a row's lanes. But a part of a product's columns is a product with a part of the weights'
 columns, and a part of its rows is the product of a part of the rows: `(x @ w)[2:3, 0:4]` is `x[2:3] @ w[:, 0:4]`. Element-wise
@@ -13,28 +13,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
-from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values, leading_to, reached_from
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
-from tpucc.ops.constant import OP as constant
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import COPIED
+from tpucc.ops.names import slice as slice_
 from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
 from tpucc.ops.parts import Bounds, Part, all_of, shape_of
-from tpucc.ops.slice import OP as slice_
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Names, is_product
+from tpucc.passes.base import Context, graph_pass
+from tpucc.passes.rewriter import Names, as_constant, held_array, is_product
 
 COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
 """Operators for which the device has a layer."""
 
 
-@dataclass(frozen=True)
-class PushSlices(Pass):
+@graph_pass("push-slices", "slices the weights of a product instead of its result", level=1)
+def push_slices(graph: Graph, context: Context, *, largest: int = 500_000, rows: bool = True) -> Graph:
     """Pushes each slice between a product and something else that the device computes into weights, constants, and what the host computes.
 
     A slice at the edge stays: the host does it. With `rows` off, only parts of columns are pushed, and of a part of both the rows stay
@@ -42,32 +39,22 @@ class PushSlices(Pass):
     `largest` bounds the nodes of the result, because a value of which many different parts are read is computed once for each of them.
     Raises `LimitError` (E0650).
     """
-
-    name = "push-slices"
-    summary = "slices the weights of a product instead of its result"
-    level = 1
-
-    largest: int = 500_000
-    rows: bool = True
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        above = reached_from(graph, {node.name for node in graph if is_product(node)})
-        below = leading_to(graph.nodes, {node.name for node in graph if isinstance(legalisation_of(node.op), COMPUTING)})
-        slices = {node.name for node in graph if _is_slice(node) and (self.rows or _takes_columns(graph, node))}
-        chosen = slices & above & below
-        return _Parts(graph, above, chosen, self).collect() if chosen else graph
+    above = reached_from(graph, {node.name for node in graph if is_product(node)})
+    slices = {node.name for node in graph if _is_slice(node) and (rows or _takes_columns(graph, node))}
+    chosen = slices & above & leading_to(graph.nodes, {node.name for node in graph if isinstance(legalisation_of(node.op), COMPUTING)})
+    return _Parts(graph, above, chosen, largest, rows).collect() if chosen else graph
 
 
 def _is_slice(node: Node) -> bool:
     """Whether the node is a slice of neighbours: parts have no steps."""
-    return isinstance(node.attributes, SliceAttributes) and not node.attributes.steps
+    return slice_.made(node) and not slice_.attributes_of(node).steps
 
 
 def _takes_columns(graph: Graph, node: Node) -> bool:
     """Whether a slice takes only some of the columns."""
-    attributes = node.attributes
-    assert isinstance(attributes, SliceAttributes)
-    return attributes.stops[-1:] != () and attributes.stops[-1] - attributes.starts[-1] < graph[node.operands[0]].type.columns
+    part = slice_.attributes_of(node)
+    return bool(part.stops) and bool(part.stops[-1] - part.starts[-1] < graph[node.operands[0]].type.columns)
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +69,14 @@ class _Asked:
 class _Parts:
     """The nodes of the new graph, collected from the last to the first."""
 
-    def __init__(self, graph: Graph, above: frozenset[str], chosen: set[str], options: PushSlices) -> None:
+    def __init__(self, graph: Graph, above: set[str], chosen: set[str], largest: int, rows: bool) -> None:
+
         self._graph = graph
         self._above = above
         self._constants = constant_values(graph)
         """Weights that `quantize` puts on a grid are computed, too: parts of them are weights on the same grid."""
         self._chosen = chosen
-        self._options = options
+        self._largest, self._rows = largest, rows
         self._nodes: list[Node] = []
         self._parts: dict[str, list[_Asked]] = {}
         self._named: dict[tuple[str, Bounds], str] = {}
@@ -108,20 +96,20 @@ class _Parts:
 
     def _emit(self, node: Node) -> None:
         self._nodes.append(node)
-        if len(self._nodes) > self._options.largest:
-            message = f"pushing slices upwards makes more than {self._options.largest:,} nodes"
+        if len(self._nodes) > self._largest:
+            message = f"pushing slices upwards makes more than {self._largest:,} nodes"
             raise LimitError(Diagnostic("E0650", message, node.origin.labels()))
 
     def _part(self, node: Node, part: _Asked) -> None:
         """Computes a part of a node's value from parts of its operands, as far as its operator lets them through."""
         type_ = replace(node.type, shape=shape_of(part.bounds))
-        made = node.origin.merged(part.origin).by(self._options.name)
-        if isinstance(node.attributes, ConstantAttributes):
-            value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
-            self._emit(constant.node(part.name, (), ConstantAttributes(value), type_, made, node.place))
+        made = node.origin.merged(part.origin).by("push-slices")
+        if (array := held_array(node)) is not None:
+            constant = array[tuple(slice(*ends) for ends in part.bounds)]
+            self._emit(as_constant(replace(node, name=part.name, type=type_, origin=made), constant))
             return
         how = self._how(node, part.bounds)
-        takes_rows = how is not None and not self._options.rows and self._takes_rows(node, how.operands)
+        takes_rows = how is not None and not self._rows and self._takes_rows(node, how.operands)
         if how is None or (takes_rows and not _is_slice(node)):
             self._whole.add(node.name)
             starts, stops = zip(*part.bounds, strict=True)
@@ -149,12 +137,10 @@ class _Parts:
 
     def _keep_rows(self, node: Node, part: _Asked, type_: TensorType, asked: Bounds) -> None:
         """Splits a slice: its columns are asked for, its rows are a slice of these."""
-        attributes = node.attributes
-        assert isinstance(attributes, SliceAttributes)
         low, high = asked[-1]
         columns = self._read(node.operands[0], (*all_of(self._graph[node.operands[0]].type.shape)[:-1], (low, high)), part.origin)
         starts, stops = zip(*asked[:-1], (0, high - low), strict=True)
-        sliced = SliceAttributes(starts, stops, attributes.squeeze)
+        sliced = SliceAttributes(starts, stops, slice_.attributes_of(node).squeeze)
         self._emit(slice_.node(part.name, (columns,), sliced, type_, node.origin.merged(part.origin), node.place))
 
     def _compute(self, node: Node, part: _Asked, type_: TensorType, how: Part) -> None:

@@ -8,10 +8,9 @@ host's operators stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
-from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
@@ -19,62 +18,50 @@ from tpucc.ir.node import Node, Output
 from tpucc.layers.kinds import is_layer
 from tpucc.layers.parameters import UnfitError
 from tpucc.ops import dequantizes
-from tpucc.ops.constant import OP as constant
-from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
-from tpucc.ops.weight import OP as weight
-from tpucc.passes.base import Context, Pass
+from tpucc.ops.names import constant, weight
+from tpucc.passes.base import Context, graph_pass, require_choice
 from tpucc.passes.bias_correction import with_corrected_biases
 from tpucc.passes.calibrate import made_up_note
-from tpucc.passes.choices import require_choice
 from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
 from tpucc.passes.place import require_placed
-from tpucc.passes.rewriter import is_written
+from tpucc.passes.rewriter import as_constant, held_array, is_written
 from tpucc.passes.zeros_of_integers import zeros_of_integers
 
 GRANULARITIES = ("per_channel", "per_tensor")
 
 
-@dataclass(frozen=True)
-class Quantise(Pass):
+@graph_pass("quantise", "turns the operators on the device into integer layers", level=0)
+def quantise(graph: Graph, context: Context, *, granularity: str = "per_channel", bias_correction: bool = False) -> Graph:
     """Makes the layer graph, and a note where it depends on made-up inputs, for want of calibration inputs.
 
     `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor"). With
     `bias_correction`, biases make up for what rounding the weights does to the means of their columns on the calibration inputs.
+
+    A layer graph is left as it is.
+
+    Raises `CompileError` where no parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
     """
-
-    name = "quantise"
-    summary = "turns the operators on the device into integer layers"
-    level = 0
-
-    granularity: str = "per_channel"
-    bias_correction: bool = False
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """A layer graph is left as it is.
-
-        Raises `CompileError` where no parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
-        """
-        require_choice("granularity", self.granularity, GRANULARITIES)
-        if any(is_layer(node) for node in graph):
-            return graph
-        require_placed(graph, "quantising")
-        folded, per_channel = folded_constants(live(graph)), self.granularity == "per_channel"
-        if self.bias_correction:
-            folded = with_corrected_biases(folded, context, per_channel=per_channel)
-        unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
-        layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
-        made = _quantised(folded, layers)
-        measured = {
-            "ranges are measured": layers.reads_made_up,
-            "biases are corrected": self.bias_correction and context.calibration is None,
-        }
-        if any(measured.values()) and not context.random_weights:
-            made = made.noting(made_up_note(graph, " and ".join(what for what, is_made_up in measured.items() if is_made_up)))
-        return made.noting(*zeros_of_integers(folded, layers.quantisation_of))
+    require_choice("granularity", granularity, GRANULARITIES)
+    if any(is_layer(node) for node in graph):
+        return graph
+    require_placed(graph, "quantising")
+    folded, per_channel = folded_constants(live(graph)), granularity == "per_channel"
+    if bias_correction:
+        folded = with_corrected_biases(folded, context, per_channel=per_channel)
+    unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
+    layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
+    made = _quantised(folded, layers)
+    measured = {
+        "ranges are measured": layers.reads_made_up,
+        "biases are corrected": bias_correction and context.calibration is None,
+    }
+    if any(measured.values()) and not context.random_weights:
+        made = made.noting(made_up_note(graph, " and ".join(what for what, is_made_up in measured.items() if is_made_up)))
+    return made.noting(*zeros_of_integers(folded, layers.quantisation_of))
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
@@ -114,8 +101,7 @@ def folded_constants(graph: Graph) -> Graph:
 def _constant(node: Node, values: Mapping[str, Node]) -> Node:
     """The value of a node of constants; one that was dequantised keeps the parameters that the source gave it."""
     operands = [values[name] for name in node.operands]
-    arrays = [o.attributes.value.data for o in operands if isinstance(o.attributes, ConstantAttributes)]
-    value = Constant(compute(node, [operand.type for operand in operands], arrays))
+    arrays = [array for operand in operands if (array := held_array(operand)) is not None]
     given = operands[0].type.quantisation if dequantizes(node.op) else None
     type_ = holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type
-    return constant.node(node.name, (), ConstantAttributes(value), type_, node.origin, node.place)
+    return as_constant(replace(node, type=type_), compute(node, [operand.type for operand in operands], arrays))

@@ -6,19 +6,17 @@ steps of a recurrent network share one), `b` would be added by the vector unit; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ops import facts_of
 from tpucc.ops.opdef import Expression
-from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import Biased, OpenSums, biased, sums_of
-from tpucc.passes.rules import Family, Match, Rules, applied, called, columns, once, rule, total, value
+from tpucc.passes.rules import Family, Match, Rule, applied, called, columns, once, rule, rules_pass, total, value
 
 
-@dataclass(frozen=True)
-class ReassociateBias(Pass):
+@rules_pass("reassociate-bias", "adds the constant of a sum to a product in that sum, as its bias", level=2, using=OpenSums)
+def reassociate_bias() -> Iterator[Rule]:
     """Moves constants with one value a column to a product that takes them in.
 
     | before | after |
@@ -29,13 +27,10 @@ class ReassociateBias(Pass):
     Here p is a product with or without a bias, and neither it nor the inner sum has another use. Of two such products the right one takes
     the constant. Sums are reassociated in float32, so that results may differ in the last bits.
     """
-
-    name = "reassociate-bias"
-    summary = "adds the constant of a sum to a product in that sum, as its bias"
-    level = 2
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return RULES.run(graph, context, using=OpenSums)
+    # sums whose operands may be exchanged
+    exchangeable = Family(lambda node: bool(facts_of(node.op).signs) and facts_of(node.op).commutative(node.attributes))
+    yield rule("a constant added to a sum with a product", total(once(called("inner", total())), columns("bias")), _past_outer)
+    yield rule("a product added to a sum with a constant", exchangeable(value("inner"), value("product")), _past_inner)
 
 
 def _past_outer(m: Match) -> Expression | None:
@@ -80,12 +75,3 @@ def _biased_sums(m: Match) -> list[Biased]:
 def _is_free_sum(m: Match, node: Node) -> bool:
     """Whether the operands of a sum may be regrouped with those of the root."""
     return m.rewriter.is_free(node) and bool(facts_of(node.op).signs) and node.type.shape == m.root.type.shape
-
-
-exchangeable = Family(lambda node: bool(facts_of(node.op).signs) and facts_of(node.op).commutative(node.attributes))
-"""Sums whose operands may be exchanged."""
-RULES = Rules(
-    "reassociate-bias",
-    rule("a constant added to a sum with a product", total(once(called("inner", total())), columns("bias")), _past_outer),
-    rule("a product added to a sum with a constant", exchangeable(value("inner"), value("product")), _past_inner),
-)

@@ -14,14 +14,13 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Output, Side
 from tpucc.ir.types import TensorType
+from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of, legalisation_of
-from tpucc.ops.as_weights import OP as as_weights
-from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import Values
 from tpucc.ops.fused import Fused
+from tpucc.ops.names import as_weights, constant, reshape
 from tpucc.ops.opdef import Clamp, Expression, Matrix, Table, Term
-from tpucc.ops.reshape import OP as reshape
 from tpucc.ops.reshape import ReshapeAttributes
 
 T = TypeVar("T")
@@ -41,12 +40,15 @@ class Rewriter:
     def __init__(self, graph: Graph, by: str) -> None:
         self.graph = graph
         self.nodes: dict[str, Node] = {}
-        self._by = by
+        self.notes: list[str] = []
+        """Messages for the user, which the new graph gets."""
+        self.by = by
         self._aliases: dict[str, str] = {}
         self._fused: dict[str, tuple[str, ...]] = {}
         self._names = Names(graph)
         self._made: dict[Hashable, object] = {}
-        self._constants: set[str] = set()
+        self.constants: set[str] = set()
+        """The nodes that depend on no input."""
         self._place: Side | None = None
         self._reads = Counter(name for node in graph for name in node.operands)
         self._reads.update(output.node for output in graph.outputs)
@@ -82,8 +84,8 @@ class Rewriter:
                 self._reads.subtract(other.operands)
             if isinstance(node.attributes, Fused) and node.attributes.pre is not None and other.type.range is not None:
                 node = replace(node, type=node.type.with_made_up(other.type.range))  # its table is of that range
-        if not node.is_input and self._constants.issuperset(node.operands):
-            self._constants.add(node.name)
+        if not node.is_input and self.constants.issuperset(node.operands):
+            self.constants.add(node.name)
         if node.place is None and self.graph.is_placed:
             node = replace(node, place=self._place_of(node))
         self.nodes[node.name] = node
@@ -93,7 +95,7 @@ class Rewriter:
 
     def make(self, node: Node) -> Node:
         """Adds a node that the source doesn't contain, under a name made from its own."""
-        return self.put(replace(node, name=self.fresh(node.name), origin=node.origin.by(self._by)))
+        return self.put(replace(node, name=self.fresh(node.name), origin=node.origin.by(self.by)))
 
     def in_place(self, node: Node, expression: Expression) -> Node:
         """The node with an expression in its place: its name, type, origin and place stay. The nodes inside the expression are added, and
@@ -176,10 +178,10 @@ class Rewriter:
                 kept.append(replace(node, origin=self._origin(node)) if node.name in self._fused else node)
         nodes = tuple(reversed(kept))
         same = outputs == self.graph.outputs and len(nodes) == len(self.graph) and all(map(is_, nodes, self.graph.nodes))
-        return self.graph if same else replace(self.graph, nodes=nodes, outputs=outputs)
+        return (self.graph if same else replace(self.graph, nodes=nodes, outputs=outputs)).noting(*self.notes)
 
     def _place_of(self, node: Node) -> Side | None:
-        if node.name in self._constants:
+        if node.name in self.constants:
             return "host"
         replaced = self.graph.by_name.get(node.name)
         return self._place if replaced is None else replaced.place
@@ -222,9 +224,26 @@ def constant_of(node: Node) -> Constant | None:
     return None
 
 
+def array_of(node: Node) -> AnyArray:
+    """The array of a constant whose quantisation isn't fixed."""
+    value = constant_of(node)
+    assert value is not None
+    return value.data
+
+
 def is_pinned(node: Node) -> bool:
     """Whether the source fixes how the value is quantised: then the value itself must stay in the graph."""
     return node.type.quantisation is not None
+
+
+def held_array(node: Node) -> AnyArray | None:
+    """The array of a constant, whether its quantisation is fixed or not; None for other nodes."""
+    return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
+
+
+def as_constant(node: Node, value: AnyArray) -> Node:
+    """A constant in the place of a node, under its name, type, origin and place."""
+    return replace(node, op=constant.name, operands=(), attributes=ConstantAttributes(Constant(value)))
 
 
 def as_reshape(node: Node, operand: str) -> Node:
@@ -240,6 +259,15 @@ def is_view(node: Node) -> bool:
 def is_product(node: Node) -> bool:
     """Whether the node is an operator that the matrix unit computes if its weights are constant."""
     return isinstance(legalisation_of(node.op), Matrix)
+
+
+def after_products(graph: Graph) -> set[str]:
+    """The products, and the values that depend on one."""
+    found: set[str] = set()
+    for node in graph:
+        if is_product(node) or not found.isdisjoint(node.operands):
+            found.add(node.name)
+    return found
 
 
 def is_written(node: Node) -> bool:
@@ -280,3 +308,9 @@ def as_columns(value: Constant, type_: TensorType) -> Constant | None:
         return value
     repeated = value.data.reshape(-1)
     return Constant(repeated if repeated.shape == columns else repeated.repeat(columns[0]))
+
+
+def columns_of(node: Node, type_: TensorType) -> Constant | None:
+    """The value of a constant as one value a column of `type_`; None for other nodes."""
+    value = constant_of(node)
+    return None if value is None else as_columns(value, type_)

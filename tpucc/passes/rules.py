@@ -1,11 +1,10 @@
 """Rules: a form that a pass looks for in a graph, and the form that it puts in its place.
 
 ```python
-x, b = value("x"), columns("b")
-RULES = Rules(
-    "fuse-bias",
-    rule("added", add(once(matmul(x, constant("w"))), b), lambda m: linear(m.x, m.w, m.b)),
-)
+@rules_pass("fuse-bias", "makes one operator of a product and the constant that is added to it", level=1)
+def fuse_bias() -> Iterator[Rule]:
+    x, b = value("x"), columns("b")
+    yield rule("added", add(once(matmul(x, constant("w"))), b), lambda m: linear(m.x, m.w, m.b))
 ```
 
 An operator that is called gives an expression. In a pattern the operands of an expression are expressions and variables. A variable stands
@@ -25,16 +24,18 @@ that one fires is noted in the new graph's `firings`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import islice
 
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Firing, Node
+from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Expression, Term
-from tpucc.passes.base import Context
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_function, is_pinned, is_product, is_view
+from tpucc.passes.base import Context, GraphPass
+from tpucc.passes.rewriter import Rewriter, as_constant, columns_of, constant_of, is_function, is_pinned, is_product, is_view
 
 Found = Mapping[str, Node]
 """The nodes that matched, by the names of variables."""
@@ -106,12 +107,7 @@ def constant(name: str) -> Variable:
 
 def columns(name: str) -> Variable:
     """A constant that has one value for each column of the node that reads it, or one for all."""
-
-    def holds(node: Node, reader: Node) -> bool:
-        found = constant_of(node)
-        return found is not None and as_columns(found, reader.type) is not None
-
-    return Variable(name, holds)
+    return Variable(name, lambda node, reader: columns_of(node, reader.type) is not None)
 
 
 product = Family(is_product)
@@ -156,6 +152,10 @@ class Match:
         """A matched node, of another operand, under the name and type of the root: it changes places with the root."""
         return replace(node, name=self.root.name, operands=(operand.name,), type=self.root.type)
 
+    def constant(self, array: AnyArray) -> Node:
+        """A constant in the root's place."""
+        return as_constant(replace(self.root, origin=self.root.origin.by(self.rewriter.by)), array)
+
     def __getattr__(self, name: str) -> Node:
         """The node of a variable."""
         try:
@@ -182,6 +182,21 @@ def rule(name: str, pattern: Term, build: Build, when: Callable[[Match], bool] =
     return Rule(name, pattern, build, when)
 
 
+def rules_pass(
+    name: str, summary: str, *, level: int, using: type[Rewriter] = Rewriter
+) -> Callable[[Callable[[], Iterable[Rule]]], GraphPass]:
+    """Makes a pass of the function below, which gives its rules. `using` is a rewriter that knows more of its nodes."""
+
+    def made(rules: Callable[[], Iterable[Rule]]) -> GraphPass:
+        @wraps(rules)
+        def run(graph: Graph, context: Context) -> Graph:
+            return Rules(name, *rules()).run(graph, context, using)
+
+        return GraphPass(name, summary, level, run, {})
+
+    return made
+
+
 class Rules:
     """The rules of one pass."""
 
@@ -193,7 +208,7 @@ class Rules:
         """The graph in which no rule holds any more, from front to back. `using` is a rewriter that knows more of its nodes."""
         firings: list[Firing] = []
         result = using(graph, self.name).rewrite(lambda rewriter, node: self._fire(rewriter, node, context, firings))
-        return replace(result, firings=tuple(firings)) if firings else result
+        return replace(result, firings=(*result.firings, *firings)) if firings else result
 
     def _fire(self, rewriter: Rewriter, node: Node, context: Context, firings: list[Firing]) -> bool:
         """Puts what the rules make of a node; says whether any fired."""

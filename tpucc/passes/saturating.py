@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import dequantise, quantise
-from tpucc.ops.clip import OP as clip
 from tpucc.ops.clip import ClipAttributes
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.dequantize import DequantizeAttributes
-from tpucc.ops.quantize import OP as quantize
+from tpucc.ops.names import clip, dequantize, quantize
 from tpucc.ops.quantize import QuantizeAttributes
-from tpucc.passes.rewriter import Names
+from tpucc.passes.rewriter import Names, as_constant, held_array
 
 
 def saturating(graph: Graph, of: IntegerFormat) -> Graph:
@@ -33,9 +29,9 @@ def saturating(graph: Graph, of: IntegerFormat) -> Graph:
 
 def _saturated(node: Node, names: Names, of: IntegerFormat) -> Iterator[Node]:
     held = node.type.quantisation if node.type.dtype == "f32" else None
-    if held is not None and isinstance(node.attributes, ConstantAttributes):
-        rounded = Constant(dequantise(quantise(node.attributes.value.data, held.scale, held.zero_point, I8), held.scale, held.zero_point))
-        yield replace(node, attributes=ConstantAttributes(rounded), type=node.type.plain())
+    if held is not None and (array := held_array(node)) is not None:
+        rounded = dequantise(quantise(array, held.scale, held.zero_point, I8), held.scale, held.zero_point)
+        yield as_constant(replace(node, type=node.type.plain()), rounded)
         return
     if held is None or node.type.range is None or node.is_input:
         yield node

@@ -1,4 +1,4 @@
-"""Transposes move down, out of the middle of the device's work.
+"""Transposes move down, out of the middle of the device's work, in a walk over the graph that keeps them back.
 
 The device multiplies rows by a constant matrix on the right. A constant on the left needs transposes: `C @ x` is
 `transpose(transpose(x) @ transpose(C))`. In a chain such as `W2 @ relu(W1 @ x + b)` the inner transposes meet and cancel. The
@@ -14,33 +14,24 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.matmul import OP as matmul
-from tpucc.ops.slice import SliceAttributes
-from tpucc.ops.transpose import OP as transpose
-from tpucc.ops.transpose import TransposeAttributes
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_product
+from tpucc.ops.names import matmul, transpose
+from tpucc.ops.names import slice as slice_
+from tpucc.passes.base import Context, graph_pass
+from tpucc.passes.rewriter import Rewriter, after_products, array_of, as_reshape, constant_of
 
 Permutation = tuple[int, ...]
 SWAPPED = (1, 0)
 
 
-@dataclass(frozen=True)
-class SinkTransposes(Pass):
+@graph_pass("sink-transposes", "transposes products whose constant is on the left, and moves transposes to the graph's edges", level=0)
+def sink_transposes(graph: Graph, context: Context) -> Graph:
     """Makes every product one with its constant on the right, and cancels transposes below products in pairs."""
-
-    name = "sink-transposes"
-    summary = "transposes products whose constant is on the left, and moves transposes to the graph's edges"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        sinker = _Sinker(graph, self.name)
-        for node in sinker:
-            sinker.visit(node)
-        for output in graph.outputs:
-            sinker.straight(output.node)
-        return sinker.build()
+    sinker = _Sinker(graph, "sink-transposes")
+    for node in sinker:
+        sinker.visit(node)
+    for output in graph.outputs:
+        sinker.straight(output.node)
+    return sinker.build()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +50,21 @@ class _Sinker(Rewriter):
         super().__init__(graph, by)
         self._turned: dict[str, _Turned] = {}
         self._turns: dict[tuple[str, Permutation], str] = {}
-        self._below: set[str] = set()
+        self._below = after_products(graph)
         """Values that depend on a product: their transposes are worth moving. The others' are the host's, and free."""
 
     def visit(self, node: Node) -> None:
         turned = any(name in self._turned for name in node.operands)
-        if is_product(node) or any(name in self._below for name in node.operands):
-            self._below.add(node.name)
         if matmul.made(node) and self._has_left_constant(node):
             self._turn_product(node)
         elif matmul.made(node) and self._turns_rows_only(node):
             self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
         elif facts_of(node.op).elementwise and turned:
             self._sink_through(node)
-        elif isinstance(node.attributes, SliceAttributes) and turned:
-            self._sink_slice(node, node.attributes)
-        elif isinstance(node.attributes, TransposeAttributes):
-            self._transpose(node, node.attributes)
+        elif slice_.made(node) and turned:
+            self._sink_slice(node)
+        elif transpose.made(node):
+            self._transpose(node)
         else:
             self._keep(node)
 
@@ -136,26 +125,24 @@ class _Sinker(Rewriter):
         operands = tuple(self._operand(name, inverse, node.type.rank) for name in node.operands)
         self._put_turned(node, operands, perm)
 
-    def _sink_slice(self, node: Node, attributes: SliceAttributes) -> None:
+    def _sink_slice(self, node: Node) -> None:
         """A part of a transpose as the transpose of a part; one that drops an axis stays."""
-        turned = self._turned[node.operands[0]]
-        if attributes.squeeze:
+        turned, part = self._turned[node.operands[0]], slice_.attributes_of(node)
+        if part.squeeze:
             self._keep(node)
             return
-        inverse = _inverse(turned.perm)
-        steps = _permuted(attributes.steps, inverse) if attributes.steps else ()
-        moved = SliceAttributes(_permuted(attributes.starts, inverse), _permuted(attributes.stops, inverse), (), steps)
-        self._put_turned(replace(node, attributes=moved), (turned.base,), turned.perm, node)
+        starts, stops, steps = (_permuted(each, _inverse(turned.perm)) if each else () for each in (part.starts, part.stops, part.steps))
+        self._put_turned(replace(node, attributes=slice_.attributes(starts, stops, (), steps)), (turned.base,), turned.perm, node)
 
     def _put_turned(self, node: Node, operands: tuple[str, ...], perm: Permutation, original: Node | None = None) -> None:
-        type_ = _permuted_type(node.type, _inverse(perm))
+        type_ = replace(node.type, shape=_permuted(node.type.shape, _inverse(perm)))
         base = self.put(replace(node, name=self.fresh(node.name), operands=operands, type=type_))
         self._turned[node.name] = _Turned(original or node, base.name, perm)
 
-    def _transpose(self, node: Node, attributes: TransposeAttributes) -> None:
+    def _transpose(self, node: Node) -> None:
         """A transpose of the source: joins the one before it; is kept back below a product."""
         name = node.operands[0]
-        perm = tuple(axis % node.type.rank for axis in attributes.perm)
+        perm = tuple(axis % node.type.rank for axis in transpose.attributes_of(node).perm)
         turned = self._turned.get(name)
         if turned is None and name not in self._below:
             self._keep(node)
@@ -197,9 +184,7 @@ class _Sinker(Rewriter):
     def _turned_constant(self, node: Node, shape: tuple[int, ...], perm: Permutation = SWAPPED) -> str:
         """A constant, reshaped and transposed; one node for each permutation."""
         if (node.name, perm) not in self._turns:
-            attributes = node.attributes
-            assert isinstance(attributes, ConstantAttributes)
-            value = Constant(attributes.value.data.reshape(shape).transpose(perm))
+            value = Constant(array_of(node).reshape(shape).transpose(perm))
             self._turns[node.name, perm] = self.constant(node.name, value, node.origin).name
         return self._turns[node.name, perm]
 
@@ -211,10 +196,6 @@ def _swapped(rank: int) -> Permutation:
 
 def _permuted(values: tuple[int, ...], perm: Permutation) -> tuple[int, ...]:
     return tuple(values[axis] for axis in perm)
-
-
-def _permuted_type(type_: TensorType, perm: Permutation) -> TensorType:
-    return replace(type_, shape=_permuted(type_.shape, perm))
 
 
 def _inverse(perm: Permutation) -> Permutation:

@@ -6,29 +6,23 @@ it is only another way to count the same rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
-from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import OpenSums, biased, sums_of
 from tpucc.passes.rewriter import as_reshape, is_pinned
-from tpucc.passes.rules import Match, Rules, called, columns, function, once, rule, total, value, view
+from tpucc.passes.rules import Match, Rule, called, columns, function, once, rule, rules_pass, total, value, view
 
 
-@dataclass(frozen=True)
-class SinkViews(Pass):
+@rules_pass("sink-views", "moves a reshape after a product behind the bias or activation that follows", level=1, using=OpenSums)
+def sink_views() -> Iterator[Rule]:
     """Rewrites `reshape(p) + b` to `reshape(p + b)` and `f(reshape(p))` to `reshape(f(p))`.
 
     Here p is a product with or without a bias, the reshape keeps its columns, and neither has another use.
     """
-
-    name = "sink-views"
-    summary = "moves a reshape after a product behind the bias or activation that follows"
-    level = 1
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return RULES.run(graph, context, using=OpenSums)
+    viewed = once(called("view", view(value("product"))))
+    yield rule("a bias behind a reshape", total(viewed, columns("bias")), _below_bias, when=_sinks)
+    yield rule("a function behind a reshape", function(viewed), _below_function, when=_sinks)
 
 
 def _below_bias(m: Match) -> Node | None:
@@ -49,11 +43,3 @@ def _below_function(m: Match) -> Node:
 def _sinks(m: Match) -> bool:
     """Whether the reshape keeps the product's columns, and the product takes in what follows."""
     return not is_pinned(m.root) and m.view.type.columns == m.product.type.columns and sums_of(m).takes_bias(m.product)
-
-
-viewed = once(called("view", view(value("product"))))
-RULES = Rules(
-    "sink-views",
-    rule("a bias behind a reshape", total(viewed, columns("bias")), _below_bias, when=_sinks),
-    rule("a function behind a reshape", function(viewed), _below_function, when=_sinks),
-)

@@ -11,31 +11,21 @@ as those of a machine on which it fits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpucc.ir.graph import Graph
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.place import require_placed
 
 
-@dataclass(frozen=True)
-class SplitMaps(Pass):
+@graph_pass("split-maps", "computes maps that don't fit the unified buffer in bands of lines", level=0)
+def split_maps(graph: Graph, context: Context, *, most: int = 1024) -> Graph:
     """Replaces each exit of a run by the concat of bands of it, which copies of the run compute from slices of the entries.
 
     Runs, and the number of their bands, are chosen by an estimate of rows and cycles. A graph whose operators fit stays as it is, and so
     does an operator of which not even a line fits. `most` is the most bands of a run; 1 leaves all maps whole.
     """
+    if all(node.type.rank != 4 for node in graph):
+        return graph
+    require_placed(graph, "maps are split")
+    from tpucc.passes.bands import in_bands  # only graphs with images need it
 
-    name = "split-maps"
-    summary = "computes maps that don't fit the unified buffer in bands of lines"
-    level = 0
-
-    most: int = 1024
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        if all(node.type.rank != 4 for node in graph):
-            return graph
-        require_placed(graph, "maps are split")
-        from tpucc.passes.bands import in_bands  # only graphs with images need it
-
-        return in_bands(graph, context, self.most, self.name)
+    return in_bands(graph, context, most, "split-maps")

@@ -23,11 +23,9 @@ from tpucc.ir.node import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.as_weights import OP as as_weights
-from tpucc.ops.matmul import OP as matmul
+from tpucc.ops.names import as_weights, matmul
 from tpucc.ops.opdef import OnHost
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.choices import require_choice
+from tpucc.passes.base import Context, graph_pass, require_choice
 from tpucc.passes.device_work import device_values, is_devices
 from tpucc.passes.rewriter import Rewriter, is_product
 from tpucc.target import Target
@@ -39,29 +37,23 @@ NAMED = 3
 """Products that a note names; the others are counted."""
 
 
-@dataclass(frozen=True)
-class WriteWeights(Pass):
+@graph_pass(
+    "write-weights", "lets the host write the right side of a product of computed values to weight memory, where that is cheaper", level=1
+)
+def write_weights(graph: Graph, context: Context, *, computed_products: str = "cheaper") -> Graph:
     """Rewrites products `a @ b` of two computed values to `a @ as_weights(b)`, where that takes half the cycles or less, by an estimate.
 
     `computed_products` may say one way for all: "host" or "device". The host's takes fewer rows of the unified buffer: a batch of matrices
     of weights can't be split.
     """
-
-    name = "write-weights"
-    summary = "lets the host write the right side of a product of computed values to weight memory, where that is cheaper"
-    level = 1
-
-    computed_products: str = "cheaper"
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        require_choice("way to compute products", self.computed_products, WAYS)
-        choice = _Choice(graph, context, self.computed_products)
-        return _written(graph, choice.by_device).noting(*choice.notes())
+    require_choice("way to compute products", computed_products, WAYS)
+    choice = _Choice(graph, context, computed_products)
+    return _written(graph, choice.by_device).noting(*choice.notes())
 
 
 def _written(graph: Graph, products: Collection[str]) -> Graph:
     """The graph in which the right sides of these products are written to weight memory."""
-    rewriter = Rewriter(graph, WriteWeights.name)
+    rewriter = Rewriter(graph, "write-weights")
     for node in rewriter:
         rewriter.put(_with_weights(rewriter, node) if node.name in products else node)
     return rewriter.build()

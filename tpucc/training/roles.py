@@ -11,10 +11,10 @@ from tpucc.ir.node import Node
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.opdef import Given
-from tpucc.passes.training.differentiate import Differentiate, made_for
+from tpucc.passes.training.differentiate import differentiate, made_for
 from tpucc.passes.training.names import GRADIENT, NEXT, key_of, loss_of, states, values_of
-from tpucc.passes.training.optimizer import Optimizer
-from tpucc.passes.training.reduce import AllReduce
+from tpucc.passes.training.optimizer import optimizer_step
+from tpucc.passes.training.reduce import all_reduce
 from tpucc.training.step import Step, bytes_of
 
 
@@ -28,7 +28,7 @@ class Role(StrEnum):
     OPTIMIZER = "optimizer"
 
 
-MAKERS: Mapping[str, Role] = {Differentiate.name: Role.BACKWARD, AllReduce.name: Role.REDUCE, Optimizer.name: Role.OPTIMIZER}
+MAKERS: Mapping[str, Role] = {differentiate.name: Role.BACKWARD, all_reduce.name: Role.REDUCE, optimizer_step.name: Role.OPTIMIZER}
 """The passes with which a part of the step begins."""
 
 
@@ -90,7 +90,7 @@ class Parts:
     @property
     def schedule(self) -> tuple[str, ...]:
         """The keys of the states that all weights share."""
-        made = (key_of(node) for node in self.states if node.origin.made_by == Optimizer.name)
+        made = (key_of(node) for node in self.states if node.origin.made_by == optimizer_step.name)
         return tuple(key for key in made if "/" not in key)
 
     @property
@@ -140,13 +140,13 @@ def _statistics(step: Step) -> set[str]:
 
 def rules(step: Step) -> dict[str, tuple[Node, ...]]:
     """For each node of the forward part the nodes that differentiation made on its behalf, as they were then."""
-    graph = step.after(Differentiate.name)
+    graph = step.after(differentiate.name)
     return {name: tuple(graph[made] for made in found) for name, found in made_for(before(step)).items()}
 
 
 def before(step: Step) -> Graph:
     """The graph that was differentiated."""
-    place = next(index for index, stage in enumerate(step.stages) if stage.name == Differentiate.name)
+    place = next(index for index, stage in enumerate(step.stages) if stage.name == differentiate.name)
     return step.stages[place - 1].graph
 
 
@@ -159,7 +159,7 @@ def _updates(step: Step, roles: Mapping[str, Role]) -> Iterable[Update]:
     """A weight's update is what its next state depends on and its gradient leads to."""
     graph, moved = step.graph, values_of(step.graph, NEXT)
     late = {name for name, role in roles.items() if role in (Role.REDUCE, Role.OPTIMIZER)}
-    for state, gradient in values_of(step.after(Differentiate.name), GRADIENT).items():
+    for state, gradient in values_of(step.after(differentiate.name), GRADIENT).items():
         if gradient not in graph.by_name or moved[state] not in late:
             continue
         needed, after = {moved[state]}, {gradient}

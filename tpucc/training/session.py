@@ -23,7 +23,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.training.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
-from tpucc.passes.training.optimizer import Optimizer
+from tpucc.passes.training.optimizer import optimizer_step
 from tpucc.target import load_target
 from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
@@ -290,7 +290,7 @@ def _gradients(step: Step) -> dict[str, str]:
 def _reduced(step: Step) -> Graph:
     """The graph that the optimizer was added to: it computes the loss and the gradients, without a rate."""
     names = [stage.name for stage in step.stages]
-    return step.stages[names.index(Optimizer.name) - 1].graph
+    return step.stages[names.index(optimizer_step.name) - 1].graph
 
 
 def _norm(value: AnyArray) -> float:

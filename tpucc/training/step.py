@@ -9,7 +9,7 @@ from tpucc.ir.node import Node
 from tpucc.language.training import Training
 from tpucc.passes.base import Context
 from tpucc.passes.running import run_pass, verify_stage
-from tpucc.passes.training.differentiate import Differentiate
+from tpucc.passes.training.differentiate import differentiate
 from tpucc.passes.training.names import NEXT, key_of, values_of
 from tpucc.passes.training.pipeline import training_passes
 from tpucc.target import load_target
@@ -49,13 +49,13 @@ class Step:
     @property
     def reduced_bytes(self) -> int:
         """The bytes that several cores would reduce at each step: the loss, the gradients and the moved averages."""
-        graph = self.after(Differentiate.name)
+        graph = self.after(differentiate.name)
         return sum(bytes_of(graph[name]) for name in graph.output_nodes)
 
     @property
     def statistics(self) -> frozenset[str]:
         """The keys of the states that no gradient moves: the moving averages of batch normalisation."""
-        graph = self.after(Differentiate.name)
+        graph = self.after(differentiate.name)
         return frozenset(key_of(graph[name]) for name in values_of(graph, NEXT))
 
 

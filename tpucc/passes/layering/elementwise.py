@@ -48,10 +48,8 @@ def arithmetic(layers: LayerGraph, node: Node) -> Node:
     a, b = (_operand(layers, name) for name in node.operands)
     y = layers.quantisation_of(node)
     tail = tail_of(layers, node, y)
-    operands = [a.name, b.name]
-    if tail.table is not None:
-        operands.append(layers.constant(f"{node.name}.table", tail.table, node.origin).name)
-    return layers.layer(node, "vector", tuple(operands), _vector(kind, parameters_of(a), parameters_of(b), tail), y)
+    table = [] if tail.table is None else [layers.constant(f"{node.name}.table", tail.table, node.origin)]
+    return layers.layer(node, (a, b, *table), _vector(kind, parameters_of(a), parameters_of(b), tail), y)
 
 
 def boundary(layers: LayerGraph, node: Node) -> Node:
@@ -112,7 +110,7 @@ def _operand(layers: LayerGraph, name: str) -> Node:
 
 def _looked_up(layers: LayerGraph, node: Node, x: Node, real: RealFunction, y: Quantisation) -> Node:
     entries = layers.constant(f"{node.name}.table", function_table(real, parameters_of(x), y, layers.format), node.origin)
-    return layers.layer(node, "vector", (x.name, entries.name), Vector(VectorFunction.TABLE), y, shape=x.type.shape)
+    return layers.layer(node, (x, entries), Vector(VectorFunction.TABLE), y, shape=x.type.shape)
 
 
 def _times_one(layers: LayerGraph, node: Node, x: Node, y: Tail) -> Node:
@@ -120,7 +118,7 @@ def _times_one(layers: LayerGraph, node: Node, x: Node, y: Tail) -> Node:
     number = np.ones((1,) * min(1, x.type.rank), layers.format.numpy)
     one = layers.constant(f"{node.name}.one", number, node.origin, ONE)
     layer = _vector(VectorFunction.MULTIPLY, parameters_of(x), ONE, y)
-    return layers.layer(node, "vector", (x.name, one.name), layer, y.to, shape=x.type.shape)
+    return layers.layer(node, (x, one), layer, y.to, shape=x.type.shape)
 
 
 def _number(layers: LayerGraph, name: str) -> Float64 | None:

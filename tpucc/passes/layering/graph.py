@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,21 +13,25 @@ from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph, GraphBuilder
 from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.layers.kinds import EXPANSIONS
+from tpucc.layers.kinds import EXPANSIONS, LAYERS
 from tpucc.numerics import AnyArray, affine_parameters, quantise, weight_scales
 from tpucc.ops import facts_of
-from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.dequantize import OP as dequantize
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.facts import Values
+from tpucc.ops.names import constant, dequantize, quantize, reshape, transpose
+from tpucc.ops.names import slice as slice_
 from tpucc.ops.parts import Shape
-from tpucc.ops.quantize import OP as quantize
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.reshape import ReshapeAttributes
-from tpucc.passes.rewriter import is_written
+from tpucc.passes.rewriter import held_array, is_written
 
 MADE_BY = "quantise"
+ON_DEVICE: Mapping[type[Attributes], str] = {
+    **{attributes: name for name, attributes in LAYERS.items()},
+    **{each.attributes: each.name for each in (reshape, slice_, transpose)},
+}
+"""The layers and the operators of the layer graph, by their attributes."""
 
 
 class LayerGraph:
@@ -64,18 +68,11 @@ class LayerGraph:
         return self._builder.add(node)
 
     def layer(
-        self,
-        node: Node,
-        op: str,
-        operands: tuple[str, ...],
-        attributes: Attributes,
-        y: Quantisation,
-        name: str = "",
-        shape: Shape | None = None,
+        self, node: Node, operands: Iterable[Node], attributes: Attributes, y: Quantisation, name: str = "", shape: Shape | None = None
     ) -> Node:
         """Adds a node of the device on behalf of an operator, whose name and shape it has unless others are given."""
-        type_ = self.held(node.type.shape if shape is None else shape, y)
-        return self.add(Node(name or node.name, op, operands, attributes, type_, node.origin, of=node.name))
+        type_, names = self.held(node.type.shape if shape is None else shape, y), tuple(operand.name for operand in operands)
+        return self.add(Node(name or node.name, ON_DEVICE[type(attributes)], names, attributes, type_, node.origin, of=node.name))
 
     def held(self, shape: tuple[int, ...], quantisation: Quantisation) -> TensorType:
         """The type of a value that the device holds."""
@@ -133,9 +130,8 @@ class LayerGraph:
     def constant(self, name: str, value: AnyArray, origin: Origin, quantisation: Quantisation | None = None) -> Node:
         array = Constant(value)
         type_ = TensorType(array.dtype, array.shape, quantisation=quantisation)
-        return self.add(
-            constant.node(name, (), ConstantAttributes(array), type_, origin if origin.made_by in EXPANSIONS else origin.by(MADE_BY))
-        )
+        origin = origin if origin.made_by in EXPANSIONS else origin.by(MADE_BY)
+        return self.add(constant.node(name, (), ConstantAttributes(array), type_, origin))
 
     def shared(self, name: str, key: bytes, make: Callable[[], Node]) -> Node:
         """The constant that stands for the operator graph's constant `name`, made once for each `key`."""
@@ -145,7 +141,7 @@ class LayerGraph:
 
     def array(self, name: str) -> AnyArray | None:
         """The value when it is a constant."""
-        return constant_array(self.graph[name])
+        return held_array(self.graph[name])
 
     def on_host(self, name: str) -> bool:
         """Whether the host computes the value, or is given it."""
@@ -216,12 +212,7 @@ def _wants_balance(graph: Graph, user: Node, name: str, found: Container[str]) -
 
 def reshaped(layers: LayerGraph, node: Node, x: Node) -> Node:
     """x in the shape of an operator, which has the same rows: a `reshape` of the integers, which moves nothing."""
-    return layers.layer(node, "reshape", (x.name,), ReshapeAttributes(node.type.shape), parameters_of(x))
-
-
-def constant_array(node: Node) -> AnyArray | None:
-    """The array of a `constant` node, None for others."""
-    return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
+    return layers.layer(node, (x,), ReshapeAttributes(node.type.shape), parameters_of(x))
 
 
 def parameters_of(node: Node) -> Quantisation:

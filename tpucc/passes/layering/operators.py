@@ -71,5 +71,5 @@ def _pool(layers: LayerGraph, node: Node, function: PoolFunction) -> Node:
         counted(height, width),
     )
     shape = (image[0], height.outputs, width.outputs, image[3])
-    made = layers.layer(node, "pool", (x.name,), attributes, y, shape=shape)
+    made = layers.layer(node, (x,), attributes, y, shape=shape)
     return made if shape == node.type.shape else reshaped(layers, node, made)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,13 +16,14 @@ from tpucc.layers.verify import conv_shape
 from tpucc.numerics import AnyArray, Float32, Int8, dequantise, quantise, quantise_weights
 from tpucc.ops import facts_of
 from tpucc.ops.axis import sides
-from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes, transposed_axes
-from tpucc.ops.transposed_convolution import TransposedConvolutionAttributes
+from tpucc.ops.conv_transpose2d import transposed_axes
+from tpucc.ops.names import conv_transpose2d, transposed_convolution
+from tpucc.ops.parts import Shape
 from tpucc.passes.layering.elementwise import requantised
-from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
+from tpucc.passes.layering.graph import LayerGraph, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 from tpucc.passes.layering.transposed import interleaved
-from tpucc.passes.rewriter import is_written
+from tpucc.passes.rewriter import held_array, is_written
 
 
 def product(layers: LayerGraph, node: Node) -> Node:
@@ -34,23 +34,24 @@ def product(layers: LayerGraph, node: Node) -> Node:
     y, name = layers.quantisation_of(node), layer_name(node)
     tail = tail_of(layers, node, y)
     bias, origin = _bias(layers, node), node.origin.merged(*(layers.graph[operand].origin for operand in node.operands[2:]))
-    weights, kernel = _weights(layers, node, bias, parameters_of(x)), layers.graph[node.operands[1]]
-    if isinstance(node.attributes, ConvTranspose2dAttributes | TransposedConvolutionAttributes):
+    (make, scales), kernel = _weights(layers, node, bias, parameters_of(x)), layers.graph[node.operands[1]]
+
+    def multiplied(image: Node, held: Node, attributes: Fc | Conv, shape: Shape | None) -> Node:
+        """The layer of an image, or of rows, and int8 weights."""
+        folded = requantisation(_columns(held), scales, bias, parameters_of(x), tail.to, layers.format)
+        constants = _constants(layers, name, origin, folded, tail)
+        return layers.layer(node, (image, held, *constants), attributes, y, name=name, shape=shape)
+
+    if conv_transpose2d.made(node) or transposed_convolution.made(node):
 
         def convolve(image: Node, values: Int8, around: Sides) -> Node:
-            part = layers.constant(kernel.name, values, kernel.origin)
             attributes = Conv((1, 1), around, parameters_of(x).zero_point, tail.epilogue())
-            shape = conv_shape(attributes, image.type.shape, values.shape)
-            folded = requantisation(_columns(part), weights.scales, bias, parameters_of(x), tail.to, layers.format)
-            operands = (image.name, part.name, *_constants(layers, name, origin, folded, tail))
-            return layers.layer(node, "conv", operands, attributes, y, name=name, shape=shape)
+            part = layers.constant(kernel.name, values, kernel.origin)
+            return multiplied(image, part, attributes, conv_shape(attributes, image.type.shape, values.shape))
 
-        return interleaved(layers, node, x, weights.make(), transposed_axes(node.attributes, x.type.shape, kernel.type.shape), convolve)
-    held = layers.shared(kernel.name, weights.scales.tobytes(), lambda: layers.constant(kernel.name, weights.make(), kernel.origin))
-    folded = requantisation(_columns(held), weights.scales, bias, parameters_of(x), tail.to, layers.format)
-    constants = _constants(layers, name, origin, folded, tail)
-    op, attributes = _kind(node, kernel, x, tail)
-    return layers.layer(node, op, (x.name, held.name, *constants), attributes, y, name=name)
+        return interleaved(layers, node, x, make(), transposed_axes(node.attributes, x.type.shape, kernel.type.shape), convolve)
+    held = layers.shared(kernel.name, scales.tobytes(), lambda: layers.constant(kernel.name, make(), kernel.origin))
+    return multiplied(x, held, _layer(node, kernel, x, tail), node.type.shape)
 
 
 def _by_written(layers: LayerGraph, node: Node) -> Node:
@@ -69,7 +70,7 @@ def _by_written(layers: LayerGraph, node: Node) -> Node:
     weights = layers.symmetric(written.name, written.operands[0], float(scales[0]))
     folded = requantisation(np.full((depth, n), layers.format.low, np.int8), scales, bias, parameters_of(x), tail.to, layers.format)
     constants = _constants(layers, node.name, node.origin, folded, tail)
-    return layers.layer(node, "fc", (x.name, weights.name, *constants), Fc(tail.epilogue()), y)
+    return layers.layer(node, (x, weights, *constants), Fc(tail.epilogue()), y)
 
 
 def _symmetric(layers: LayerGraph, name: str) -> Node:
@@ -82,12 +83,12 @@ def _symmetric(layers: LayerGraph, name: str) -> Node:
     return x if parameters_of(x).zero_point == 0 else requantised(layers, layers.graph[name], x, Quantisation(scale, 0))
 
 
-def _constants(layers: LayerGraph, name: str, origin: Origin, folded: Requantisation, tail: Tail) -> Iterator[str]:
-    """The names of the constants of the layer `name` beside its weights: bias, multiplier, and a table if the tail has one."""
+def _constants(layers: LayerGraph, name: str, origin: Origin, folded: Requantisation, tail: Tail) -> Iterator[Node]:
+    """The constants of the layer `name` beside its weights: bias, multiplier, and a table if the tail has one."""
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
     if tail.table is not None:
         constants["table"] = tail.table
-    return (layers.constant(f"{name}.{part}", value, origin).name for part, value in constants.items())
+    return (layers.constant(f"{name}.{part}", value, origin) for part, value in constants.items())
 
 
 def _bias(layers: LayerGraph, node: Node) -> AnyArray:
@@ -106,26 +107,18 @@ def layer_name(node: Node) -> str:
     return ".".join(words[:-1]) or node.name
 
 
-def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv]:
+def _layer(node: Node, kernel: Node, x: Node, tail: Tail) -> Fc | Conv:
     windows = facts_of(node.op).windows
     if windows is None:
-        return "fc", Fc(tail.epilogue())
+        return Fc(tail.epilogue())
     height, width = windows(node.attributes, (x.type.shape, kernel.type.shape))
     groups = x.type.shape[3] // kernel.type.shape[2]
     stride, dilation = (height.stride, width.stride), (height.dilation, width.dilation)
-    return "conv", Conv(stride, sides(height, width), parameters_of(x).zero_point, tail.epilogue(), dilation, groups)
+    return Conv(stride, sides(height, width), parameters_of(x).zero_point, tail.epilogue(), dilation, groups)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Weights:
-    """How to make the int8 weights, [K, N] or [R, S, C, F], and the scales of their columns, float32 [N]."""
-
-    make: Callable[[], Int8]
-    scales: Float32
-
-
-def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) -> _Weights:
-    """The weights of a product in int8.
+def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) -> tuple[Callable[[], Int8], Float32]:
+    """What makes the weights of a product in int8, [K, N] or [R, S, C, F], and the scales of their columns, float32 [N].
 
     Parameters that the source fixes are kept when they are symmetric. With a zero point they can't be: then the values are, rounded so.
     """
@@ -133,18 +126,17 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     whole, given = _array(layers, source.name), source.type.quantisation
     real = whole.reshape(-1, whole.shape[-1])
     if given is not None and given.zero_point != 0:
-        real = dequantise(
-            quantise(real, given.scale, given.zero_point, INTEGER_FORMATS[layers.format.weights]), given.scale, given.zero_point
-        )
+        integers = quantise(real, given.scale, given.zero_point, INTEGER_FORMATS[layers.format.weights])
+        real = dequantise(integers, given.scale, given.zero_point)
     scales = fitting_scales(real, bias, x, layers.per_channel, layers.format)
     if given is not None and given.zero_point == 0:
         scales = np.full_like(scales, given.scale)
-    return _Weights(lambda: quantise_weights(real, scales).reshape(whole.shape), scales)
+    return lambda: quantise_weights(real, scales).reshape(whole.shape), scales
 
 
 def _columns(weights: Node) -> AnyArray:
     """Weights as one matrix [K, N]."""
-    values = constant_array(weights)
+    values = held_array(weights)
     assert values is not None
     return values.reshape(-1, values.shape[-1])
 

@@ -7,6 +7,7 @@ ones picks, places and joins them, and the sums of its sources meet in the accum
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def rearranged(layers: LayerGraph, node: Node) -> Node:
             return _placed(layers, node, [(x, lanes(shuffle), 0)], node.type.shape, parameters_of(x))
         case TransposeAttributes():
             x = layers.for_device(node.operands[0])
-            return layers.layer(node, "transpose", (x.name,), node.attributes, parameters_of(x))
+            return layers.layer(node, (x,), node.attributes, parameters_of(x))
         case ConcatAttributes(axis):
             return _joined(layers, node, axis % node.type.rank)
         case PadAttributes(pads):
@@ -52,7 +53,7 @@ def _sliced(layers: LayerGraph, node: Node, attributes: SliceAttributes) -> Node
     rows = SliceAttributes((*attributes.starts[:-1], 0), (*attributes.stops[:-1], x.type.columns), (), steps)
     held, taken = parameters_of(x), attributes.ranges[-1]
     if rows.shape != x.type.shape:
-        x = layers.layer(node, "slice", (x.name,), rows, held, shape=rows.shape)
+        x = layers.layer(node, (x,), rows, held, shape=rows.shape)
     if taken != range(x.type.columns):
         x = _placed(layers, node, [(x, taken, 0)], (*rows.shape[:-1], len(taken)), held)
     return reshaped(layers, node, x) if node.type.shape != x.type.shape else x
@@ -62,12 +63,11 @@ def _joined(layers: LayerGraph, node: Node, axis: int) -> Node:
     y = layers.quantisation_of(node)
     values = [_value(layers, name, y) for name in node.operands]
     if axis == node.type.rank - 1:
-        offsets = np.cumsum([0, *(value.type.columns for value in values)]).tolist()
-        return _placed(
-            layers, node, [(value, range(value.type.columns), at) for value, at in zip(values, offsets, strict=False)], node.type.shape, y
-        )
+        offsets = accumulate((value.type.columns for value in values), initial=0)
+        sources = [(value, range(value.type.columns), at) for value, at in zip(values, offsets, strict=False)]
+        return _placed(layers, node, sources, node.type.shape, y)
     alike = [requantised(layers, node, value, y) for value in values]
-    return layers.layer(node, "move", tuple(value.name for value in alike), Move(MoveFunction.CONCAT, axis), y)
+    return layers.layer(node, alike, Move(MoveFunction.CONCAT, axis), y)
 
 
 def _padded(layers: LayerGraph, node: Node, pads: Sequence[tuple[int, int]]) -> Node:
@@ -78,7 +78,7 @@ def _padded(layers: LayerGraph, node: Node, pads: Sequence[tuple[int, int]]) -> 
     if not any(map(any, pads[:-1])):
         return x
     rows = tuple((before, after) for before, after in (*pads[:-1], (0, 0)))
-    return layers.layer(node, "move", (x.name,), Move(MoveFunction.PAD, pads=rows, value=y.zero_point), y)
+    return layers.layer(node, (x,), Move(MoveFunction.PAD, pads=rows, value=y.zero_point), y)
 
 
 def _value(layers: LayerGraph, name: str, y: Quantisation) -> Node:
@@ -102,7 +102,7 @@ def _placed(layers: LayerGraph, node: Node, sources: Sequence[Placed], shape: tu
     constants = (layers.constant(f"{node.name}.{part}", value, node.origin) for part, value in (("bias", bias), ("multiplier", multiplier)))
     operands = (*(x for x, _, _ in sources), *matrices, *constants)
     layer = Fc(Requantise(y.zero_point), len(sources), moves=True)
-    return layers.layer(node, "fc", tuple(o.name for o in operands), layer, y, shape=shape)
+    return layers.layer(node, operands, layer, y, shape=shape)
 
 
 def _selection(layers: LayerGraph, node: Node, shape: tuple[int, int], taken: Sequence[int], at: int) -> Node:

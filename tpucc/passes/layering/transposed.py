@@ -35,7 +35,7 @@ def interleaved(layers: LayerGraph, node: Node, x: Node, weights: Int8, axes: tu
     if whole.type.shape == node.type.shape:
         return whole
     starts, stops = (0,) * 4, node.type.shape
-    return layers.layer(node, "slice", (whole.name,), SliceAttributes(starts, stops), parameters_of(whole))
+    return layers.layer(node, (whole,), SliceAttributes(starts, stops), parameters_of(whole))
 
 
 def _phases(axis: Axis) -> list[Phase]:
@@ -75,7 +75,7 @@ def _part(layers: LayerGraph, node: Node, x: Node, seen: Sequence[tuple[int, int
     shape = tuple(stop - start for start, stop in bounds)
     if shape == x.type.shape:
         return x
-    return layers.layer(node, "slice", (x.name,), SliceAttributes(starts, stops), parameters_of(x), name=x.name, shape=shape)
+    return layers.layer(node, (x,), SliceAttributes(starts, stops), parameters_of(x), name=x.name, shape=shape)
 
 
 def _between(layers: LayerGraph, node: Node, values: Sequence[Node], axis: int) -> Node:
@@ -85,8 +85,8 @@ def _between(layers: LayerGraph, node: Node, values: Sequence[Node], axis: int) 
         return first
     shape, held = first.type.shape, parameters_of(first)
     apart = (*shape[: axis + 1], 1, *shape[axis + 1 :])
-    views = [layers.layer(node, "reshape", (value.name,), ReshapeAttributes(apart), held, shape=apart) for value in values]
+    views = [layers.layer(node, (value,), ReshapeAttributes(apart), held, shape=apart) for value in values]
     joined = (*shape[: axis + 1], len(values), *shape[axis + 1 :])
-    made = layers.layer(node, "move", tuple(view.name for view in views), Move(MoveFunction.CONCAT, axis + 1), held, shape=joined)
+    made = layers.layer(node, views, Move(MoveFunction.CONCAT, axis + 1), held, shape=joined)
     together = (*shape[:axis], shape[axis] * len(values), *shape[axis + 1 :])
-    return layers.layer(node, "reshape", (made.name,), ReshapeAttributes(together), held, shape=together)
+    return layers.layer(node, (made,), ReshapeAttributes(together), held, shape=together)

@@ -6,45 +6,40 @@ Keras, where the variance is the mean of the squares (not divided by one less, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Output
-from tpucc.ops.add import OP as add
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.gradient import Value
+from tpucc.ops.names import add
 from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter
 from tpucc.passes.training.build import Within
 from tpucc.passes.training.names import NEXT
 
 
-@dataclass(frozen=True)
-class BatchStatistics(Pass):
+@graph_pass("batch-statistics", "computes the statistics of batch normalisation, and moves their averages", level=0)
+def batch_statistics(graph: Graph, context: Context) -> Graph:
     """Rewrites `batch_norm(x, gamma, beta, mean, variance)` whose mean and variance are states; these get outputs `next NODE`.
 
     Where both are `fixed` weights, they are used as they are, and nothing is rewritten.
+
+    Raises `CompileError` E0941 where mean or variance is computed, or only one of them is fixed.
     """
-
-    name = "batch-statistics"
-    summary = "computes the statistics of batch normalisation, and moves their averages"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """Raises `CompileError` E0941 where mean or variance is computed, or only one of them is fixed."""
-        rewriter = Rewriter(graph, self.name)
-        moved: dict[str, str] = {}
-        for node in rewriter:
-            if isinstance(node.attributes, BatchNormAttributes) and _moves(rewriter, node):
-                _normalise(rewriter, node, node.attributes, moved)
-            else:
-                rewriter.put(node)
-        outputs = tuple(Output(NEXT + name, value) for name, value in moved.items())
-        rewriter.graph = replace(graph, outputs=(*graph.outputs, *outputs))
-        return rewriter.build() if outputs else graph
+    rewriter = Rewriter(graph, "batch-statistics")
+    moved: dict[str, str] = {}
+    for node in rewriter:
+        if isinstance(node.attributes, BatchNormAttributes) and _moves(rewriter, node):
+            _normalise(rewriter, node, node.attributes, moved)
+        else:
+            rewriter.put(node)
+    outputs = tuple(Output(NEXT + name, value) for name, value in moved.items())
+    rewriter.graph = replace(graph, outputs=(*graph.outputs, *outputs))
+    return rewriter.build() if outputs else graph
 
 
 def _moves(rewriter: Rewriter, node: Node) -> bool:

@@ -12,9 +12,9 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Attributes, NoAttributes, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
-from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.gradient import DEFAULTS, Value
+from tpucc.ops.names import constant
 from tpucc.ops.opdef import RuleError
 from tpucc.passes.rewriter import Rewriter
 

@@ -8,7 +8,6 @@ end of the same graph, each with the place of the forward node that it belongs t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,33 +18,28 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Output
 from tpucc.ops import OPS
 from tpucc.ops.gradient import Backward, Gradients, Missing, Rule, Stops, Value
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.training.build import Growing
 from tpucc.passes.training.names import GRADIENT, NEXT, loss_of, states, values_of
 
 
-@dataclass(frozen=True)
-class Differentiate(Pass):
+@graph_pass("differentiate", "adds the gradient of the loss with respect to each state", level=0)
+def differentiate(graph: Graph, context: Context) -> Graph:
     """Adds an output `gradient NODE` for each state NODE that no output `next NODE` moves already.
 
     A value that several nodes use has several gradients, which are added in the order of the uses. That order is part of the result, for
     float addition isn't associative. A state on which the loss doesn't depend gets no output: its gradient is zero.
+
+    Raises `CompileError` E0940 for each operator without a gradient that lies between a state and the loss, and where gradients that
+    are 0 everywhere leave no state to train; a note says which states these leave as they are, if they leave others.
     """
-
-    name = "differentiate"
-    summary = "adds the gradient of the loss with respect to each state"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """Raises `CompileError` E0940 for each operator without a gradient that lies between a state and the loss, and where gradients that
-        are 0 everywhere leave no state to train; a note says which states these leave as they are, if they leave others."""
-        return _Backward(graph, self.name).run()
+    return _Backward(graph, "differentiate").run()
 
 
 def made_for(graph: Graph) -> Mapping[str, tuple[str, ...]]:
-    """For each node of the graph of a loss the nodes that `Differentiate` makes on its behalf: the sum of its gradients, then what its rule
+    """For each node of the graph of a loss the nodes that the pass makes on its behalf: the sum of its gradients, then what its rule
     makes."""
-    walk = _Backward(graph, Differentiate.name)
+    walk = _Backward(graph, "differentiate")
     walk.run()
     return walk.made
 

@@ -7,48 +7,27 @@ computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
-from tpucc.ops.softmax import SoftmaxAttributes
-from tpucc.ops.softmax_cross_entropy import OP as softmax_cross_entropy
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter
+from tpucc.ops.names import cross_entropy, softmax, softmax_cross_entropy
+from tpucc.passes.base import Context, graph_pass
+from tpucc.passes.rules import Match, Rules, called, rule, value
 
 
-@dataclass(frozen=True)
-class Logits(Pass):
+@graph_pass("logits", "makes one operator of the cross entropy of a softmax", level=0)
+def logits(graph: Graph, context: Context) -> Graph:
     """Rewrites `cross_entropy(softmax(z), label)` as `softmax_cross_entropy(z, label)`, for a softmax along the last axis.
 
     A note says where a cross entropy is that gets no softmax.
     """
-
-    name = "logits"
-    summary = "makes one operator of the cross entropy of a softmax"
-    level = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        rewriter = Rewriter(graph, self.name)
-        bare: list[Node] = []
-        for node in rewriter:
-            if node.op != "cross_entropy":
-                rewriter.put(node)
-                continue
-            probabilities = rewriter.nodes[node.operands[0]]
-            if _is_softmax(probabilities):
-                (z,) = rewriter.operands(probabilities)
-                made = softmax_cross_entropy(z, rewriter.nodes[node.operands[1]])
-                rewriter.put(rewriter.in_place(node, made), node, probabilities)
-            else:
-                rewriter.put(node)
-                bare.append(node)
-        return rewriter.build().noting(*map(_note, bare))
+    of_softmax = cross_entropy(called("probabilities", softmax(value("z"))), value("label"))
+    fused = rule("the cross entropy of a softmax", of_softmax, lambda m: softmax_cross_entropy(m.z, m.label), when=_is_along_last_axis)
+    made = Rules("logits", fused).run(graph, context)
+    return made.noting(*(_note(node) for node in made if cross_entropy.made(node)))
 
 
-def _is_softmax(node: Node) -> bool:
-    axis = node.attributes.axis if isinstance(node.attributes, SoftmaxAttributes) else None
-    return node.op == "softmax" and axis in (-1, node.type.rank - 1)
+def _is_along_last_axis(m: Match) -> bool:
+    return softmax.attributes_of(m.probabilities).axis in (-1, m.probabilities.type.rank - 1)
 
 
 def _note(node: Node) -> str:

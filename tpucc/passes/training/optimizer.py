@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.graph import Graph
@@ -10,43 +10,34 @@ from tpucc.ir.node import Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.ops.gradient import Value
 from tpucc.ops.state import StateAttributes
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.training.build import Growing
 from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
-from tpucc.passes.training.optimizers import OPTIMIZERS
-from tpucc.passes.training.optimizers.update import Update
+from tpucc.passes.training.optimizers import OPTIMIZERS, Update
 
 
-@dataclass(frozen=True)
-class Optimizer(Pass):
+@graph_pass("optimizer", "writes the optimizer's step as operators", level=0)
+def optimizer_step(
+    graph: Graph, context: Context, *, of: str = "sgd", parameters: tuple[tuple[str, float], ...] = (("rate", 0.01),)
+) -> Graph:
     """Replaces each output `gradient NODE` by `next NODE`, the state after the step, and adds the optimizer's own states.
 
     A state without a gradient stays as it is. `of` is the optimizer's name, `parameters` are its parameters.
     """
-
-    name = "optimizer"
-    summary = "writes the optimizer's step as operators"
-    level = 0
-
-    of: str = "sgd"
-    parameters: tuple[tuple[str, float], ...] = (("rate", 0.01),)
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        return _Updates(graph, self).run()
+    return _Updates(graph, of, dict(parameters)).collect()
 
 
-class _Updates:
+class _Updates(Update):
     """The graph with the updates so far."""
 
-    def __init__(self, graph: Graph, step: Optimizer) -> None:
+    def __init__(self, graph: Graph, of: str, parameters: Mapping[str, float]) -> None:
         self._graph = graph
-        self._step = step
-        self._growing = Growing(graph, step.name)
+        self._of, self._parameters = of, parameters
+        self._growing = Growing(graph, "optimizer")
         self._next: list[tuple[str, Value]] = []
-        self._weight: Node | None = None
         self._powers: dict[str, Value] = {}
 
-    def run(self) -> Graph:
+    def collect(self) -> Graph:
         gradients, moved = values_of(self._graph, GRADIENT), values_of(self._graph, NEXT)
         outputs = [output for output in self._graph.outputs if not output.name.startswith(GRADIENT)]
         for state in states(self._graph):
@@ -58,18 +49,17 @@ class _Updates:
 
     def _updated(self, state: Node, gradient: str) -> list[Output]:
         growing = self._growing
-        self._weight, self._next = state, []
         growing.begin(state.origin)
-        update = Update(growing.value(state.name), growing.value(gradient), self)
-        made = OPTIMIZERS[self._step.of](update, **dict(self._step.parameters))
+        self._state, self._next = state, []
+        self.weight, self.gradient = growing.value(state.name), growing.value(gradient)
+        made = OPTIMIZERS[self._of](self, **self._parameters)
         moved = [(state.name, made), *self._next]
         names = growing.end([(value, f"next.{name}") for name, value in moved], f"next.{state.name}")
         return [Output(NEXT + name, str(node)) for (name, _), node in zip(moved, names, strict=True)]
 
     def slot(self, name: str) -> Value:
-        assert self._weight is not None
-        weight = self._weight
-        return self._leaf(f"{weight.name}.{name}", f"{self._step.of}.{name}/{key_of(weight)}", 0.0, weight.type, weight.origin)
+        state = self._state
+        return self._leaf(f"{state.name}.{name}", f"{self._of}.{name}/{key_of(state)}", 0.0, state.type, state.origin)
 
     def move(self, slot: Value, to: Value) -> Value:
         self._next.append((slot.name, to))
@@ -77,7 +67,7 @@ class _Updates:
 
     def power(self, name: str, base: float) -> Value:
         if name not in self._powers:
-            before = self._leaf(f"{self._step.of}.{name}", f"{self._step.of}.{name}", 1.0, TensorType("f32", ()), Origin())
+            before = self._leaf(f"{self._of}.{name}", f"{self._of}.{name}", 1.0, TensorType("f32", ()), Origin())
             self._powers[name] = self.move(before, before * base)
         return self._powers[name]
 

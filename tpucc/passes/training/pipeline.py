@@ -6,17 +6,17 @@ from collections.abc import Set
 
 from tpucc.diagnostics import counted
 from tpucc.passes.base import Pass
-from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.dead_code import DeadCode
-from tpucc.passes.training.batch_statistics import BatchStatistics
-from tpucc.passes.training.differentiate import Differentiate
-from tpucc.passes.training.divide import DivideExamples
-from tpucc.passes.training.draw_dropout import DrawDropout
-from tpucc.passes.training.fold import FoldExact
-from tpucc.passes.training.logits import Logits
-from tpucc.passes.training.optimizer import Optimizer
-from tpucc.passes.training.reduce import AllReduce
-from tpucc.passes.training.states import States
+from tpucc.passes.common_subexpressions import common_subexpressions
+from tpucc.passes.dead_code import dead_code
+from tpucc.passes.training.batch_statistics import batch_statistics
+from tpucc.passes.training.differentiate import differentiate
+from tpucc.passes.training.divide import divide_examples
+from tpucc.passes.training.draw_dropout import draw_dropout
+from tpucc.passes.training.fold import fold_exact
+from tpucc.passes.training.logits import logits
+from tpucc.passes.training.optimizer import optimizer_step
+from tpucc.passes.training.reduce import all_reduce
+from tpucc.passes.training.states import states
 
 
 def training_passes(
@@ -25,20 +25,20 @@ def training_passes(
     """The passes from a loss to a step: without the weights of the keys `fixed`, for a batch in so many parts, with this optimizer."""
     parts = cores * microbatches
     return (
-        States(frozenset(fixed)),
-        FoldExact(),
-        DeadCode(),
-        DivideExamples(parts, _among(cores, microbatches)),
-        BatchStatistics(),
-        DrawDropout(),
-        Logits(),
-        CommonSubexpressions(),
-        Differentiate(),
-        AllReduce(parts),
-        Optimizer(optimizer, parameters),
-        FoldExact(),
-        CommonSubexpressions(),
-        DeadCode(),
+        states(fixed=frozenset(fixed)),
+        fold_exact,
+        dead_code,
+        divide_examples(parts=parts, among=_among(cores, microbatches)),
+        batch_statistics,
+        draw_dropout,
+        logits,
+        common_subexpressions,
+        differentiate,
+        all_reduce(parts=parts),
+        optimizer_step(of=optimizer, parameters=parameters),
+        fold_exact,
+        common_subexpressions,
+        dead_code,
     )
 
 

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tpucc.ir.graph import Graph
-from tpucc.ops.state import OP as state
-from tpucc.ops.weight import WeightAttributes
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter
+from tpucc.ir.node import Node
+from tpucc.ops.names import state, weight
+from tpucc.ops.opdef import Expression
+from tpucc.passes.base import Context, graph_pass
+from tpucc.passes.rules import Match, Rules, rule
 
 
-@dataclass(frozen=True)
-class States(Pass):
+@graph_pass("states", "makes states of the weights that are trained", level=0)
+def states(graph: Graph, context: Context, *, fixed: frozenset[str] = frozenset()) -> Graph:
     """Makes a `state` of each weight whose key isn't among those that are `fixed`."""
+    first: dict[str, Node] = {}
 
-    name = "states"
-    summary = "makes states of the weights that are trained"
-    level = 0
+    def made(m: Match) -> Expression | Node | None:
+        """The state of the weight's key: a new one, or that of the first weight with this key."""
+        key = weight.attributes_of(m.root).key
+        if key in fixed:
+            return None
+        return state(key=key) if first.setdefault(key, m.root) is m.root else first[key]
 
-    fixed: frozenset[str] = frozenset()
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        rewriter = Rewriter(graph, self.name)
-        first: dict[str, str] = {}
-        for node in rewriter:
-            if not isinstance(node.attributes, WeightAttributes) or node.attributes.key in self.fixed:
-                rewriter.put(node)
-            elif (name := first.setdefault(node.attributes.key, node.name)) != node.name:
-                rewriter.alias(node, name)
-            else:
-                rewriter.put(rewriter.in_place(node, state(key=node.attributes.key)))
-        return rewriter.build()
+    return Rules("states", rule("a weight that is trained", weight(), made)).run(graph, context)
