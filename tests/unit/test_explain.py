@@ -21,7 +21,6 @@ from tests.support.cases import LONG, each, one_of
 from tpucc.cli.main import main
 from tpucc.driver import compile_source
 from tpucc.explain.codes import codes, explain
-from tpucc.language.problem import Limits
 from tpucc.interop.onnx.writing.file import MOST_BYTES
 from tpucc.interop.sources import read_source
 from tpucc.isa.verify import RULES

@@ -16,9 +16,9 @@ from tpucc.ops.clip import ClipAttributes
 from tpucc.options import options_of
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import common_subexpressions
+from tpucc.passes.device_work import keeps_rows, needs_host
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.device_work import keeps_rows, needs_host
 from tpucc.passes.place import Place, placement
 
 W44 = np.ones((4, 4), np.float32)

@@ -56,7 +56,6 @@ def _takes_columns(graph: Graph, node: Node) -> bool:
     return bool(part.stops) and bool(part.stops[-1] - part.starts[-1] < graph[node.operands[0]].type.columns)
 
 
-
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """A part of a value that is read: the name it gets, which part it is, and the origin of the slice that reads it."""
