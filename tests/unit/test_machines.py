@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from dataclasses import replace
 from enum import IntEnum, IntFlag
@@ -260,6 +261,12 @@ def test_parts_that_do_not_fit_are_refused(parts: dict[str, Any], message: str) 
 def test_a_memory_says_its_rows_unless_the_program_does() -> None:
     with pytest.raises(TypeError, match="must say how many rows it has"):
         Memory("cells", "cells", "cell", Contents.VALUES, I8.numpy)
+
+
+def test_a_machine_goes_to_another_process_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(V1)) is V1
+    with pytest.raises(TypeError, match="toy is no machine of tpucc's"):
+        pickle.dumps(TOY)
 
 
 def test_machines_do_not_mix() -> None:

@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
+import copyreg
+from collections.abc import Callable
+
+from tpucc.machine.machine import Machine
 from tpucc.machines.v1 import V1
 
 DEFAULT = V1
+MACHINES = {machine.name: machine for machine in (V1,)}
+
+
+def machine_named(name: str) -> Machine:
+    return MACHINES[name]
+
+
+def _by_name(machine: Machine) -> tuple[Callable[[str], Machine], tuple[str]]:
+    """A machine goes to another process by its name: its meanings are functions, which can't be sent."""
+    if MACHINES.get(machine.name) is not machine:
+        raise TypeError(f"{machine.name} is no machine of tpucc's, and can't be sent to another process")
+    return machine_named, (machine.name,)
+
+
+copyreg.pickle(Machine, _by_name)
