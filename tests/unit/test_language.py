@@ -271,11 +271,27 @@ def test_operations_on_long_lists_are_counted(body: str) -> None:
         model(f"{text}        {body}\n    return x\n", limits=Limits(steps=200_000))
 
 
-def test_errors_that_are_too_many_are_told_where_they_are_in_a_def_that_nothing_calls() -> None:
-    lines = "".join(f"    y{i} = nothing{i}\n" for i in range(60))
+@each(
+    [
+        "y = {}", "y = -{}", "y = not {}", "y = x * {}", "y = {} + 1", "y = {} < 3", "y = 1 if {} else 2", "y = {} and 1", "y = {}.shape",
+        "y = x[{}]", "y = x[0, 1:{}]", "y = [1, {}][0] + 1", "y = (1, 2)[{}]", "y = len({})", "y = min({}, 1)", "y = relu({})",
+        "y = concat([x, {}])", "y = softmax(x, axis={})", "y = reshape(x, [{}, 3])", "y = split(x, {}, 1)", "y = f({})", "a, b = {}",
+        "for i in range({}, 3):\n        y = i", "for i in {}:\n        y = i", "if {}:\n        y = 1", "y = 1\n    y += {}",
+        'weight w: f32[{}] = "k"', "weight w: f32[2] = {}", 'weight w: f32[2] = "{{{}}}"',
+    ]
+)  # fmt: skip
+def test_what_needs_a_wrong_value_is_no_second_error(statement: str) -> None:
+    with pytest.raises(tpucc.CompileError) as caught:
+        model(f"def f(a):\n    return a + 1\nmodel m(x: f32[2, 3]):\n    {statement.format('nothing')}\n    return x\n")
+    assert [(found.code, found.message) for found in caught.value.diagnostics] == [("E0201", "nothing is named nothing")]
+
+
+@each([1, 2, 50, 60])
+def test_errors_in_a_def_that_nothing_calls_are_told(count: int) -> None:
+    lines = "".join(f"    y{i} = nothing{i}\n" for i in range(count))
     with pytest.raises(tpucc.CompileError) as caught:
         model(f"def f(x):\n{lines}    return x\nmodel m(x: f32[2]):\n    return x\n")
-    assert [found.span.line for found in caught.value.diagnostics if found.span] == list(range(2, 52))
+    assert [found.span.line for found in caught.value.diagnostics if found.span] == list(range(2, 2 + min(count, DEFAULT.errors)))
 
 
 def test_bounds_are_options() -> None:

@@ -85,7 +85,7 @@ class ArrayFile(ABC):
 
     @abstractmethod
     def _opened(self, stream: BinaryIO, stack: ExitStack) -> Mapping[str, Member]:
-        """What the file's headers say; what is entered into `stack` is closed with the file."""
+        """The arrays as the file's headers describe them. Resources that are entered into `stack` are closed with the file."""
 
     @abstractmethod
     def read(self, key: str) -> AnyArray:
@@ -189,7 +189,7 @@ def naming(path: Path, hints: Mapping[str, str] = NO_HINTS) -> Iterator[None]:
 
 
 def without_labels(path: Path, keys: Iterable[str]) -> str:
-    """What to say of a file of labelled rows that has no labels."""
+    """The message about a file of labelled rows without labels."""
     found = printable(some(sorted(keys), 4)) or "no arrays"
     return f"{printable(path.name)} has no array {LABELS}, which accuracy is measured by; it has {found}"
 
@@ -197,7 +197,7 @@ def without_labels(path: Path, keys: Iterable[str]) -> str:
 def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:
     """An uncompressed npz archive with one member for each array, in their order; members are stamped with a fixed date.
 
-    The bytes are those of `np.savez`, which takes no array with the name of one of its own parameters.
+    `np.savez` writes the same bytes, but takes no array with the name of one of its own parameters.
     """
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:

@@ -55,7 +55,7 @@ class Safetensors(ArrayFile):
         return self._members(header)
 
     def read(self, key: str) -> AnyArray:
-        """The array `key`; its size is that of its part of the file."""
+        """The array `key`; its size is the size of its part of the file."""
         member, (kind, start) = self.members[key], self._places[key]
         stored = np.dtype(DTYPES[kind])
         count = member.size // member.dtype.itemsize

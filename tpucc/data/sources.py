@@ -36,7 +36,7 @@ def read_source(path: Path) -> Source:
 
 
 def source_bytes(path: Path, missing: Callable[[Path], str] = lambda _: "") -> bytes:
-    """What a file has, as far as a source may go and a byte more. Raises `UsageError` E0504 when it can't be read; `missing` gives the help
+    """The bytes of a file, up to the largest source and one more. Raises `UsageError` E0504 when it can't be read; `missing` gives the help
     where there is no file."""
     try:
         with opened(path) as stream:
@@ -98,7 +98,7 @@ def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mappin
 
 @contextmanager
 def named_at(span: Span | None, code: str = "") -> Iterator[None]:
-    """Gives errors of a file (or those of one code) that have no place of their own the place in the source that names the file."""
+    """Gives the errors of a file (all, or the errors of one code) the place in the source that names the file, where they have no place."""
     try:
         yield
     except Error as error:

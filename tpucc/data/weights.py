@@ -76,7 +76,7 @@ def bind_arrays(graph: Graph, arrays: Mapping[str, AnyArray]) -> Graph:
 
 
 def bind_like(graph: Graph, model: Iterable[Node]) -> Graph:
-    """A graph from before its weights were read, with those of its model's nodes of the same names."""
+    """A graph from before its weights were read, with the weights of its model: of the nodes with the same names."""
     bound = {node.name: node for node in model}
     unbound = {node.name for node in weights_of(graph).values()} & bound.keys()
     return graph.with_nodes(replace(bound[node.name], origin=node.origin) if node.name in unbound else node for node in graph)
@@ -153,7 +153,7 @@ def _type_problems(weights: Mapping[str, Node], archive: ArrayFile) -> Iterable[
 
 
 _REAL = {"c": "a weight is one real number: array.real are the real parts", "U": "save numbers, not text", "S": "save numbers, not text"}
-"""What to do about an array whose numbers no `astype` makes, by its kind in NumPy."""
+"""The help for an array whose numbers no `astype` makes, by its kind in NumPy."""
 
 
 def _layout(found: tuple[int, ...], declared: tuple[int, ...]) -> str:
@@ -172,7 +172,7 @@ def _layout(found: tuple[int, ...], declared: tuple[int, ...]) -> str:
 
 
 def _value_problem(node: Node, key: str, value: AnyArray, read: AnyArray, path: Path) -> Iterable[Diagnostic]:
-    """That of a weight which isn't finite in float32; `read` is what the file has."""
+    """The error of a weight that isn't finite in float32; `read` is the file's array."""
     bad = ~np.isfinite(value)
     if bad.any():
         index = place_of_largest(bad)

@@ -203,7 +203,7 @@ Statement = Assign | Weight | For | If | Return | Pass
 
 
 def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
-    """Every statement of a block, in order, each before those of the blocks inside it."""
+    """Every statement of a block, in order; a statement comes before the statements of its own blocks."""
     for statement in block:
         yield statement
         for inner in blocks(statement):

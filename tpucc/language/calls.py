@@ -28,8 +28,8 @@ Each = TypeVar("Each")
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a call calls: its name, its parameters and whether each is required, its place if it stands in the source, else how a call of it
-    looks, and what kind of thing it is."""
+    """The callee of a call: its name, its parameters with whether each is required, its place if the source defines it, else its
+    signature for messages, and its kind."""
 
     name: str
     formals: tuple[tuple[str, bool], ...]
@@ -47,7 +47,7 @@ class Callee:
 
 
 def bind(callee: Callee, arguments: Sequence[ast.Argument], values: Sequence[Each], span: Span) -> dict[str, Each]:
-    """What each parameter gets: the value of its argument. Raises `Problem` when some get none, or two, or arguments are left over."""
+    """The value of each parameter's argument. Raises `Problem` when a parameter has none or two, or an argument has no parameter."""
     positional = [argument for argument in arguments if argument.name is None]
     if len(positional) > len(callee.formals):
         raise _too_many(callee, positional, len(positional))

@@ -44,7 +44,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """What `optimizer NAME(…)` says: the name, and the value of every parameter, in the order of `OPTIMIZERS`."""
+    """The optimizer of a source: its name, and the value of every parameter, in the order of `OPTIMIZERS`."""
 
     name: str
     parameters: tuple[tuple[str, float], ...]
@@ -56,7 +56,7 @@ class Optimizer:
 
 
 def _share(name: str, default: float) -> Parameter:
-    """What remains of an average at each step."""
+    """The share of an average that remains at each step."""
     return Parameter(name, default, high=1.0, included=True)
 
 
@@ -81,8 +81,8 @@ def signature(name: str) -> str:
 class Directives:
     """The values of the directives; None for those that are missing.
 
-    `weights` and `calibration` are paths as they are written; with `random_seed` the weights are drawn. The spans are those of the
-    directives' values.
+    `weights` and `calibration` are paths as they are written; with `random_seed` the weights are drawn. Each span is the place
+    of a directive's value.
     """
 
     weights: str | None = None
@@ -97,7 +97,7 @@ class Directives:
 class TrainingDirectives:
     """The values of the directives that only training reads; None for those that are missing.
 
-    `examples` is a path as it is written. The span is that of the directive's value.
+    `examples` is a path as it is written. The span is the place of the directive's value.
     """
 
     examples: str | None = None

@@ -28,7 +28,7 @@ class Model(Directives):
 
     graph: Graph
     training: Training | None = None
-    """What `train` says; None for a source without one."""
+    """The graph and the settings of `train`; None for a source without one."""
     warnings: tuple[Diagnostic, ...] = ()
 
 

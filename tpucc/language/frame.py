@@ -67,7 +67,7 @@ class Run:
     limits: Limits
     call: Callable[[Frame, ast.Call, Hint], Value]
     functions: Mapping[str, ast.Def | ast.ModelDef] = field(default_factory=dict)
-    """What the source defines and calls may name; the model is there for `train` alone."""
+    """The functions that calls may name; the model is one for `train` alone."""
     params: Mapping[str, ast.Param] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     """The texts of `-D`, by name."""
@@ -133,7 +133,7 @@ class Frame:
     hint: Hint = ()
     caller: Frame | None = None
     arguments: Mapping[str, ArgumentValue] = field(default_factory=dict)
-    """What the caller gave, by the parameter's name."""
+    """The arguments of the call, by the parameter's name."""
     result: Value = POISON
     has_returned: bool = False
     returned: ast.Expression | None = None
@@ -158,7 +158,7 @@ class Frame:
         return {*self.variables, *self.run.params}
 
     def unknown(self, name: ast.Name, mend: str = "") -> Problem:
-        """What is wrong with a name that has no value; `mend` is help where nothing nearer is known."""
+        """The error of a name without a value; `mend` is the help where no nearer one is known."""
         places = [found.span for found in assigned(self.body) if found.text == name.text]
         if places:
             note = Label(places[0], "it gets a value here" if places[0] > name.span else "it gets a value only here")
@@ -239,7 +239,7 @@ def param_of(frame: Frame, node: ast.Expression) -> ast.Param | None:
 
 
 def integer_mend(frame: Frame, node: ast.Expression, value: Value) -> str:
-    """What makes an integer of a number with a point: of a quotient another division, of 3.0 the digits alone; else nothing."""
+    """The help that makes an integer of a number with a point: for a quotient another division, for 3.0 the digits alone; else empty."""
     if not isinstance(value, float):
         return ""
     param = param_of(frame, node)

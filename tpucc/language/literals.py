@@ -68,7 +68,7 @@ def text(token: Token, hole: Hole) -> ast.Text:
 
 
 def _part(found: re.Match[str], token: Token, hole: Hole) -> str | ast.Expression:
-    """What a piece of a string stands for. Raises `Problem`."""
+    """The text or the expression that a piece of a string stands for. Raises `Problem`."""
     piece = found[0]
     line, column = token.line or 1, (token.column or 1) + 1  # strings stand on one line, but an escaped newline may not move the columns
     span = Span(line, column + found.start(), line, column + found.end())

@@ -33,7 +33,7 @@ def run_body(frame: Frame, what: str, span: Span) -> bool:
 
 
 def returned(frame: Frame) -> tuple[tuple[Value, ...], tuple[ast.Expression, ...]]:
-    """What a body returned: the values, and the expression of each; a call or a variable that is a list stands for all of its parts."""
+    """The values that a body returned, and the expression of each; a call or a variable that is a list stands for all of its parts."""
     assert frame.returned is not None
     if not isinstance(frame.result, Items):
         return (frame.result,), (frame.returned,)

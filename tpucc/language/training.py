@@ -25,7 +25,7 @@ LOSS = f32()
 
 @dataclass(frozen=True, kw_only=True)
 class Training(TrainingDirectives):
-    """What a source says of training.
+    """The training of a source: its graph, and its settings.
 
     The inputs of `graph` are those of `train`, the model is inlined in it, and its one output is `loss`, an `f32[]`. `fixed` are the keys
     of the weights that aren't trained.
@@ -47,7 +47,7 @@ def needed_weights(graph: Graph) -> Mapping[str, Node]:
 
 
 def elaborate_training(train: ast.TrainDef, model: ast.ModelDef, before: Run, directives: TrainingDirectives) -> Training:
-    """What `train` says. What is wrong is added to the reports of `before`, the elaboration of the model; the result counts only without.
+    """The graph and the settings of `train`. Errors are added to the reports of `before`, the elaboration of the model.
 
     Raises `LimitReached`, and `CompileError` for too many errors.
     """

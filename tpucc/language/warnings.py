@@ -80,7 +80,7 @@ def _not_trained(module: ast.Module, graph: Graph, training: Training) -> Iterat
 
 
 def _without_train(module: ast.Module) -> Iterator[Diagnostic]:
-    """What only `train` reads."""
+    """Directives and words that only `train` reads."""
     for directive in module.of(ast.Directive):
         if directive.keyword in FOR_TRAINING:
             message = f"{directive.keyword} does nothing in a file without train"

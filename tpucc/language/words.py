@@ -26,7 +26,7 @@ STATEMENTS = ("weight", "for", "if", "elif", "else", "return", "pass")
 
 
 def advice(kind: str, word: str) -> str:
-    """What to write in place of a word of one `kind`, a table of words.toml; empty where nothing is known of it."""
+    """The help for a word, from the table `kind` of words.toml; empty for a word that the table doesn't have."""
     return _tables()[kind].get(word, "")
 
 
