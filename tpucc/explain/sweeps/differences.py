@@ -37,7 +37,7 @@ def _differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[
 
 def _apart(what: str, there: Sequence[str], here: Sequence[str], plural: str = "") -> Iterator[str]:
     """Names of models, options or axes that only one side has, or that have another order."""
-    sides = [(owner, only) for owner, only in (("it", _without(there, here)), ("this one", _without(here, there))) if only]
+    sides = _alone(there, here)
     for owner, only in sides:
         yield f"only {owner} has the {what if len(only) == 1 else plural or what + 's'} {_named(only)}"
     if not sides and list(there) != list(here):
@@ -53,8 +53,7 @@ def _options(there: Sequence[str], here: Sequence[str]) -> Iterator[str]:
 
 
 def _values(axis: str, there: Sequence[str], here: Sequence[str]) -> Iterator[str]:
-    own, other = _without(there, here), _without(here, there)
-    sides = [f"only {owner} has {_named(only)}" for owner, only in (("it", own), ("this one", other)) if only]
+    sides = [f"only {owner} has {_named(only)}" for owner, only in _alone(there, here)]
     if sides:
         yield f"of the values of {_shown(axis)}, {', and '.join(sides)}"
     elif there != here:
@@ -72,8 +71,10 @@ def _whole(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _without(items: Sequence[str], others: Sequence[str]) -> list[str]:
-    return list((Counter(items) - Counter(others)).elements())
+def _alone(there: Sequence[str], here: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Who has items that the other one hasn't, and these."""
+    sides = (("it", Counter(there) - Counter(here)), ("this one", Counter(here) - Counter(there)))
+    return [(owner, list(only.elements())) for owner, only in sides if only]
 
 
 def _named(items: Sequence[str]) -> str:

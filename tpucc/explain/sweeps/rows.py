@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zlib import crc32
@@ -20,41 +22,34 @@ Row = Mapping[str, Any]
 Stats = Mapping[str, Any]
 
 
-def _plain(name: str) -> Callable[[Stats], Any]:
-    return lambda found: found[name]
-
-
-def _whole(name: str) -> Callable[[Stats], Any]:
-    return lambda found: found["end_to_end"][name]
-
-
-def _share(name: str) -> Callable[[Stats], Any]:
-    return lambda found: found["breakdown"][name]
+def _at(*keys: str) -> Callable[[Stats], Any]:
+    """Reads the number to which these keys lead."""
+    return lambda found: reduce(getitem, keys, found)
 
 
 RESULTS: Mapping[str, tuple[type, Callable[[Stats], Any]]] = {
-    "end_to_end_seconds": (float, _whole("seconds")),
-    "stream_seconds": (float, _whole("stream_seconds")),
-    "end_to_end_bottleneck": (str, _whole("bottleneck")),
-    "end_to_end_explanation": (str, _whole("explanation")),
-    "stream_bottleneck": (str, _whole("stream_bottleneck")),
-    "cycles": (int, _plain("cycles")),
-    "seconds": (float, _plain("seconds")),
-    "tops": (float, _plain("tops")),
-    "utilization": (float, _plain("utilization")),
-    "peak_tops": (float, _plain("peak_tops")),
-    "bottleneck": (str, _plain("bottleneck")),
-    "explanation": (str, _plain("explanation")),
-    "macs": (int, _plain("macs")),
-    "array_active": (float, _share("array_active")),
-    "useful_macs": (float, _share("useful_macs")),
-    "ub_peak_bytes": (int, _plain("ub_peak_bytes")),
-    "weight_bytes": (int, _plain("weight_bytes")),
+    "end_to_end_seconds": (float, _at("end_to_end", "seconds")),
+    "stream_seconds": (float, _at("end_to_end", "stream_seconds")),
+    "end_to_end_bottleneck": (str, _at("end_to_end", "bottleneck")),
+    "end_to_end_explanation": (str, _at("end_to_end", "explanation")),
+    "stream_bottleneck": (str, _at("end_to_end", "stream_bottleneck")),
+    "cycles": (int, _at("cycles")),
+    "seconds": (float, _at("seconds")),
+    "tops": (float, _at("tops")),
+    "utilization": (float, _at("utilization")),
+    "peak_tops": (float, _at("peak_tops")),
+    "bottleneck": (str, _at("bottleneck")),
+    "explanation": (str, _at("explanation")),
+    "macs": (int, _at("macs")),
+    "array_active": (float, _at("breakdown", "array_active")),
+    "useful_macs": (float, _at("breakdown", "useful_macs")),
+    "ub_peak_bytes": (int, _at("ub_peak_bytes")),
+    "weight_bytes": (int, _at("weight_bytes")),
     "host_bytes": (int, lambda found: sum(found["host_bytes"].values())),
-    "tile_fetches": (int, _plain("tile_fetches")),
-    "instructions": (int, _plain("instructions")),
-    "vector_macs": (int, _plain("vector_macs")),
-    "host_macs": (int, _plain("host_macs")),
+    "tile_fetches": (int, _at("tile_fetches")),
+    "instructions": (int, _at("instructions")),
+    "vector_macs": (int, _at("vector_macs")),
+    "host_macs": (int, _at("host_macs")),
 }
 """The columns with numbers: their types, and what of `stats.json` they are. The first five are of its `end_to_end`. `array_active`
 and `useful_macs` are percentages of the cycles; `host_bytes` are those of both directions. `vector_macs` are a part of `macs`, `host_macs`
