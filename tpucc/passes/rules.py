@@ -229,6 +229,8 @@ class Rules:
     def _step(self, rewriter: Rewriter, root: Node, context: Context) -> tuple[Firing, Inner, Node] | None:
         """The first rule that fires at a node: what it did, the nodes inside its pattern, and what it built."""
         for each in self.rules:
+            if isinstance(each.pattern, Expression | Applied) and not _has_head(each.pattern, root):
+                continue  # most nodes: the search below would find nothing, and takes longer
             for found, inner in _matches(each.pattern, root, root, rewriter, {}):
                 match, before = Match(root, found, rewriter, context), len(rewriter.nodes)
                 built = each.build(match) if each.when(match) else None
