@@ -11,7 +11,7 @@ from typing import TextIO
 
 import click
 
-from tpucc.runtime.runtime import Runtime
+from tpucc.explain.timed import Timed
 from tpucc.viz.charts.textcharts import COLUMNS, Canvas, Line, buffer_lines, lane_lines, marks_for, plain, timeline_lines
 from tpucc.viz.palette import Kind
 
@@ -30,7 +30,7 @@ def wants_chart(asked: bool | None) -> bool:
     return sys.stdout.isatty() if asked is None else asked
 
 
-def charts_text(runtime: Runtime) -> str:
+def charts_text(runtime: Timed) -> str:
     """The timeline and the buffer, for standard output."""
     from tpucc.viz.pictures import times_of  # it brings the whole of drawing with it
 
@@ -39,7 +39,7 @@ def charts_text(runtime: Runtime) -> str:
     return "\n\n".join(painted(lines, sys.stdout) for lines in charts)
 
 
-def lanes_text(runtime: Runtime) -> str:
+def lanes_text(runtime: Timed) -> str:
     """The lanes of the timeline with their axis, and no more; nothing where nothing runs on the device."""
     from tpucc.viz.pictures import times_of
 
@@ -68,6 +68,6 @@ def coloured(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in ("dumb", None)
 
 
-def _canvas(runtime: Runtime) -> Canvas:
+def _canvas(runtime: Timed) -> Canvas:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else COLUMNS
     return Canvas(runtime.timeline.makespan, runtime.program.target.clock_hz, columns, marks_for(sys.stdout.encoding))

@@ -19,10 +19,10 @@ from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
 from tpucc.explain.assumptions import assumption_words, assumptions
+from tpucc.explain.timed import Timed
 from tpucc.explain.trace import trace_events
 from tpucc.files import write_file
 from tpucc.runtime.check import rounded_notes
-from tpucc.runtime.runtime import Runtime
 from tpucc.viz.lines import by_lines
 from tpucc.viz.scaling import scaling, scaling_table
 from tpucc.viz.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped
@@ -127,7 +127,7 @@ def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: b
         click.echo(losses_table(name, found, rows.what, integers, table_width()))
 
 
-def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: str) -> str:
+def _table(runtimes: Sequence[Timed], timing: str, batches: int | None, by: str) -> str:
     if len(runtimes) > 1:
         return scaling_table(runtimes)
     if batches is not None:
@@ -139,7 +139,7 @@ def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: st
     return "\n\n".join(texts)
 
 
-def _numbers(runtimes: Sequence[Runtime], timing: str, batches: int | None, by: str) -> dict[str, Any]:
+def _numbers(runtimes: Sequence[Timed], timing: str, batches: int | None, by: str) -> dict[str, Any]:
     """The contents of `stats.json`, with all counts or the sums by lines if asked for; for several numbers of cores, the rows of the
     table."""
     if len(runtimes) == 1:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.runtime.check import Arrays, float_reference
 from tpucc.runtime.runtime import Runtime
+
+Measure = Literal["accuracy", "rmse", "r2"]
+"""How good outputs are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ def quality(runtime: Runtime, graph: Graph, inputs: Arrays, labels: AnyArray) ->
     return Accuracy(count, *(float((_classes(found) == wanted).mean()) for found in (exact, compiled)))
 
 
-def score(kind: TensorType, labels: AnyArray, found: AnyArray) -> dict[str, float]:
+def score(kind: TensorType, labels: AnyArray, found: AnyArray) -> dict[Measure, float]:
     """How good values of an output of type `kind` are: the accuracy for labels that are classes, RMSE and R² for values; empty for labels
     that are neither."""
     wanted = _classes_of(labels, kind) if len(labels) == len(found) else ""

@@ -279,6 +279,6 @@ class Module(msgspec.Struct, frozen=True):
 
     items: tuple[TopLevel, ...]
 
-    def of(self, kind: type[Kind] | tuple[type[Kind], ...]) -> list[Kind]:
-        """The items of one kind, or of one of several."""
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        """The items of one kind."""
         return [item for item in self.items if isinstance(item, kind)]

@@ -116,7 +116,10 @@ def _no_model(source: Source) -> CompileError:
 def _require_unique(module: ast.Module, run: Run) -> None:
     """Reports params and functions that are defined twice, or named like what the language has. For `train`, the model is a function."""
     seen: dict[str, Span] = {}
-    for item in module.of((ast.Param, ast.Def, ast.ModelDef) if module.of(ast.TrainDef) else (ast.Param, ast.Def)):
+    trains = bool(module.of(ast.TrainDef))
+    for item in module.items:
+        if not (isinstance(item, ast.Param | ast.Def) or (trains and isinstance(item, ast.ModelDef))):
+            continue
         name = item.name
         if is_function(name.text):
             mend = f"every call of {name.text} would mean yours; choose another name"

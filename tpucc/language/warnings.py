@@ -43,7 +43,7 @@ def warnings_of(module: ast.Module, graph: Graph, training: Training | None, rep
 
 def _shared(module: ast.Module, repeated: Collection[Span]) -> Iterator[Diagnostic]:
     """The weights without a key that several turns of a loop declare: the key is the name, in every turn."""
-    for item in module.of((ast.Def, ast.ModelDef)):
+    for item in (item for item in module.items if isinstance(item, ast.Def | ast.ModelDef)):
         loops = [statement for statement in ast.statements(item.body) if isinstance(statement, ast.For)]
         innermost = {each.span: (each, loop) for loop in loops for each in ast.statements(loop.body) if isinstance(each, ast.Weight)}
         for weight, loop in (found for span, found in innermost.items() if span in repeated):
@@ -85,7 +85,7 @@ def _without_train(module: ast.Module) -> Iterator[Diagnostic]:
         if directive.keyword in FOR_TRAINING:
             message = f"{directive.keyword} does nothing in a file without train"
             yield _warning("W0207", message, directive.span, "remove it, or add train(…):")
-    for item in module.of((ast.Def, ast.ModelDef)):
+    for item in (item for item in module.items if isinstance(item, ast.Def | ast.ModelDef)):
         for statement in ast.statements(item.body):
             if isinstance(statement, ast.Weight) and statement.fixed:
                 yield _warning("W0207", "fixed does nothing in a file without train", statement.fixed, "remove it, or add train(…):")
@@ -111,7 +111,7 @@ def _definitions(module: ast.Module) -> Iterator[Diagnostic]:
 
 def _unreached(module: ast.Module) -> Iterator[Diagnostic]:
     """The first statement of each block that comes after a `return`, or after an `if` all of whose ways end with one."""
-    for item in module.of((ast.Def, ast.ModelDef, ast.TrainDef)):
+    for item in (item for item in module.items if isinstance(item, ast.Def | ast.ModelDef | ast.TrainDef)):
         nested = (block for statement in ast.statements(item.body) for block in ast.blocks(statement))
         for block in (item.body, *nested):
             for after in islice((later for before, later in pairwise(block) if _returns(before)), 1):

@@ -55,6 +55,6 @@ def costs_on(target: Target) -> Costs:
     one = np.ones(1, np.int64)
     work = Work(one, one, one, -one, 0 * one, target, 1)
     opcodes = Opcode.READ_WEIGHTS, Opcode.MATRIX_MULTIPLY, Opcode.ACTIVATE, Opcode.VECTOR
-    fetch, *rows = (int(np.max(V1.by_opcode[opcode].cycles(work))) for opcode in opcodes)
+    fetch, multiply, activate, vector = (int(np.max(V1.by_opcode[opcode].cycles(work))) for opcode in opcodes)
     issue = max(1, min(ISSUE_CYCLES, target.tile_shift_cycles // ISSUE_SHARE))
-    return Costs(target, max(fetch, target.tile_shift_cycles), *rows, issue)
+    return Costs(target, max(fetch, target.tile_shift_cycles), multiply, activate, vector, issue)

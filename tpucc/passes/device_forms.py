@@ -32,7 +32,7 @@ class OnDevice(Rewriter):
     def put(self, node: Node, *fused: Node) -> Node:
         """Adds a node to the new graph, and notes whether the device computes it."""
         made = super().put(node, *fused)
-        if is_devices(made, self.operands(made), self.on_device, self.constants):
+        if is_devices(made, self.operands(made), not self.on_device.isdisjoint(made.operands), self.constants):
             self.on_device.add(made.name)
         return made
 

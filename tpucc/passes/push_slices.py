@@ -10,6 +10,7 @@ The pass works from the outputs to the inputs, and asks of each value which part
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
@@ -68,7 +69,7 @@ class _Asked:
 class _Parts:
     """The nodes of the new graph, collected from the last to the first."""
 
-    def __init__(self, graph: Graph, above: set[str], chosen: set[str], largest: int, rows: bool) -> None:
+    def __init__(self, graph: Graph, above: Collection[str], chosen: Collection[str], largest: int, rows: bool) -> None:
 
         self._graph = graph
         self._above = above

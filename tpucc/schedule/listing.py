@@ -51,8 +51,8 @@ class Listing:
         """A listing with `records[i]` before instruction `before[i]` of this one; of several at one place, the first given is first."""
         order = np.argsort(np.concatenate([2 * np.arange(len(self)) + 1, 2 * before]), kind="stable")
         added = np.full(len(records), -1, np.int64)
-        pairs = ((self.records, records), (self.layer, layer), (self.placed, added))
-        return Listing(*(np.concatenate(pair)[order] for pair in pairs), self.names, self.machine)
+        layers, placed = (np.concatenate(pair)[order] for pair in ((self.layer, layer), (self.placed, added)))
+        return Listing(np.concatenate((self.records, records))[order], layers, placed, self.names, self.machine)
 
 
 def blank(count: int, opcode: int) -> Records:

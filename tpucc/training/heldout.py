@@ -13,13 +13,12 @@ import numpy as np
 from tpucc.data.archive import LABELS, naming, read_taken, without_labels
 from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, counted
-from tpucc.explain.quality import score
+from tpucc.explain.quality import Measure, score
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked, rounds
 from tpucc.training.plan import Plan
-from tpucc.training.state import Measure
 
 Arrays = Mapping[str, AnyArray]
 LACKING = f"the held-out set has no array {LABELS}, which accuracy is measured by"

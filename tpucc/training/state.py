@@ -10,13 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, overload
+from typing import Annotated, Any, overload
 
 import msgspec
 import numpy as np
 
 from tpucc.data.archive import Archive, Member, npz_bytes
 from tpucc.diagnostics import Diagnostic, InputError, counted, printable
+from tpucc.explain.quality import Measure
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.numerics import AnyArray
@@ -26,9 +27,6 @@ STATE = "state/"
 NUMBERS = ("seed", "step", "until")
 LARGEST = 2**31 - 1
 """Of these numbers: dropout draws from seed and step, as int32."""
-
-
-Measure = Literal["accuracy", "rmse", "r2"]
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.recording import Recording
 from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.timed import Timed
 from tpucc.ir.graph import Graph
 from tpucc.layers.error import LayerError
-from tpucc.runtime.runtime import Runtime
 from tpucc.sim.timing import finishing_work
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
@@ -55,35 +55,35 @@ def layers_svg(layers: Graph, title: str = "") -> str:
     return render(layer_diagram(layers, title)).svg
 
 
-def program_svg(runtime: Runtime) -> str:
+def program_svg(runtime: Timed) -> str:
     return render(program_diagram(runtime.program, host=_host_of(runtime))).svg
 
 
-def _host_of(runtime: Runtime) -> Sequence[Graph]:
+def _host_of(runtime: Timed) -> Sequence[Graph]:
     """The graphs of the host's part, in order; none of a program that was typed without them."""
     return runtime.host.all if runtime.has_host_part else ()
 
 
-def timeline_of(runtime: Runtime) -> str:
+def timeline_of(runtime: Timed) -> str:
     return timeline_svg(runtime.program, times_of(runtime))
 
 
-def memory_of(runtime: Runtime) -> str:
+def memory_of(runtime: Timed) -> str:
     times = runtime.timeline
     return memory_svg(runtime.program, times.start, times.end, times.makespan)
 
 
-def roofline_of(runtime: Runtime) -> str:
+def roofline_of(runtime: Timed) -> str:
     """The model and its layers on one core, under the target's roof."""
     return _roofline(runtime, WIDTH, HEIGHT)
 
 
-def _roofline(runtime: Runtime, width: float, height: float) -> str:
+def _roofline(runtime: Timed, width: float, height: float) -> str:
     model, *layers = works_of(runtime)
     return roofline_svg(runtime.program.target, model, layers, width, height)
 
 
-def works_of(runtime: Runtime) -> list[RooflinePoint]:
+def works_of(runtime: Timed) -> list[RooflinePoint]:
     """The work of the model on one core, and after it that of each layer; bytes are those of the weight tiles fetched, as in the TPU
     paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
@@ -98,7 +98,7 @@ def works_of(runtime: Runtime) -> list[RooflinePoint]:
     return [replace(model, link_cycles=link, host_steps=steps, unit_cycles=work, limited=limit), *layers]
 
 
-def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:
+def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Timed) -> dict[str, Rendered]:
     """The diagrams of these kinds that aren't empty, all laid out in one child process."""
     cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
     wanted: dict[str, Diagram | None] = {
@@ -111,7 +111,7 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
     return dict(zip(there, render_all(list(there.values())), strict=True))
 
 
-CHARTS: Mapping[str, Callable[[Runtime], str]] = {
+CHARTS: Mapping[str, Callable[[Timed], str]] = {
     "tiles": lambda runtime: tiles_svg(runtime.program),
     "memory": memory_of,
     "timeline": timeline_of,
@@ -123,7 +123,7 @@ KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline"
 
 
 def page(
-    runtime: Runtime,
+    runtime: Timed,
     diagrams: Mapping[str, Rendered],
     stages: Sequence[Stage] = (),
     accuracy: Accuracy | None = None,
@@ -169,12 +169,12 @@ def _opened(diagrams: Mapping[str, Rendered], stages: Sequence[Stage]) -> tuple[
     return [Opening(inside, next(drawn)) for inside in inner], [Rewriting(rewrite, next(drawn), next(drawn)) for rewrite in changed]
 
 
-def times_of(runtime: Runtime) -> Times:
+def times_of(runtime: Timed) -> Times:
     """The timeline as the picture wants it: the stalls of each cause as intervals."""
     return Times.of(runtime.timeline, matrix_segments(runtime.program, runtime.timeline))
 
 
-def _waits(runtime: Runtime) -> Waits:
+def _waits(runtime: Timed) -> Waits:
     """The matrix unit's waits; segments of one cause, one after the other before one instruction, are one."""
     segments = matrix_segments(runtime.program, runtime.timeline)
     own = np.flatnonzero(segments.cause >= Cause.WEIGHT_STALL)

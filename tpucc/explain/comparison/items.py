@@ -39,7 +39,10 @@ def items_of(sides: Sides) -> Items | None:
     def each(of: Callable[[Mapping[str, Any]], float]) -> tuple[float, float]:
         return of(sides.a.stats) / a, of(sides.b.stats) / b
 
-    alone, streamed = (Seconds(*each(lambda stats, part=part: stats["end_to_end"][part])) for part in ("seconds", "stream_seconds"))
+    alone, streamed = (
+        Seconds(*(side.stats["end_to_end"][part] / batch for side, batch in ((sides.a, a), (sides.b, b))))
+        for part in ("seconds", "stream_seconds")
+    )
     better = map(_less, (alone, streamed, sides.seconds("seconds")))
     return Items(Pair(a, b), alone, streamed, each(lambda stats: stats["cycles"]), each(lambda stats: stats["stream"]["cycles"]), *better)
 

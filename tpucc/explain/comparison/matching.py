@@ -149,7 +149,7 @@ def _matched(a: Sequence[_Layer], b: Sequence[_Layer]) -> Iterator[_Match]:
         yield from pairs(one, other, by_name=len(one) != len(other))
     left = [[layer for group in groups for layer in group[side] if layer not in taken] for side in (0, 1)]
     if len(left[0]) == len(left[1]) and sum(layer.macs for layer in a) != sum(layer.macs for layer in b):
-        yield from pairs(*left, by_name=True)
+        yield from pairs(left[0], left[1], by_name=True)
     yield from (_Match([], [layer]) for layer in left[1] if layer not in taken)
     yield from (_Match([layer], []) for layer in left[0] if layer not in taken)
 

@@ -223,9 +223,11 @@ def compute_of(action: Applied) -> Compute | None:
         case Function.MAX:
             return lambda sources: sources[0].max(axis=1)
         case Function.TABLE:
+            assert block is not None
             look_up = looker(block)
             return lambda sources: look_up(sources[0])
         case Function.ADD | Function.SUBTRACT | Function.MULTIPLY:
+            assert block is not None
             return _of_two(function, block)
         case Function.AVERAGE:
             return lambda sources: action.meaning(action.machine.operands(action.flags, a=sources[0], **action.constants))

@@ -13,7 +13,7 @@ from tpucc.diagnostics import printable
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.layers import LayerDifference, layer_rows
 from tpucc.explain.comparison.pairs import Pair
-from tpucc.runtime.runtime import Runtime
+from tpucc.explain.timed import Timed
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.memory import KEY as MEMORY
 from tpucc.viz.charts.memory import memory_svg
@@ -32,7 +32,7 @@ SPACE = Markup("\u00a0")
 EMPTY = tag("td", SPACE, class_="bars")
 
 
-def comparison_page(found: Comparison, a: Runtime, b: Runtime) -> str:
+def comparison_page(found: Comparison, a: Timed, b: Timed) -> str:
     """The page as HTML."""
     sides = (Markup(f"{tag('dt', escaped(side))}{tag('dd', _key(side), escaped(printable(name)))}") for side, name in _named(found))
     style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
@@ -57,7 +57,7 @@ def _key(side: str) -> Markup:
     return tag("span", SPACE, class_=f"key {side.lower()}")
 
 
-def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[Section]:
+def _sections(found: Comparison, a: Timed, b: Timed) -> Iterator[Section]:
     times = (joined([_row_name(name), *_cells(*cells)]) for name, *cells in time_rows(found))
     yield "times", "The time of a batch", _table(TIMES, times)
     if any(found.notes):
@@ -131,7 +131,7 @@ def _bars(pair: Pair, most: int) -> Markup:
     return tag("td", joined(bars), class_="bars")
 
 
-def _both(found: Comparison, sides: tuple[Runtime, Runtime], draw: Callable[[Runtime, float, float], str], key: str) -> Markup:
+def _both(found: Comparison, sides: tuple[Timed, Timed], draw: Callable[[Timed, float, float], str], key: str) -> Markup:
     """A picture of each side, on an axis of the same seconds, and another for narrow windows."""
     seconds = max(side.stats["seconds"] for side in sides)
     parts = []
@@ -144,16 +144,16 @@ def _both(found: Comparison, sides: tuple[Runtime, Runtime], draw: Callable[[Run
     return joined(parts)
 
 
-def _timeline(runtime: Runtime, seconds: float, width: float) -> str:
+def _timeline(runtime: Timed, seconds: float, width: float) -> str:
     return timeline_svg(runtime.program, times_of(runtime), _cycles(runtime, seconds), width)
 
 
-def _memory(rows: int, runtime: Runtime, seconds: float, width: float) -> str:
+def _memory(rows: int, runtime: Timed, seconds: float, width: float) -> str:
     times = runtime.timeline
     return memory_svg(runtime.program, times.start, times.end, times.makespan, _cycles(runtime, seconds), rows, width)
 
 
-def _cycles(runtime: Runtime, seconds: float) -> int:
+def _cycles(runtime: Timed, seconds: float) -> int:
     return round(seconds * runtime.program.target.clock_hz)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tpucc.explain.quality import Measure
 from tpucc.files import write_files
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
@@ -60,7 +61,7 @@ def picture_of(model: Model, parts: Parts) -> StepPicture:
     return step_picture(parts, model.graph.name, model.training.optimizer.name)
 
 
-def measured(found: Mapping[str, float]) -> str:
+def measured(found: Mapping[Measure, float]) -> str:
     """The measure on the held-out set: an accuracy, or the root of the mean squared error."""
     if "accuracy" in found:
         return f"{100 * found['accuracy']:.2f} %"
