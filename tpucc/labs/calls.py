@@ -15,8 +15,8 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,10 @@ def _packed(value: Any, builders: list[Apart]) -> Any:
             return {"builder": [[name, _packed(node, builders)] for name, node in value.nodes.items()], "number": len(builders) - 1}
     if value is list:
         return {"empty": "list"}
-    names = _fields(type(value))
+    held, defaults = {name: getattr(value, name) for name in _fields(type(value))}, _defaults(type(value))
     return {
         "class": f"{type(value).__module__}.{type(value).__qualname__}",
-        "fields": {name: _packed(getattr(value, name), builders) for name in names},
+        "fields": {name: _packed(entry, builders) for name, entry in held.items() if entry is not defaults.get(name, MISSING)},
     }
 
 
@@ -130,3 +130,8 @@ def _fields(kind: type) -> Sequence[str]:
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         return [entry.name for entry in fields(kind) if entry.init]
     raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no class of frozen values")
+
+
+def _defaults(kind: type) -> Mapping[str, Any]:
+    """The defaults of a class's fields: a value that is one isn't written, as the machine of a listing."""
+    return {field.name: field.default for field in fields(kind)} if is_dataclass(kind) else {}
