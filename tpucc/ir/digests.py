@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
-from tpucc.diagnostics import LineError, Span, printable
+from tpucc.diagnostics import Span, printable
 from tpucc.ir.codec import WITHOUT_DATA, decode, encode, line_error
 
 CHANGED = "E0761"
@@ -30,24 +30,6 @@ class Known(Protocol):
         """The constant of `size` bytes with this digest; None when the model has none."""
 
 
-class Missing(Exception):
-    """A constant that stands by its digest can't be had. `code`, `message` and `help` are for the diagnostic."""
-
-    def __init__(self, what: str, digest: str, known: Known | None) -> None:
-        if known is None:
-            self.code, self.message = WITHOUT_DATA, f"{what} stands here by its digest alone"
-            self.help = "name the model that the text was printed from: --like MODEL.tpu; or print the text with --with-data"
-        else:
-            self.code = CHANGED
-            self.message = f"{what} is none of the constants of {printable(known.name)}: none of this length has the digest {digest}"
-            self.help = "a text goes on from the model that it was printed from, with the same weights"
-        super().__init__(self.message)
-
-    def at(self, span: Span) -> LineError:
-        """The error of a text that has the digest at this place."""
-        return line_error(self.code, self.message, span, self.help)
-
-
 def digest_of(data: bytes | memoryview) -> str:
     """16 hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()[:16]
@@ -58,12 +40,16 @@ def header(name: str, data: bytes | memoryview) -> str:
     return f"data {name} bytes={len(data)} sha256={digest_of(data)}\n"
 
 
-def found(what: str, digest: str, size: int, known: Known | None) -> bytes:
-    """The constant with this digest. Raises `Missing`; `what` names it there."""
+def found(what: str, digest: str, size: int, known: Known | None, span: Span) -> bytes:
+    """The constant with this digest. Raises `LineError` E0760 or E0761 where it can't be had: `what` names it, and `span` is its place."""
     data = known.find(digest, size) if known is not None else None
-    if data is None:
-        raise Missing(what, digest, known)
-    return data
+    if data is not None:
+        return data
+    if known is None:
+        mend = "name the model that the text was printed from: --like MODEL.tpu; or print the text with --with-data"
+        raise line_error(WITHOUT_DATA, f"{what} stands here by its digest alone", span, mend)
+    message = f"{what} is none of the constants of {printable(known.name)}: none of this length has the digest {digest}"
+    raise line_error(CHANGED, message, span, "a text goes on from the model that it was printed from, with the same weights")
 
 
 def without_data(text: str) -> str:
@@ -71,9 +57,9 @@ def without_data(text: str) -> str:
     return "".join(part if data is None else header(name, data) + _end(part) for part, name, data in _sections(text))
 
 
-def with_data(text: str, known: Known | None) -> str:
-    """The text with the data of all sections that have none. Raises `Missing`."""
-    return "".join(_full(part, known) for part, _, _ in _sections(text))
+def with_data(text: str, known: Known | None, span: Span) -> str:
+    """The text with the data of all sections that have none. Raises what `found` does, at the place of the text."""
+    return "".join(_full(part, known, span) for part, _, _ in _sections(text))
 
 
 def data_of(text: str) -> Iterator[bytes]:
@@ -81,12 +67,13 @@ def data_of(text: str) -> Iterator[bytes]:
     return (data for _, _, data in _sections(text) if data is not None)
 
 
-def _full(part: str, known: Known | None) -> str:
+def _full(part: str, known: Known | None, span: Span) -> str:
     head, _, rest = part.partition("\n")
     match = HEADER.fullmatch(head)
     if match is None or match[3] is None:
         return part
-    return f"data {match[1]}\n{encode(found(f'the constant {match[1]}', match[3], int(match[2]), known))}{rest}"
+    data = found(f"the constant {match[1]}", match[3], int(match[2]), known, span)
+    return f"data {match[1]}\n{encode(data)}{rest}"
 
 
 def _sections(text: str) -> Iterator[tuple[str, str, bytes | None]]:

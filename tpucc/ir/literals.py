@@ -16,7 +16,7 @@ from tpucc.diagnostics import printable
 from tpucc.ir.attributes import Record, Value, is_record, non_default, record_name
 from tpucc.ir.codec import decode, encode, quote
 from tpucc.ir.constants import Constant, Random, random_array
-from tpucc.ir.digests import Known, Missing, found, header
+from tpucc.ir.digests import Known, found, header
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.tokens import Cursor, Token
 from tpucc.ir.types import Range, TensorType, as_float32
@@ -79,12 +79,10 @@ class DataReader:
 
     def _data(self, cursor: Cursor, name: str, token: Token) -> bytes:
         section = self._sections[name]
+        if section.digest:
+            return found(f"the constant of {printable(cursor.first.text)}", section.digest, section.size, self._known, token.span)
         try:
-            if section.digest:
-                return found(f"the constant of {printable(cursor.first.text)}", section.digest, section.size, self._known)
             return decode(section.text)
-        except Missing as error:
-            raise error.at(token.span) from None
         except ValueError as error:
             raise cursor.error(f"data {name} is not base64: {error}", token, DATA) from None
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tpucc.diagnostics import Span, counted, listed, printable
+from tpucc.diagnostics import counted, listed, printable
 from tpucc.ir.codec import decode, encode, line_error
-from tpucc.ir.digests import Known, Missing, digest_of, found
+from tpucc.ir.digests import Known, digest_of, found
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
 from tpucc.isa.listing.words import Word, signed_in
 from tpucc.machine.machine import Machine
@@ -77,14 +77,7 @@ def read_digest(word: Word, what: str, size: int, known: Known | None) -> bytes:
     """The `size` bytes of `sha256=3f2a9c1d04b7e6a8`. Raises `LineError`: E0713 no digest, E0760 and E0761 when they can't be had."""
     if not _DIGEST.fullmatch(word.text):
         word.fail("E0713", f"expected the 16 hexadecimal digits of a digest, found {printable(word.text)}")
-    return _known(what, word.text, size, known, word.span)
-
-
-def _known(what: str, digest: str, size: int, known: Known | None, span: Span) -> bytes:
-    try:
-        return found(what, digest, size, known)
-    except Missing as error:
-        raise error.at(span) from None
+    return found(what, word.text, size, known, word.span)
 
 
 class BlockText:
@@ -164,7 +157,7 @@ def _parts(directive: Directive, sizes: Mapping[str, int], number: int, known: K
         if tag not in sizes:
             raise line_error("E0717", f"this line begins with {listed([*sizes], 'or')}, not {printable(tag)}", line.span)
         if data.startswith("sha256=") and _DIGEST.fullmatch(digest := data.removeprefix("sha256=").strip()):
-            parts[tag] = _known(f"the {tag} of parameter block {number:,}", digest, sizes[tag], known, line.span)
+            parts[tag] = found(f"the {tag} of parameter block {number:,}", digest, sizes[tag], known, line.span)
         else:
             texts[tag] = texts.get(tag, "") + data
     return parts | {tag: read_bytes(directive, text, 1) for tag, text in texts.items()}

@@ -21,7 +21,7 @@ import numpy as np
 
 from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
 from tpucc.ir.codec import Errors, line_error, quote
-from tpucc.ir.digests import Known, Missing, digest_of, with_data, without_data
+from tpucc.ir.digests import Known, digest_of, with_data, without_data
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.isa.listing.data import READABLE, BlockText, data_lines, matrix_lines, read_bytes, read_digest, read_matrix
 from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive
@@ -391,10 +391,7 @@ def _step_ports(arguments: Arguments, parts: Parts) -> None:
 
 def _graph(arguments: Arguments, parts: Parts) -> str:
     """A text that is a graph, with its data."""
-    try:
-        return with_data(_read_text(arguments), parts.known)
-    except Missing as error:
-        raise error.at(arguments.directive.head.span) from None
+    return with_data(_read_text(arguments), parts.known, arguments.directive.head.span)
 
 
 def _read_text(arguments: Arguments) -> str:
