@@ -204,7 +204,7 @@ def _tried(state: State, graph: Graph, done: int, *without: str) -> _Trial | Non
     trial, recorder = replace(state, left_out=state.left_out | {*without}, warnings=[], rewritten=[]), Recorder(None, None)
     try:
         back_end(trial, recorder, drafts_with_room(trial, graph, recorder, done))
-    except Error:  # the compile itself will say so
+    except Exception:  # the compile itself will say so, and whose fault it is
         return None
     assert trial.program is not None
     edges = elements_in(trial.parts.prologue), elements_in(trial.parts.epilogue)

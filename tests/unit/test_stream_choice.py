@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import tpucc
 from tests.support.networks import network
 from tpucc.driver import GIVES_THE_HOST_WORK
 from tpucc.explain.sweeps.shared import Compiler
+from tpucc.ir.graph import Graph
 from tpucc.options import Options
+from tpucc.passes.base import GOALS, Context
 
 HOST_BOUND = """weights random(seed=1)
 
@@ -86,3 +89,24 @@ def test_a_sweep_and_the_text_of_a_stage_make_the_same_choice(case: str, tmp_pat
         if snapshot.stage in ("weights", "place", *GIVES_THE_HOST_WORK):
             again = tpucc.resume(snapshot.text(with_data=True), like=whole, goal="stream")
             assert listing(again) == listing(whole), snapshot.stage
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Changes the graph, so that a later fault is its own."""
+
+    name, summary, level = "noted", "another name", 1
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        return replace(graph, name="noted")
+
+
+def test_a_fault_after_a_pass_of_the_users_is_told_as_it_is_without_a_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpucc.schedule.pipeline.with_waits", lambda listing, waits: {}["x"])
+    told = []
+    for goal in GOALS:
+        with pytest.raises(tpucc.PluginError) as failed:
+            tpucc.compile_source(HOST_BOUND, goal=goal, passes=(Noted(),))
+        told.append(str(failed.value))
+    assert told[0] == told[1]
+    assert "E0525: the pass noted" in told[0]
