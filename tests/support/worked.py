@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -26,13 +27,14 @@ WORKED = ROOT / "docs" / "worked"
 
 
 def apply_diff(folder: Path, diff: str) -> None:
-    """Applies a unified diff of one or several files. Every hunk must fit exactly one place; a file after `/dev/null` is new."""
+    """Applies a unified diff of one or several files. Every hunk must fit exactly one place, or stand there already; a file after
+    `/dev/null` is new."""
     name, old, new, is_new = "", "", "", False
     for line in [*diff.splitlines(keepends=True), "@@"]:
         if line.startswith(("@@", "---")):
             if is_new and new:
                 (folder / name).write_text(new)
-            elif old:
+            elif old and not _stands(folder / name, old, new):
                 replace_once(folder / name, old, new)
             old = new = ""
             is_new = line.startswith("--- /dev/null") or (is_new and line.startswith("@@"))
@@ -41,6 +43,18 @@ def apply_diff(folder: Path, diff: str) -> None:
         else:
             old += line[1:] if line[0] in " -" else ""
             new += line[1:] if line[0] in " +" else ""
+
+
+def is_applied(diff: str) -> bool:
+    """Whether the package has the change already: `make walks` runs the tests on such a copy."""
+    added = [line.removeprefix("+").rstrip("\n") for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
+    files = [ROOT / name.removeprefix("b/") for name in re.findall(r"^\+\+\+ (\S+)", diff, re.MULTILINE)]
+    return all(map(Path.exists, files)) and set(added) <= {line for file in files for line in file.read_text().split("\n")}
+
+
+def _stands(file: Path, old: str, new: str) -> bool:
+    text = file.read_text()
+    return old not in text and text.count(new) == 1
 
 
 def renumbered(diff: str) -> str:

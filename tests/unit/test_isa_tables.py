@@ -40,8 +40,8 @@ REFUSED = {
     "a function without a row": (
         FUNCTION_FILE,
         "    WEIGHTED = 7\n",
-        "    WEIGHTED = 7\n    MAXIMUM = 8\n",
-        "Function.MAXIMUM has no row in FUNCTIONS",
+        "    WEIGHTED = 7\n    LEAST = 99\n",
+        "Function.LEAST has no row in FUNCTIONS",
     ),
     "an opcode without a row": (OPCODE_FILE, "    HALT = 14\n", "    HALT = 14\n    JUMP = 16\n", "Opcode.JUMP has no row in SPECS"),
     "a flag without a row": (FLAG_FILE, "    WIDE = 32\n", "    WIDE = 32\n    NARROW = 64\n", "Flag.NARROW has no row in FLAGS"),
