@@ -38,6 +38,8 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "`--write-weights-computed-products host`": {"settings": {"write-weights": {"computed_products": "host"}}},
     "`--write-weights-computed-products device`": {"settings": {"write-weights": {"computed_products": "device"}}},
 }
+MOVED = "## What the assumptions move\n"
+"""The first heading of what is measured."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,9 @@ def assumptions_page() -> str:
     return "\n".join([*_sources(), *_moved(), *_hosted()]) + "\n"
 
 
-def sources() -> str:
-    """The page's beginning, for which nothing is compiled."""
-    return "\n".join(_sources()) + "\n"
+def with_sources(page: str) -> str:
+    """The page with its beginning as the targets' files have it. Nothing is compiled: what is measured stays."""
+    return "\n".join([*_sources(), MOVED]) + page.partition(MOVED)[2]
 
 
 def _sources() -> Iterator[str]:
@@ -87,7 +89,7 @@ def _number(number: Number) -> tuple[str, ...]:
 
 
 def _moved() -> Iterator[str]:
-    yield "## What the assumptions move\n"
+    yield MOVED
     yield (
         "The time of a batch from end to end on `tpu_v1`, with one of its assumed numbers halved and doubled. The program stays the same, "
         "and is timed again. A compiler that knew the other number might choose another program. Of each program the first row is the "

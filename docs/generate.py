@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 from pathlib import Path
 
-from assumptions_page import assumptions_page, sources
+from assumptions_page import assumptions_page, with_sources
 from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
 from instructions_page import instructions_page
@@ -182,6 +182,7 @@ def tables() -> Mapping[str, str]:
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/instructions.md": MADE + "\n" + instructions_page(),
+        ASSUMPTIONS: f"{MADE}\n{with_sources(text_of(ASSUMPTIONS))}",
     }
 
 
@@ -275,12 +276,6 @@ def missing_rows() -> Iterator[str]:
     yield from (f"{MEASURED}, at {row}," for row in row_heads() if row not in text_of(MEASURED))
 
 
-def stale_sources() -> Iterator[str]:
-    """The page of assumptions, where its beginning isn't what the targets' files say."""
-    if not text_of(ASSUMPTIONS).startswith(f"{MADE}\n{sources()}"):
-        yield f"{ASSUMPTIONS}, at each number and its source,"
-
-
 def stale_patterns() -> Iterator[str]:
     """The page of training, where what is computed without training isn't what it is now."""
     yield from (f"{TRAINED}, at {pattern}," for pattern in quick_patterns() if not re.search(pattern, text_of(TRAINED)))
@@ -297,11 +292,11 @@ def stale_usual() -> Iterator[str]:
 def wrong_pages(options: Namespace) -> Iterator[str]:
     """What is not as the code says, of the pages that the options name."""
     if options.usual:
-        return chain(stale_usual(), stale_sources(), stale_patterns())
+        return chain(stale_usual(), stale_patterns())
     if options.tables:
-        return chain(stale(tables()), missing_rows(), stale_sources())
+        return chain(stale(tables()), missing_rows())
     if options.quick:
-        return chain(stale(quick_pages()), missing_rows(), stale_sources())
+        return chain(stale(quick_pages()), missing_rows())
     known = host_cells(text_of(TRAINED)) if options.trained else None
     return chain(stale(pages(known)), stale_patterns())
 

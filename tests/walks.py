@@ -24,7 +24,7 @@ from tests.support.worked import WORKED, apply_diff  # noqa: E402 - the project'
 PAGES = ["docs/generate.py", "--quick"]
 STEPS: Sequence[Sequence[str]] = (
     PAGES,
-    ("-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not long", "-p", "no:cacheprovider"),
+    ("-m", "pytest", "-n", "2", "--dist", "worksteal", "-m", "not long", "-p", "no:cacheprovider"),
     (*PAGES, "--check"),
 )
 """What Python runs in the copy, in this order."""

@@ -49,8 +49,8 @@ import tpucc
 from tpucc.target import target_names
 
 SOURCE = "weights random(seed=1)\\nmodel m(x: f32[3, 300]):\\n    weight w: f32[300, 7]\\n    return x @ w\\n"
-assert "tpu_v1_small" in target_names()
-small, whole = (tpucc.compile_source(SOURCE, target=name).stats for name in ("tpu_v1_small", "tpu_v1"))
+assert "v1_small" in target_names()
+small, whole = (tpucc.compile_source(SOURCE, target=name).stats for name in ("v1_small", "tpu_v1"))
 assert small["tiles"] == 3 and whole["tiles"] == 2
 """
 
