@@ -38,7 +38,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "`--write-weights-computed-products host`": {"settings": {"write-weights": {"computed_products": "host"}}},
     "`--write-weights-computed-products device`": {"settings": {"write-weights": {"computed_products": "device"}}},
 }
-MOVED = "## What the assumptions move\n"
+MEASURED = "## What the assumptions move\n"
 """The first heading of what is measured."""
 
 
@@ -63,7 +63,7 @@ def assumptions_page() -> str:
 
 def with_sources(page: str) -> str:
     """The page with its beginning as the targets' files have it. Nothing is compiled: what is measured stays."""
-    return "\n".join([*_sources(), MOVED]) + page.partition(MOVED)[2]
+    return "\n".join([*_sources(), MEASURED]) + page.partition(MEASURED)[2]
 
 
 def _sources() -> Iterator[str]:
@@ -89,7 +89,7 @@ def _number(number: Number) -> tuple[str, ...]:
 
 
 def _moved() -> Iterator[str]:
-    yield MOVED
+    yield MEASURED
     yield (
         "The time of a batch from end to end on `tpu_v1`, with one of its assumed numbers halved and doubled. The program stays the same, "
         "and is timed again. A compiler that knew the other number might choose another program. Of each program the first row is the "
