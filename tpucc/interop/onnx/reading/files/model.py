@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tpucc.interop.onnx.functions import Function
 from tpucc.interop.onnx.reading.files.problems import CHECKER, named
 from tpucc.interop.onnx.reading.files.tensors import BOOL, INT32, INT64, NAMES, TYPES
 from tpucc.ir.types import Range
@@ -62,8 +61,6 @@ class OnnxNode:
     """The part of the network that it belongs to, as `encoder.layers.0`, where the exporter says so."""
     held: tuple[float, int] | None = None
     """The scale and the zero point of the integers, where tpucc's export says so."""
-    function: Function | None = None
-    """What the table of a layer is of, where tpucc's export says so."""
     before: tuple[float, int] | None = None
     """The scale and the zero point of the layer's sums, to which the table is applied."""
     number: Weight | None = None
