@@ -29,7 +29,7 @@ from tpucc.ops.opdef import Matrix
 from tpucc.ops.verify import verify_operators
 from tpucc.ops.weight import WeightAttributes
 
-GRAPH, WEIGHTS, DIGEST = "tpucc.graph", "tpucc.weights", "tpucc.digest"
+GRAPH, WEIGHTS, DIGEST = "tpucc_graph", "tpucc_weights", "tpucc_digest"
 """The keys of the metadata."""
 MOST_TEXT = 4_000_000
 """Bytes of the text of a graph; a larger graph isn't carried."""

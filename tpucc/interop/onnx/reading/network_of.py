@@ -345,7 +345,6 @@ class _Builder:
         require_sound(node, operands, opset)
         known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
         of_weights = node.kind in ALL_RULES and any(name in self.folded for name in node.inputs)
-        of_weights = of_weights or (node.is_of_source and node.op == "ConstantOfShape")
         if (arrays := known_results(network, node, known, opset, self.used)) is None:
             return self._by_rules(node, (operands, known) if of_weights else (operands,), opset)
         key = key_of_known(node, [value for value in known if isinstance(value, Static) and value.name not in self.results], arrays[0])

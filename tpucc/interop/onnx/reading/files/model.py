@@ -69,8 +69,6 @@ class OnnxNode:
     """Whether the number is the opposite of the weight, as the source subtracts it."""
     of: OnnxNode | None = None
     """The file's node in whose place it stands, where the file has another operator there."""
-    is_of_source: bool = False
-    """Whether it is an operator of the source that moves values, or makes equal ones, in a file of tpucc's export."""
 
     @property
     def title(self) -> str:
