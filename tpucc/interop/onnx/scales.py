@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,20 +33,18 @@ def of_weights(scales: AnyArray) -> AnyArray:
     return gives(largest_weights(scales), scales)
 
 
-def weight_scales(uses: Sequence[Use]) -> Float32 | None:
-    """Float32 [N] that gives all these products with the same weights their multipliers; None where a column has none.
+def real_scales(use: Use) -> Float32 | None:
+    """Float32 [N] that gives a product its multipliers; None where a column has none.
 
-    Where several do, one that the weights have again.
+    Where several do, one that the weights have when they are quantised again.
     """
     with np.errstate(all="ignore"):
-        tried = _near(uses[0])
-        fitting = [np.all([use.gives(scale) for use in uses], axis=0) for scale in tried]
-        found = tried[NEIGHBOURS].copy()
-        for scale, fits in zip(tried, fitting, strict=True):
-            found = np.where(fits, scale, found)
-        for scale, fits in zip(tried, fitting, strict=True):
-            found = np.where(fits & of_weights(scale), scale, found)
-        fits = np.isfinite(found) & (found >= np.finfo(np.float32).tiny) & np.all([use.gives(found) for use in uses], axis=0)
+        tried = _near(use)
+        found = tried[NEIGHBOURS]
+        for wanted in (use.gives, lambda scales: use.gives(scales) & of_weights(scales)):
+            for scales in tried:
+                found = np.where(wanted(scales), scales, found)
+        fits = np.isfinite(found) & (found >= np.finfo(np.float32).tiny) & use.gives(found)
     return found.astype(np.float32) if fits.all() else None
 
 
