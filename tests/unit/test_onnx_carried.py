@@ -185,10 +185,16 @@ def test_a_graph_whose_outputs_are_others_than_the_files_is_refused(tmp_path: Pa
 
 
 def test_a_graph_whose_text_is_too_long_is_not_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carried, "MOST_TEXT", 100)
-    _, model = exported(tmp_path / "m.onnx", quantized=False)
-    assert not model.metadata_props
-    assert "conv2d(" in tpucc.import_onnx(tmp_path / "m.onnx").source
+    """And one that a file carries nevertheless isn't read."""
+    exported(tmp_path / "whole.onnx", quantized=False)
+    for bound in ("MOST_TEXT", "MOST_LINES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(carried, bound, 5)
+            _, model = exported(tmp_path / "m.onnx", quantized=False)
+            assert not model.metadata_props
+            assert "conv2d(" in tpucc.import_onnx(tmp_path / "m.onnx").source
+            with pytest.raises(tpucc.ProgramError, match=r"E1001.*its text is longer"):
+                tpucc.import_onnx(tmp_path / "whole.onnx")
 
 
 def test_integers_that_no_initializer_has_are_carried_as_values(tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ from tpucc.ops.weight import WeightAttributes
 
 GRAPH, WEIGHTS, DIGEST = "tpucc_graph", "tpucc_weights", "tpucc_digest"
 """The keys of the metadata."""
-MOST_TEXT = 4_000_000
-"""Bytes of the text of a graph; a larger graph isn't carried."""
+MOST_TEXT, MOST_LINES = 4_000_000, 50_000
+"""Characters and lines of the text of a graph; a larger graph isn't carried."""
 ORDERS = ((), (3, 2, 0, 1), (1, 0))
 """The orders of axes in which the forms of operators have a weight: as it is, a kernel, a matrix."""
 NODES, OPSETS, METADATA = 7, 8, 14
@@ -73,7 +73,7 @@ def metadata_of(carried: Carried, initializers: Mapping[str, AnyArray], fields: 
     """The metadata of a file with these initializers; `fields` are the contents of its fields that the digest covers, in order. Empty for
     a graph whose text is too long."""
     text = print_graph(carried.graph, origins=False)
-    if len(text.encode()) > MOST_TEXT:
+    if _is_too_long(text):
         return {}
     places, others = _places(initializers), _no_matrices(carried.graph)
     forms = [_form(key, array, places, is_matrix=key not in others) for key, array in carried.weights.items()]
@@ -110,8 +110,8 @@ def is_changed(data: bytes) -> bool:
 
 def _read(metadata: Mapping[str, str], graph: memoryview, name: str) -> Carried:
     """The graph of the metadata, verified. Raises `ProgramError`, and errors of Python for what can't be read."""
-    if len(metadata[GRAPH]) > MOST_TEXT:
-        raise ValueError(f"its text is longer than {MOST_TEXT:,} characters")
+    if _is_too_long(metadata[GRAPH]):
+        raise ValueError(f"its text is longer than {MOST_TEXT:,} characters or {MOST_LINES:,} lines")
     found = parse_graph(metadata[GRAPH], f"the graph that {name} carries", ATTRIBUTES)
     verify_operators(found)
     initializers = dict[str, AnyArray]()
@@ -127,6 +127,10 @@ def _read(metadata: Mapping[str, str], graph: memoryview, name: str) -> Carried:
     forms = {form.key: form for form in msgspec.json.decode(metadata[WEIGHTS], type=list[WeightForm])}
     weights = {node.attributes.key: node.type.shape for node in found if isinstance(node.attributes, WeightAttributes)}
     return Carried(found, {key: _array(forms[key], shape, initializers) for key, shape in weights.items()})
+
+
+def _is_too_long(text: str) -> bool:
+    return len(text) > MOST_TEXT or text.count("\n") > MOST_LINES
 
 
 def _invalid(name: str, why: str) -> ProgramError:
