@@ -49,11 +49,6 @@ class Written:
         """The first line."""
         return f"def {self.name}({', '.join(self.formals)}):"
 
-    @property
-    def signature(self) -> tuple[str, ...]:
-        """The names of all parameters."""
-        return tuple(formal.partition("=")[0] for formal in self.formals)
-
 
 @dataclass
 class Writer:

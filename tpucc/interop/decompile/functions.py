@@ -15,7 +15,6 @@ from tpucc.interop.decompile.literals import literal
 from tpucc.interop.decompile.names import RESERVED, common_stem, word_of
 from tpucc.interop.decompile.program import Body, Function, Step, Value, Weight
 from tpucc.interop.decompile.statics import SIZES, Parameter, Scope, constant, fresh
-from tpucc.interop.decompile.tables import TEXTS
 from tpucc.ir.attributes import identity
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Arithmetic, Matrix
@@ -24,6 +23,8 @@ from tpucc.ops.quantize import QuantizeAttributes
 WORDS = 3
 """Words of a name that says what a function computes."""
 GRID = ("scale", "zero_point")
+TEXTS = ("padding", "mode")
+"""Parameters whose strings aren't names."""
 MANY = 4
 """Scales and zero points of a function that are one tuple."""
 

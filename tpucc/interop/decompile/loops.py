@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tpucc.interop.decompile.bounds import MARK, marked
-from tpucc.interop.decompile.tables import Signatures, is_added, linear, walked
 
 LONGEST = 12
 """Lines of a loop's body, at most."""
@@ -17,6 +16,8 @@ STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 INTEGER = re.compile(rf"{MARK}?(?<![\w.])(?<![eE][-+])(\d+)(?![\w.])")
 IN_STRING = re.compile(r"\{\{|\{[^{}]*\}|(?<!\d)(?:0|[1-9]\d*)(?!\d)")
 """In a string: a brace, a hole, or a number."""
+ADDED = re.compile(r"(\w+) = \1 \+ \[\w+\]$")
+"""A variable is added to a list of what lines before compute: a loop of several lines doesn't begin with it, if it may begin later."""
 VARIABLES = ("i", "t", "j", "k", "n", "round")
 
 
@@ -30,15 +31,15 @@ class Line:
     marked: tuple[bool, ...]
 
 
-def rolled(lines: Sequence[str], signatures: Signatures) -> list[str]:
-    """The lines with loops; the lines of a loop's body are indented. `signatures` are of the functions that the lines call."""
+def rolled(lines: Sequence[str]) -> list[str]:
+    """The lines with loops; the lines of a loop's body are indented."""
     names = set(re.findall(r"\w+\b(?!=)", " ".join(lines)))
     cut = list(map(_cut, lines))
     found: list[str] = []
     place = 0
     while place < len(lines):
         period, rounds = _longest(cut, place)
-        if rounds and is_added(lines[place]) and _longest(cut, place + 1) == (period, rounds):
+        if rounds and ADDED.match(lines[place]) and _longest(cut, place + 1) == (period, rounds):
             rounds = 0
         if rounds:
             stop = place + period * rounds
@@ -47,7 +48,7 @@ def rolled(lines: Sequence[str], signatures: Signatures) -> list[str]:
         else:
             found.append(lines[place])
             place += 1
-    return list(walked(found, names, signatures))
+    return found
 
 
 def _cut(line: str) -> Line:
@@ -146,5 +147,15 @@ def _written(value: int, rise: int, start: int, step: int, name: str, quoted: bo
     """An integer as an expression of the loop's variable. One that stays the same keeps the mark that it has in all rounds."""
     if rise == 0:
         return marked(str(value)) if mark else str(value)
-    text = linear(rise // step, value - rise // step * start, name)
+    text = _linear(rise // step, value - rise // step * start, name)
     return f"{{{text}}}" if quoted else text
+
+
+def _linear(rise: int, rest: int, name: str) -> str:
+    """The sum of a number and a multiple of a variable that isn't zero."""
+    multiple = name if abs(rise) == 1 else f"{abs(rise)} * {name}"
+    return _shifted(multiple, rest) if rise > 0 else f"{rest} - {multiple}" if rest else f"-{multiple}"
+
+
+def _shifted(text: str, number: int) -> str:
+    return f"{text} {'+' if number > 0 else '-'} {abs(number)}" if number else text

@@ -22,7 +22,6 @@ from tpucc.interop.decompile.program import Function, Program, Unwritable, progr
 from tpucc.interop.decompile.repeats import with_functions
 from tpucc.interop.decompile.same import same_model
 from tpucc.interop.decompile.statics import Scope
-from tpucc.interop.decompile.tables import Signatures
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node, Output
 from tpucc.ir.types import TensorType
@@ -141,16 +140,15 @@ def _text(program: Program, style: Style) -> Iterator[str]:
     functions: dict[Function, Written] = {}
     if style in (Style.LOOPS, Style.FUNCTIONS):
         functions = written(program.body, with_functions(program.body), {program.name, *program.params})
-    signatures = {function.name: function.signature for function in functions.values()}
     for function in functions.values():
-        yield from _block(function.head, _looped(function.lines, style, signatures))
+        yield from _block(function.head, _looped(function.lines, style))
         yield ""
-    yield from _model(program, functions, style, signatures)
+    yield from _model(program, functions, style)
 
 
-def _looped(lines: Sequence[str], style: Style, signatures: Signatures) -> Sequence[str]:
+def _looped(lines: Sequence[str], style: Style) -> Sequence[str]:
     """The lines, with loops if the style has them."""
-    return rolled(lines, signatures) if style is Style.LOOPS else lines
+    return rolled(lines) if style is Style.LOOPS else lines
 
 
 def _block(head: str, lines: Sequence[str]) -> Iterator[str]:
@@ -182,7 +180,7 @@ def _head(comments: Sequence[str], weights: str | None, activations: str | None,
         yield ""
 
 
-def _model(program: Program, functions: Mapping[Function, Written], style: Style, signatures: Signatures) -> Iterator[str]:
+def _model(program: Program, functions: Mapping[Function, Written], style: Style) -> Iterator[str]:
     """The lines of the model."""
     names = [required(name, "an input") for name, _ in program.inputs]
     outputs = [required(name, "an output") for name in program.outputs]
@@ -192,9 +190,9 @@ def _model(program: Program, functions: Mapping[Function, Written], style: Style
     if results:
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
     writer = Writer(program.body, scope, names, functions, outputs, style is not Style.FLAT)
-    lines = _looped(writer.lines(), style, signatures)
+    lines = _looped(writer.lines(), style)
     if style is Style.LOOPS and writer.ends_a_row():
-        late = _looped(writer.lines(late=True), style, signatures)
+        late = _looped(writer.lines(late=True), style)
         lines = late if len(late) <= len(lines) else lines  # the last call is a round of the loop
     yield from _block(f"{head}:", lines)
 

@@ -16,10 +16,11 @@ import numpy as np
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice, printable
 from tpucc.files import MODELS, read_file
 from tpucc.interop.foreign import Foreign, foreign, is_text
-from tpucc.interop.onnx import PRODUCER
+from tpucc.interop.onnx import OPSET, PRODUCER
+from tpucc.interop.onnx.carried import Carried, graph_carried, is_changed
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.decoding import decoded
-from tpucc.interop.onnx.reading.files.model import OnnxModel
+from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxModel
 from tpucc.interop.onnx.reading.files.problems import in_file, malformed, named
 from tpucc.interop.onnx.reading.files.tensors import TYPES
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
@@ -51,6 +52,10 @@ class Imported:
     ties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     batch: int = BATCH
     numbers: Mapping[str, int] = field(default_factory=dict)
+    carried: Carried | None = None
+    """The graph that the file carries, from which it is read; `model` has no nodes then."""
+    is_changed: bool = False
+    """Whether the file carries a graph that isn't that of its nodes any more."""
 
     @property
     def batches(self) -> frozenset[str]:
@@ -124,16 +129,17 @@ class Imported:
         return UsageError(Diagnostic("E1008", f"{self.file} {message}", help=(help,) if help else ()))
 
     def built(self, given: Mapping[str, int]) -> Built:
-        """The graph with its weights. Images of a file that tpucc wrote keep the order that a source gave them.
+        """The graph with its weights.
 
         Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known, `ProgramError` E1001 and E1003 for nodes
         that can't be what they stand for.
         """
-        layout = "nchw" if self.model.producer == PRODUCER else self.layout
         sizes = self.sizes(given)
+        if self.carried is not None:
+            return Built(self.carried.graph, self.carried.weights, {}, ())
         tied = {name: sizes[other] + more for name, (other, more) in self.ties.items()}
         try:
-            return built(self.model, self.name, sizes | tied, layout)
+            return built(self.model, self.name, sizes | tied, self.layout)
         except (ProgramError, CompileError) as error:
             raise in_file(error, self.file) from None
 
@@ -172,6 +178,9 @@ def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
     require_layout(layout)
     data = read_file(path, most=MAX_BYTES, suffixes=MODELS)
     file = title or path.name
+    if (carried := graph_carried(data, file)) is not None:
+        nothing = OnnxModel(OnnxGraph(carried.graph.name, (), {}, (), ()), {"": OPSET}, PRODUCER)
+        return Imported(carried.graph.name, file, nothing, layout, carried=carried)
     try:
         model = decoded(data, path.parent)
     except CompileError as error:
@@ -184,4 +193,4 @@ def read(path: Path, layout: Layout = "nhwc", title: str = "") -> Imported:
             raise malformed(f"{file}: not a model in ONNX's format: it is {kind.what}", kind.help) from None
         raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
     model = replace(model, producer="") if title else model
-    return Imported(names.identifier(path.stem, "model"), file, model, layout)
+    return Imported(names.identifier(path.stem, "model"), file, model, layout, is_changed=is_changed(data))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.diagnostics import did_you_mean
-from tpucc.interop.onnx.reading.exported.layers import LAYER
 from tpucc.interop.onnx.reading.files.model import OPSETS, OPTIMISED, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import named
 from tpucc.interop.onnx.reading.rules import RULES
@@ -83,14 +82,6 @@ SCIKIT_LEARNS = "ai.onnx.ml"
 
 def instead_of(node: OnnxNode) -> str:
     """What does instead of an operator that tpucc doesn't read; empty where nothing does."""
-    if node.op == LAYER:
-        table = (
-            "the file doesn't say which function this table has, or one that tpucc hasn't; tpucc 0.13 and earlier didn't say it: export "
-            "again, or "
-            if node.attributes.get("table")
-            else ""
-        )
-        return f"{table}import what `tpucc export` writes without --quantized"
     if node.domain == OPTIMISED:
         return "ONNX Runtime's optimizer writes such operators: import the file that it was given"
     if node.domain == SCIKIT_LEARNS:

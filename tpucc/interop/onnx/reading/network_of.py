@@ -10,7 +10,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, counted, listed
-from tpucc.interop.onnx import PRODUCER
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.building.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.building.call import Call
@@ -22,7 +21,6 @@ from tpucc.interop.onnx.reading.building.values import Grid, Kind, Listed, Stati
 from tpucc.interop.onnx.reading.checks.demands import require_sound
 from tpucc.interop.onnx.reading.checks.usable_scales import require_usable
 from tpucc.interop.onnx.reading.computed_places import ComputedPlaces
-from tpucc.interop.onnx.reading.exported.layers import with_layers
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused
@@ -30,7 +28,6 @@ from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
 from tpucc.interop.onnx.reading.idioms.neutral import without_factors_of_one, without_zero_terms
 from tpucc.interop.onnx.reading.idioms.one_hot import with_one_hot
-from tpucc.interop.onnx.reading.idioms.own_forms import with_own_forms
 from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
@@ -83,13 +80,10 @@ class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, is_trial: bool = False) -> None:
         """A trial raises `Misfit` as it is."""
         self.model, self.sizes, self.layout, self.is_trial = model, sizes, layout, is_trial
-        self.graph = with_layers(with_one_hot(counted_from_the_start(model.graph)))
-        ours = model.producer == PRODUCER
-        self.graph = with_own_forms(self.graph) if ours else self.graph
-        said = self.graph.weights if ours else {}
+        self.graph = with_one_hot(counted_from_the_start(model.graph))
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
-        self.network = Network(name, own, called, single_weights(self.graph, ours, called.names), ours, said)
+        self.network = Network(name, own, called, single_weights(self.graph, called.names))
         self.values: dict[str, Read] = {}
         """By ONNX's names."""
         self.computed: set[str] = set()
@@ -124,11 +118,10 @@ class _Builder:
         outputs = tuple(self._output(value) for value in self.graph.outputs)
         graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
         graph = recognised(graph, self.network.erf, weights)
-        if self.model.producer != PRODUCER:  # weights of a file of ours stay as its source has them
-            graph = without_factors_of_one(graph)
-            graph = without_zero_terms(graph, self.computed_products)
-            graph, moved = with_columns_of_pixels(graph, weights)
-            weights = {**weights, **moved}
+        graph = without_factors_of_one(graph)
+        graph = without_zero_terms(graph, self.computed_products)
+        graph, moved = with_columns_of_pixels(graph, weights)
+        weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)
         notes = in_words(self.network.notes, graph, self.network.made_of, self.model.graph.constants)
         return Built(graph, weights, self.layouts, tuple(notes))
@@ -339,7 +332,7 @@ class _Builder:
 
     def _results(self, node: OnnxNode, given: Sequence[Read]) -> Iterable[Read]:
         network = self.network
-        network.name = names.of_own_node(node) if network.ours else names.of_node(node)
+        network.name = names.of_node(node)
         network.path, network.origin = names.path_of(node), Origin(made_by=node.title)
         opset = self.model.opsets.get(node.domain, self.model.opset)
         if node.kind in STRUCTURE:
@@ -352,7 +345,6 @@ class _Builder:
         require_sound(node, operands, opset)
         known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
         of_weights = node.kind in ALL_RULES and any(name in self.folded for name in node.inputs)
-        of_weights = of_weights or (node.is_of_source and node.op == "ConstantOfShape")
         if (arrays := known_results(network, node, known, opset, self.used)) is None:
             return self._by_rules(node, (operands, known) if of_weights else (operands,), opset)
         key = key_of_known(node, [value for value in known if isinstance(value, Static) and value.name not in self.results], arrays[0])
@@ -373,8 +365,8 @@ class _Builder:
         return results
 
     def _call(self, node: OnnxNode, operands: Sequence[Value | None], statics: Sequence[Static]) -> None:
-        """Notes what results are called that have been computed of constants. A file of ours has names for all weights."""
-        if self.model.producer != PRODUCER and operands and isinstance(operands[0], Static):
+        """Notes what results are called that have been computed of constants."""
+        if operands and isinstance(operands[0], Static):
             known = [operand for operand in operands if isinstance(operand, Static)]
             self.network.called.note(node, known, [static for static in statics if static.name in node.outputs])
 

@@ -1,6 +1,6 @@
 """Which constants of one value are weights: the others are numbers of the source.
 
-tpucc's own files say it. In those of others the name tells: parameters are called after the module that has them, and what an exporter
+The name tells: parameters are called after the module that has them, and what an exporter
 makes of a number in the code has a made-up name, or that of the number.
 """
 
@@ -23,16 +23,11 @@ PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 """A module's path with the name of its parameter."""
 
 
-def single_weights(graph: OnnxGraph, ours: bool, called: Mapping[str, str]) -> frozenset[str]:
+def single_weights(graph: OnnxGraph, called: Mapping[str, str]) -> frozenset[str]:
     """Constants [1], [1, 1] and so on that are trained: those with a name of their own, which `called` has for computed ones, and what is
-    added to a product, as the bias of a layer with one output. Those without axes are only where their name is a module's path. In a file
-    of `ours` it is said; in one that doesn't say any weight, as old ones, all with axes are: numbers of a source have none."""
+    added to a product, as the bias of a layer with one output. Those without axes are only where their name is a module's path."""
     single = {name for name, array in graph.constants.items() if array.size == 1}
-    if ours and graph.weights:
-        return frozenset(single.intersection(graph.weights))
     with_axes = {name for name in single if graph.constants[name].ndim}
-    if ours:
-        return frozenset(with_axes)
     parameters = (name for name in single if _is_parameter(called.get(name, name), name in with_axes))
     return frozenset(with_axes.intersection(_added(graph)).union(parameters))
 

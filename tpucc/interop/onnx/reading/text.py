@@ -238,8 +238,7 @@ def _ranks_of_results(graph: Graph) -> dict[str, int]:
 
 
 def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
-    by = f", which {named(found.model.producer)} wrote" if found.model.producer else ""
-    yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
+    yield from _origin(found)
     theirs = {ours: named(theirs) for theirs, ours in found.names.sizes_by_name.items()}
     for name, number in found.numbers.items():
         yield printable(f"{named(name)} is {number} here, and an input in the file.")
@@ -263,6 +262,13 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
         of = f"T{found.file[1:]}" if found.file.startswith("the ") else found.file
         yield f"{of} leaves {listed(fixed)} open; this is the model for {values}."
     yield from grouped(made.notes)
+
+
+def _origin(found: Imported) -> Iterator[str]:
+    by = f", which {named(found.model.producer)} wrote" if found.model.producer else ""
+    yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
+    if found.is_changed:
+        yield "The file has been changed since tpucc wrote it: its nodes are read here, not the graph that it carries."
 
 
 def grouped(notes: Sequence[str]) -> Iterator[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from tpucc.diagnostics import Diagnostic, counted, listed
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.building.values import Listed, Static, Tensor, Value
-from tpucc.interop.onnx.reading.exported.layers import LAYER
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Unsupported, named, shortened
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK
@@ -49,8 +48,6 @@ def problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnost
     """One message for all nodes that have one problem."""
     shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
     where = f"{counted(len(nodes), 'node')}: {shown}"
-    if nodes[0].op == LAYER:
-        return Diagnostic("E1006", f"the steps of a layer of a quantised export are none that tpucc reads back ({where})", help=(help,))
     if not message:
         return Diagnostic("E1006", f"tpucc has nothing for the operator {op} ({where})", help=(help,))
     return Diagnostic("E1007", f"{op}: {message} ({where})", help=(help,))

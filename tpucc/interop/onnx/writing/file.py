@@ -13,30 +13,18 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, LimitError, Source
-from tpucc.interop.onnx import PRODUCER
-from tpucc.interop.onnx.writing.model import IR_VERSION, OPSET, OnnxModel, OnnxNode, Weight
+from tpucc.interop.onnx import IR_VERSION, OPSET, PRODUCER
+from tpucc.interop.onnx.carried import BYTES, FIXED32, METADATA, NODES, OPSETS, TYPES, VARINT, Carried, metadata_of
+from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.types import Quantisation, Range, TensorType
+from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
 from tpucc.version import VERSION
 
 MOST_BYTES = 2**31 - 1
 """Of a message."""
-VARINT, BYTES, FIXED32 = 0, 2, 5
-"""The kinds of values of fields."""
 FLOAT, INT, STRING, TENSOR, INTS = 1, 2, 3, 4, 7
 """The types of attributes."""
-TYPES: Mapping[str, int] = {"f32": 1, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": 7, "bool": 9, "f64": 11}
-"""ONNX's numbers of the types of elements."""
-HELD = "scale_and_zero_point"
-"""The entry of a node's metadata that says those of its integers: QuantizeLinear and QLinearConv may have others, see `layers`."""
-FUNCTION, BEFORE = "function", "scale_and_zero_point_before"
-"""Those that say which function a table is of, and the scale and the zero point of what it is applied to."""
-KEY, TURNED, SHAPE, SUBTRACTED = "weight", "transposed_weight", "shape", "subtracted_weight"
-"""Those of a constant's metadata that say the weight that it is a form of, and of a node's that say which one the function's first number
-is; in the place of KEY is TURNED where the form is transposed, and SUBTRACTED where the number is its opposite."""
-RANGE = "range"
-"""That of an input's metadata that says between which values it lies."""
 OF_ARRAYS: Mapping[np.dtype[Any], int] = {
     np.dtype(np.uint8): TYPES["u8"],
     np.dtype(np.int64): TYPES["i64"],
@@ -45,21 +33,25 @@ OF_ARRAYS: Mapping[np.dtype[Any], int] = {
 """The same, by the types of arrays."""
 
 
-def onnx_bytes(model: OnnxModel, source: Source | None = None) -> bytes:
-    """The file: the same bytes for the same model. `source` is the text that it comes from, which the file has as its documentation.
+def onnx_bytes(model: OnnxModel, source: Source | None = None, carried: Carried | None = None) -> bytes:
+    """The file: the same bytes for the same model. `source` is the text that it comes from, which the file has as its documentation, and
+    `carried` the graph that an import of the file reads.
 
     Raises `LimitError` E1023 for more than 2 GB.
     """
     size = sum(array.nbytes for array in model.initializers.values())
     if size > MOST_BYTES:
         raise LimitError(Diagnostic("E1023", f"the model's constants take {size:,} bytes, and an ONNX file has at most {MOST_BYTES:,}"))
+    graph, opset = _graph(model), _message(_text(1, ""), _integer(2, OPSET))
+    metadata = metadata_of(carried, model.initializers, (graph, opset)) if carried else {}
     return _message(
         _integer(1, IR_VERSION),
         _text(2, PRODUCER),
         _text(3, VERSION),
         _text(6, f"{source.name}:\n\n{source.text}" if source else ""),
-        _bytes(7, _graph(model)),
-        _bytes(8, _message(_text(1, ""), _integer(2, OPSET))),
+        _bytes(NODES, graph),
+        _bytes(OPSETS, opset),
+        *(_bytes(METADATA, _message(_text(1, key), _text(2, content))) for key, content in metadata.items()),
     )
 
 
@@ -67,11 +59,8 @@ def _graph(model: OnnxModel) -> bytes:
     return _message(
         *(_bytes(1, _node(node)) for node in model.nodes),
         _text(2, model.name),
-        *(
-            _bytes(5, _tensor(array, name) + _weight(16, weight := model.weights.get(name), _entry_of(weight)))
-            for name, array in model.initializers.items()
-        ),
-        *(_bytes(11, _port(name, type_) + _range(type_.range)) for name, type_ in model.inputs.items()),
+        *(_bytes(5, _tensor(array, name)) for name, array in model.initializers.items()),
+        *(_bytes(11, _port(name, type_)) for name, type_ in model.inputs.items()),
         *(_bytes(12, _port(name, type_)) for name, type_ in model.outputs.items()),
     )
 
@@ -84,25 +73,7 @@ def _node(node: OnnxNode) -> bytes:
         _text(4, node.op),
         *(_bytes(5, _attribute(name, value)) for name, value in sorted(node.attributes.items())),
         _text(6, node.origin),
-        *(_entry(9, HELD, text) for text in _held(node.held)),
-        *(_entry(9, FUNCTION, text) for text in ([node.activation.function.text] if node.activation else [])),
-        *(_entry(9, BEFORE, text) for text in _held(node.activation.before if node.activation else None)),
-        *([_weight(9, node.activation.weight, SUBTRACTED if node.activation.is_subtracted else KEY)] if node.activation else []),
     )
-
-
-def _held(held: Quantisation | None) -> list[str]:
-    return [] if held is None else [f"{held.scale!r} {held.zero_point}"]
-
-
-def _weight(number: int, weight: Weight | None, entry: str) -> bytes:
-    """Entries of metadata that say a weight."""
-    return b"" if weight is None else _entry(number, entry, weight.key) + _entry(number, SHAPE, " ".join(map(str, weight.shape)))
-
-
-def _entry_of(weight: Weight | None) -> str:
-    """The entry that says of which form of a weight a constant is."""
-    return KEY if weight is None else TURNED if weight.is_turned else SUBTRACTED if weight.is_subtracted else KEY
 
 
 def _attribute(name: str, value: Any) -> bytes:
@@ -132,16 +103,6 @@ def _port(name: str, type_: TensorType) -> bytes:
     shape = _message(*(_bytes(1, _integer(1, size)) for size in type_.shape))
     tensor = _message(_integer(1, TYPES[type_.dtype]), _bytes(2, shape))
     return _message(_text(1, name), _bytes(2, _bytes(1, tensor)))
-
-
-def _range(known: Range | None) -> bytes:
-    """What the source says of an input's values, which ONNX has no word for."""
-    return b"" if known is None else _entry(4, RANGE, f"{known.low!r} {known.high!r}")
-
-
-def _entry(number: int, key: str, content: str) -> bytes:
-    """An entry of metadata."""
-    return _bytes(number, _message(_text(1, key), _text(2, content)))
 
 
 def _message(*fields: bytes) -> bytes:

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.diagnostics import Diagnostic, Span, UsageError
 from tpucc.interop.onnx.writing.by_hand import dequantised_by_hand
-from tpucc.interop.onnx.writing.keys import Kept, weights_of
 from tpucc.interop.onnx.writing.layers import layer_form
-from tpucc.interop.onnx.writing.model import Activation, OnnxModel, OnnxNode, Weight
+from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
 from tpucc.interop.onnx.writing.patches import without_patches
 from tpucc.interop.onnx.writing.rewriting import array_of, is_dequantised, moving_integers, with_biases
 from tpucc.ir.graph import Graph
@@ -30,6 +29,8 @@ from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST, Call, Declared, Form, Layout, NoForm
+from tpucc.ops.weight import WeightAttributes
+from tpucc.passes.rewriter import base_name
 
 SHARED = 64
 """Elements from which on equal constants of forms are one, such as the tables of all steps of a sequence."""
@@ -37,16 +38,8 @@ IMAGE = 4
 """The axes of images."""
 
 
-def onnx_model(
-    graph: Graph,
-    model: Iterable[Node] = (),
-    activations: Mapping[str, Activation] | None = None,
-    biases: Mapping[str, str] | None = None,
-    kept: Kept | None = None,
-) -> OnnxModel:
-    """The graph as ONNX nodes. Initializers have the keys of the weights of `model`, whose values they are, or their nodes' names.
-    `activations` are the functions that end layers, by their names, and `biases` the constants that those of layers are made of. `kept`
-    says what of the weights the graph of operators before the layers has.
+def onnx_model(graph: Graph, model: Iterable[Node] = ()) -> OnnxModel:
+    """The graph as ONNX nodes. Initializers have the keys of the weights of `model` of which they are forms, or their nodes' names.
 
     Outputs are in the graph's order, and have its names; one that has the name of an input has a number behind it, for ONNX tells no
     inputs from outputs by name.
@@ -56,7 +49,30 @@ def onnx_model(
     ordered = moving_integers(with_biases(without_patches(graph)))
     needed = _needed(ordered)
     _require_forms([node for node in ordered if node.name in needed])
-    return _Writer(ordered, weights_of(ordered, model, biases or {}, kept or Kept()), activations or {}).written(needed)
+    return _Writer(ordered, _keys(ordered, [node for node in model if isinstance(node.attributes, WeightAttributes)])).written(needed)
+
+
+def _keys(graph: Graph, weights: Sequence[Node]) -> dict[str, str]:
+    """The keys of the weights that constants were made of, by the constants' names. Both come from the same place of the source, and have
+    as many values; of several such weights, as those of a loop, it is the one of the constant's name."""
+    by_span: dict[Span, list[Node]] = {}
+    for weight in weights:
+        for span in weight.origin.spans:
+            by_span.setdefault(span, []).append(weight)
+    found: dict[str, str] = {}
+    for node in graph:
+        if array_of(node) is not None:
+            near = {weight.name: weight for span in node.origin.spans for weight in by_span.get(span, ()) if _is_of(node, weight)}
+            one = next(iter(near.values())) if len(near) == 1 else near.get(node.name) or near.get(base_name(node.name))
+            if one is not None and isinstance(one.attributes, WeightAttributes):
+                found[node.name] = one.attributes.key
+    return found
+
+
+def _is_of(node: Node, weight: Node) -> bool:
+    """Whether a constant may be a form of a weight: a matrix, or one that comes from nothing else, as no bias and no multiplier does."""
+    same = node.origin.spans == weight.origin.spans if node.type.rank < 2 else {*node.origin.calls} >= {*weight.origin.calls}
+    return same and node.type.size == weight.type.size
 
 
 def _needed(graph: Graph) -> frozenset[str]:
@@ -102,17 +118,10 @@ class _Writer:
     first asked for, in each layout anew.
     """
 
-    def __init__(self, graph: Graph, weights: Mapping[str, Weight], activations: Mapping[str, Activation]) -> None:
+    def __init__(self, graph: Graph, keys: Mapping[str, str]) -> None:
         self._graph = graph
-        self._all_keys = frozenset(weight.key for weight in weights.values() if weight.key)
-        self._keys = {
-            name: f"{weight.key}.1" if weight.is_changed else weight.key
-            for name, weight in weights.items()
-            if weight.key and not weight.is_turned and not weight.is_subtracted
-        }
-        self._weights = {self.key(name): weight for name, weight in weights.items() if not weight.is_changed}
-        """By the names that their forms are to have."""
-        self._activations = activations
+        self._keys = keys
+        self._all_keys = frozenset(keys.values())
         self._nodes: list[OnnxNode] = []
         self._constants: dict[str, tuple[str, AnyArray]] = {}
         self._own = {node.name: node.name for node in graph.inputs}
@@ -140,10 +149,9 @@ class _Writer:
         inputs = {node.name: node.type for node in self._graph.inputs}
         outputs = {name: self._graph[output.node].type for name, output in zip(self._results, self._graph.outputs, strict=True)}
         initializers = {name: self._constants[number][1] for number, name in names.items()}
-        weights = {name: self._weights[key] for number, name in names.items() if (key := self._constants[number][0]) in self._weights}
         ranks = {node.result: self._graph[node.name].type.rank for node in nodes if node.name in self._graph.by_name}
         apart = tuple(_named_apart(dequantised_by_hand(nodes, ranks)))
-        return OnnxModel(self._graph.name, apart, initializers, inputs, outputs, weights)
+        return OnnxModel(self._graph.name, apart, initializers, inputs, outputs)
 
     def _names_of_constants(self) -> dict[str, str]:
         """The names of those constants that a node reads; the first that wants a key has it."""
@@ -212,7 +220,7 @@ class _Writer:
 
     def constant(self, data: AnyArray, wanted: str) -> str:
         """A constant by the name that it is to have; forms of one weight with equal content are one."""
-        return self._once(data, wanted, wanted) if wanted in self._weights else self._new(data, wanted)
+        return self._once(data, wanted, wanted) if wanted in self._all_keys else self._new(data, wanted)
 
     def _once(self, data: AnyArray, wanted: str, of: str) -> str:
         content = of, f"{data.dtype.str}{data.shape}".encode() + data.tobytes()
@@ -247,8 +255,7 @@ class _Writer:
             raise TypeError(f"the ONNX form of {node.op} must end in the node of its result")
         turned = first and node.type.rank == IMAGE
         name = self.fresh(f"{node.name}.nchw") if turned else self._name(node.name)
-        held = node.type.quantisation if is_layer(node) else None
-        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name, held=held, activation=self._activations.get(node.name))
+        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name)
         (self._images if turned else self._own)[node.name] = name
         if turned:
             self._turned.add(node.name)

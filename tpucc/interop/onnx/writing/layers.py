@@ -20,7 +20,7 @@ from typing import assert_never
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.interop.onnx.scales import Use, weight_scales
+from tpucc.interop.onnx.scales import Use, real_scales
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
@@ -324,7 +324,7 @@ def _qlinear_scales(g: Call, end: Requantise, multiplier: AnyArray) -> tuple[tup
     x, y = g.types[0].quantisation, g.result.quantisation
     assert x is not None
     assert y is not None
-    scales = None if end.table else weight_scales([Use(multiplier, np.float32(x.scale), np.float32(y.scale))])
+    scales = None if end.table else real_scales(Use(multiplier, np.float32(x.scale), np.float32(y.scale)))
     if scales is None:
         return (1.0, x.zero_point), multiplier, (1.0, end.zero)
     return (x.scale, x.zero_point), scales, (y.scale, end.zero)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.interop.onnx.functions import function_of
 from tpucc.interop.onnx.reading.files.casts import without_needless_casts
 from tpucc.interop.onnx.reading.files.element_types import require_types
 from tpucc.interop.onnx.reading.files.labels import with_numbers_of_classes
@@ -173,9 +172,8 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
                 twice = key.decode() if key in said and key in OF_NODES else twice
                 said[key] = content
     held, before = (_held(said.get(key, "")) for key in (HELD, BEFORE))
-    function = function_of(said.get(FUNCTION, ""))
     domain = DOMAINS.get(words[7], words[7])
-    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, function, before, *_number(said))
+    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, before, *_number(said))
     if twice is not None:
         raise malformed(f"{node.title} ({named(node.op)}): it has {twice} twice", CHECKER)
     for key, found in ((HELD, held), (BEFORE, before)):

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tpucc.interop.onnx.functions import Function
 from tpucc.interop.onnx.reading.files.problems import CHECKER, named
 from tpucc.interop.onnx.reading.files.tensors import BOOL, INT32, INT64, NAMES, TYPES
 from tpucc.ir.types import Range
@@ -62,8 +61,6 @@ class OnnxNode:
     """The part of the network that it belongs to, as `encoder.layers.0`, where the exporter says so."""
     held: tuple[float, int] | None = None
     """The scale and the zero point of the integers, where tpucc's export says so."""
-    function: Function | None = None
-    """What the table of a layer is of, where tpucc's export says so."""
     before: tuple[float, int] | None = None
     """The scale and the zero point of the layer's sums, to which the table is applied."""
     number: Weight | None = None
@@ -72,8 +69,6 @@ class OnnxNode:
     """Whether the number is the opposite of the weight, as the source subtracts it."""
     of: OnnxNode | None = None
     """The file's node in whose place it stands, where the file has another operator there."""
-    is_of_source: bool = False
-    """Whether it is an operator of the source that moves values, or makes equal ones, in a file of tpucc's export."""
 
     @property
     def title(self) -> str:

@@ -12,7 +12,6 @@ from tpucc.interop.onnx.reading.rules import (
     gather_elements,
     machine_learning,
     normalisation,
-    of_source,
     places,
     products,
     quantised,
@@ -46,4 +45,4 @@ ALL_RULES: Mapping[str, Rule] = {**RULES, **normalisation.OWN_RULES}
 
 def rule_of(node: OnnxNode) -> Rule:
     """The rule of a node that there is one for."""
-    return of_source.RULES[node.op] if node.is_of_source else ALL_RULES[node.kind]
+    return ALL_RULES[node.kind]

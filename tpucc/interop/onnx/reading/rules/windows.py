@@ -14,7 +14,6 @@ from tpucc.interop.onnx.reading.building.axes import axes_of
 from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.exported.window_shares import SHARES
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.rules.places import mixed
 from tpucc.interop.onnx.reading.rules.reductions import reduced
@@ -265,8 +264,6 @@ def _pool(c: Call) -> Result:
         attributes["stride"] = short(made.stride)
     if c.node.op != "MaxPool":
         attributes["count_padding"] = bool(c.attribute("count_include_pad", 0)) and any(made.padding)
-    if (shares := c.attribute(SHARES)) is not None:
-        attributes |= shares.padding(tuple(at.shape[axis] for axis in CHANNELS_LAST), made.size, made.stride, made.padding)
     attributes["padding"] = short_padding(attributes["padding"])
     if c.node.op == "MaxPool":
         found = from_channels_last(net, net.add("max_pool", net.arranged(at, CHANNELS_LAST), **attributes), x.rank)
@@ -297,8 +294,6 @@ def _averages(c: Call, x: Tensor) -> Tensor:
 def _global(op: str) -> Rule:
     def rule(c: Call) -> Result:
         x = c.tensor(0)
-        if (shares := c.attribute(SHARES)) is not None:
-            shares.of_image(*x.shape[2:])
         if x.rank == 3 and x.axes == ((0,), (1,), (2,)):
             return reduced(c.network, op, x, [2], True)
         node = channels_last(c.network, x)
