@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def test_bytes_that_are_no_model(data: bytes, says: str, tmp_path: Path) -> None
     assert codes == ["E1001"]
     assert status == 3
     assert says in text
+
+
+def test_reading_without_the_package_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(add_model(np.ones(4, np.float32)).SerializeToString())
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(tpucc.UsageError, match=r"E1020: .* isn't installed: onnx") as raised:
+        tpucc.import_onnx(path)
+    assert raised.value.diagnostics[0].help == ("python -m pip install 'tpucc[onnx]' installs it",)
 
 
 def test_a_model_that_is_cut_off_is_refused() -> None:
@@ -183,6 +193,8 @@ def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert refused(wire((7, wire((1, b"")) * (MAX_NODES + 1))), tmp_path)[0] == ["E1003"]
     monkeypatch.setattr("tpucc.interop.onnx.reading.files.bounds.MAX_FIELDS", 50)
     assert "more than 50 fields" in refused(wire((7, wire((13, b"")) * 60)), tmp_path)[1]
+    monkeypatch.setattr("tpucc.interop.onnx.reading.files.bounds.MAX_PACKED", 50)
+    assert "more than 50 bytes of packed integers" in refused(wire((7, wire((1, wire((5, wire((8, bytes(60))))))))), tmp_path)[1]
 
 
 @each(
@@ -275,7 +287,7 @@ DAMAGED = [
     (("Unsqueeze", ["x", "a"]), [[7]], "axis 7 of a tensor with 3 axes"),
     (("Gather", ["x", "a"]), [[0, 2**40]], "the index 1,099,511,627,776 of an axis of 2"),
     (("Gather", ["x", "a"]), [-99], "the index -99 of an axis of 2"),
-    (("Concat", ["x", "x"]), [], "it has no axis"),
+    (("Concat", ["x", "x"]), [], "onnx.checker says: Required attribute 'axis' is missing"),
 ]
 """Nodes whose constants can't be what they stand for."""
 
@@ -291,7 +303,7 @@ def test_constants_that_no_sound_file_has(node: tuple[str, list[str]], arrays: l
 @each(
     [
         ("Conv", {"group": 0}, "group is 0, and it is at least 1"),
-        ("Conv", {"group": "two"}, "group is 'two', and ONNX has an integer there"),
+        ("Conv", {"group": "two"}, "onnx.checker says: Mismatched attribute type"),
         ("Conv", {"kernel_shape": [9, 9]}, "kernel_shape is [9, 9], and the weights have the shape [4, 4, 3, 3]"),
         ("Transpose", {"perm": [0, 0, 2, 3]}, "perm is [0, 0, 2, 3], of 4 axes"),
         ("Transpose", {"perm": [0, 2**62, 1, 3]}, "perm is [0, 4611686018427387904, 1, 3], of 4 axes"),
@@ -439,7 +451,7 @@ LONG = "long" * 50_000
     [
         ([(LONG, ["x"], ["y"], {})], f"nothing for the operator {LONG[:160]}… (1 node: y)"),
         ([("Nothing", ["x"], ["y"], {"domain": LONG})], f"not those of {LONG[:160]}…: export"),
-        ([("TopK", ["x"], ["y"], {"name": LONG})], f"(1 node: {LONG[:160]}…)"),
+        ([("Tan", ["x"], ["y"], {"name": LONG})], f"(1 node: {LONG[:160]}…)"),
         ([("Relu", [LONG], ["y"], {})], f"reads {LONG[:160]}…, which nothing computes"),
         ([("Relu", ["x"], [LONG], {}), ("Relu", ["x"], [LONG], {}), ("Neg", [LONG], ["y"], {})], f"{LONG[:160]}… is defined twice"),
         ([("Relu", ["x"], ["y"], {LONG: 1})], f"no attribute {LONG[:160]}… of it"),
@@ -568,7 +580,7 @@ def test_operands_that_are_all_left_out(op: str, tmp_path: Path) -> None:
     codes, text, _ = refused(model.SerializeToString(), tmp_path)
     assert codes == ["E1001"]
     assert "bare" in text
-    assert "it has 0 operands" in text
+    assert "onnx.checker says: Node" in text
 
 
 @each([0.0, float("inf"), float("nan"), -1.0, 1e-45])
@@ -589,7 +601,7 @@ def test_a_scale_of_an_input_that_is_none(scale: float, tmp_path: Path) -> None:
             {},
             "cell (LSTM): the recurrent weights have the shape [1, 20, 5], and of hidden_size 8 in 1 direction",
         ),
-        ("GRU", {"hidden_size": "5"}, {}, "cell (GRU): hidden_size is '5'"),
+        ("GRU", {"hidden_size": "5"}, {}, "cell (GRU): onnx.checker says: Mismatched attribute type"),
         ("RNN", {"direction": "bidirectional"}, {}, "and of hidden_size 5 in 2 directions they have [2, 5, 5]"),
         ("LSTM", {}, {"r": (20, 5)}, "three axes"),
         ("LSTM", {}, {"w": (1, 16, 3)}, "the weights of 3 features and 5 units: the shape is [1, 16, 3], and ONNX has [1, 20, 3]"),

@@ -1,7 +1,7 @@
 """Which constants of one value are weights: the others are numbers of the source.
 
-tpucc's own files say it. In those of others the name tells: parameters are called after the module that has them, and what an exporter
-makes of a number in the code has a made-up name, or that of the number.
+The name tells: parameters are called after the module that has them, and what an exporter makes of a number in the code has a made-up name,
+or that of the number.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.operators.rows import Fact, names_with
 
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
-MOVES = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+MOVES = frozenset({"Cast"}) | names_with(Fact.VIEW) - {"Slice"}
 NUMBERS = re.compile(
     r"const(ant)?|eps(ilon)?|exponent|half|inf(inity)?|max(imum)?|min(imum)?|minus|neg(ative)?|num(ber)?|pi|power|scalar|sqrt|value"
     r"|zeros?|ones?|two|three|four|six|x|y|[0-9]+"
@@ -23,16 +24,11 @@ PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 """A module's path with the name of its parameter."""
 
 
-def single_weights(graph: OnnxGraph, ours: bool, called: Mapping[str, str]) -> frozenset[str]:
+def single_weights(graph: OnnxGraph, called: Mapping[str, str]) -> frozenset[str]:
     """Constants [1], [1, 1] and so on that are trained: those with a name of their own, which `called` has for computed ones, and what is
-    added to a product, as the bias of a layer with one output. Those without axes are only where their name is a module's path. In a file
-    of `ours` it is said; in one that doesn't say any weight, as old ones, all with axes are: numbers of a source have none."""
+    added to a product, as the bias of a layer with one output. Those without axes are only where their name is a module's path."""
     single = {name for name, array in graph.constants.items() if array.size == 1}
-    if ours and graph.weights:
-        return frozenset(single.intersection(graph.weights))
     with_axes = {name for name in single if graph.constants[name].ndim}
-    if ours:
-        return frozenset(with_axes)
     parameters = (name for name in single if _is_parameter(called.get(name, name), name in with_axes))
     return frozenset(with_axes.intersection(_added(graph)).union(parameters))
 

@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping
 
 from tpucc.interop.onnx.reading.files.problems import malformed
 
-MAX_FIELDS = 5_000_000
+MAX_FIELDS = 1_000_000
 """Fields of all messages of a file; the largest networks have some hundred thousands."""
 MAX_NODES = 50_000
 MAX_DEPTH = 8
 """Of graphs inside nodes of graphs."""
+MAX_PACKED = 2**25
+"""Bytes of integers that are packed: each may be one of 8 bytes in memory. Larger constants are raw bytes."""
+PACKED: Mapping[str, frozenset[int]] = {"attribute": frozenset({8}), "tensor": frozenset({1, 5, 7, 11})}
+"""The fields of such integers, by the kind of their message."""
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MESSAGES: Mapping[str, Mapping[int, str]] = {
     "attribute": {
@@ -65,7 +69,7 @@ def require_bounds(data: bytes) -> None:
 
 
 def _count(data: memoryview) -> None:
-    fields = nodes = results = 0
+    fields = nodes = results = packed = 0
     waiting = [("model", data, 0)]
     while waiting:
         kind, message, depth = waiting.pop()
@@ -82,6 +86,9 @@ def _count(data: memoryview) -> None:
             elif inner is not None and value is not None:
                 waiting.append((inner, value, depth + (inner == "graph")))
             results += kind == "node" and number == OUTPUT
+            packed += len(value) if value is not None and number in PACKED.get(kind, ()) else 0
+        if packed > MAX_PACKED:
+            raise malformed(f"it has more than {MAX_PACKED:,} bytes of packed integers", code="E1003")
         if max(nodes, results) > MAX_NODES:
             raise malformed(f"it has more than {MAX_NODES:,} {'nodes' if nodes > MAX_NODES else 'results of nodes'}", code="E1003")
 

@@ -5,7 +5,6 @@ Nothing of a file is executed. Names are defined once, and something computes ea
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.interop.onnx.functions import function_of
 from tpucc.interop.onnx.reading.files.bounds import require_bounds
 from tpucc.interop.onnx.reading.files.casts import without_needless_casts
-from tpucc.interop.onnx.reading.files.element_types import require_types
 from tpucc.interop.onnx.reading.files.labels import with_numbers_of_classes
 from tpucc.interop.onnx.reading.files.model import (
     NO_TENSOR,
@@ -28,29 +25,20 @@ from tpucc.interop.onnx.reading.files.model import (
     OnnxModel,
     OnnxNode,
     OnnxValue,
-    Weight,
     type_name,
 )
 from tpucc.interop.onnx.reading.files.order import in_order, require_names
 from tpucc.interop.onnx.reading.files.package import onnx_package
-from tpucc.interop.onnx.reading.files.problems import CHECKER, changed, malformed, named, no_tensor, refused, shortened
-from tpucc.interop.onnx.reading.files.signatures import require_signatures
+from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named, no_tensor, refused
+from tpucc.interop.onnx.reading.files.schemas import require_operators, require_types
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, NAMES, TYPES, Files, tensor
-from tpucc.ir.types import Range, as_float32
 from tpucc.numerics import AnyArray
 
 DOMAINS = {"ai.onnx": ""}
 """Other names of a set of operators."""
 SCOPES = "pkg.torch.onnx.name_scopes"
 FOLDED = "pkg.onnxscript.optimizer.folded_from"
-HELD, BEFORE, FUNCTION, RANGE = "scale_and_zero_point", "scale_and_zero_point_before", "function", "range"
-WEIGHT, TURNED, SHAPE, SUBTRACTED = "weight", "transposed_weight", "shape", "subtracted_weight"
-"""The keys of the metadata that are read: PyTorch's, and tpucc's own."""
-OF_NODES = frozenset({HELD, BEFORE, FUNCTION, WEIGHT, SUBTRACTED, SHAPE})
-OF_CONSTANTS = frozenset({WEIGHT, TURNED, SHAPE})
-"""Those of tpucc's that are there once."""
-_INTEGER = r"-?[0-9]+"
-_NUMBER = rf"{_INTEGER}(\.[0-9]+)?(e[+-]?[0-9]+)?"
+"""The keys of PyTorch's metadata that are read."""
 LONGEST_ENTRY = 4096
 """Bytes of an entry that is read."""
 
@@ -71,8 +59,8 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
     _require_imported(model.graph, model.opsets)
     model = replace(model, graph=in_order(model.graph))
     require_names(model.graph)
-    require_signatures(model.graph)
-    graph = without_needless_casts(model.graph, require_types(model.graph))
+    require_operators(model.graph, model.opsets)
+    graph = without_needless_casts(model.graph, model.opsets, require_types(model.graph, model.opsets))
     return replace(model, graph=with_numbers_of_classes(graph))
 
 
@@ -93,12 +81,8 @@ def _model(proto: Any, files: Files) -> OnnxModel:
 def _graph(proto: Any, files: Files, is_inner: bool = True) -> OnnxGraph:
     nodes = tuple(_node(node, files) for node in proto.node)
     constants: dict[str, AnyArray] = {}
-    weights: dict[str, Weight] = {}
     for found in proto.initializer:
         _add_constant(constants, found.name, tensor(found, files, texts=not is_inner))
-        entries = _entries(found.metadata_props, OF_CONSTANTS, f"the constant {named(found.name)}")
-        if (weight := _weight(entries) or _constant(entries)) is not None:
-            weights[found.name] = weight
     if proto.sparse_initializer:
         raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
     inputs = [_value(value, "an input") for value in proto.input]
@@ -108,7 +92,7 @@ def _graph(proto: Any, files: Files, is_inner: bool = True) -> OnnxGraph:
     declared |= {value.name: value.type for value in inputs if value.name in constants}
     folded = {value.name: sources for value in proto.value_info if value.name in constants and (sources := _sources(value))}
     given = tuple(value for value in inputs if value.name not in constants)
-    return OnnxGraph(proto.name, nodes, constants, given, tuple(outputs), declared, weights, folded)
+    return OnnxGraph(proto.name, nodes, constants, given, tuple(outputs), declared, folded)
 
 
 def _require_tensors(values: Iterable[OnnxValue]) -> None:
@@ -118,16 +102,10 @@ def _require_tensors(values: Iterable[OnnxValue]) -> None:
 
 
 def _node(proto: Any, files: Files) -> OnnxNode:
-    title = named(proto.name or next(filter(None, proto.output), proto.op_type))
-    what = f"{title} ({named(proto.op_type)}): it"
-    said = _entries(proto.metadata_props, OF_NODES, what)
     counts = Counter(attribute.name for attribute in proto.attribute)
     if twice := next((name for name, count in counts.items() if count > 1), None):
-        raise malformed(f"{what} has the attribute {named(twice)} twice", CHECKER)
-    held, before = (_held(said.get(key, "")) for key in (HELD, BEFORE))
-    for key, found in ((HELD, held), (BEFORE, before)):
-        if key in said and found is None:
-            raise changed(f"{title}: {key} is {shortened(said[key])}, which is no scale and zero point")
+        title = named(proto.name or next(filter(None, proto.output), proto.op_type))
+        raise malformed(f"{title} ({named(proto.op_type)}): it has the attribute {named(twice)} twice", CHECKER)
     return OnnxNode(
         proto.op_type,
         tuple(proto.input),
@@ -135,23 +113,15 @@ def _node(proto: Any, files: Files) -> OnnxNode:
         {attribute.name: _attribute(attribute, files) for attribute in proto.attribute},
         proto.name,
         DOMAINS.get(proto.domain, proto.domain),
-        _scope(said.get(SCOPES, "")),
-        held,
-        function_of(said.get(FUNCTION, "")),
-        before,
-        *_number(said),
+        _scope(_entry(proto, SCOPES)),
+        proto,
     )
 
 
-def _entries(metadata: Iterable[Any], once: frozenset[str], what: str) -> dict[str, str]:
-    """The entries of metadata, long ones without their texts. Raises `ProgramError` E1001 where one of those that are there `once` is there
-    twice."""
-    said: dict[str, str] = {}
-    for entry in metadata:
-        if entry.key in said and entry.key in once:
-            raise malformed(f"{what} has {entry.key} twice", CHECKER)
-        said[entry.key] = entry.value if len(entry.value) <= LONGEST_ENTRY else ""
-    return said
+def _entry(proto: Any, key: str) -> str:
+    """The text of an entry of metadata; empty where there is none, or one that is too long."""
+    found = next((entry.value for entry in reversed(proto.metadata_props) if entry.key == key), "")
+    return found if len(found) <= LONGEST_ENTRY else ""
 
 
 def _scope(content: str) -> str:
@@ -159,44 +129,6 @@ def _scope(content: str) -> str:
     before."""
     names = re.findall(r"'([^']*)'", content)
     return names[-2] if len(names) > 1 else ""
-
-
-def _held(content: str) -> tuple[float, int] | None:
-    """A finite float32 number above zero, and an integer; None for another text."""
-    if re.fullmatch(rf"{_NUMBER} {_INTEGER}", content) is None:
-        return None
-    scale, zero = content.split()
-    held = as_float32(float(scale)), float(zero)
-    return (held[0], int(held[1])) if 0 < held[0] < math.inf and -(2**15) <= held[1] < 2**15 else None
-
-
-def _weight(said: Mapping[str, str]) -> Weight | None:
-    """A key and the sizes of a shape; None where they aren't there."""
-    entry = next((entry for entry in (WEIGHT, TURNED, SUBTRACTED) if said.get(entry)), None)
-    sizes = said.get(SHAPE)
-    if entry is None or sizes is None or re.fullmatch(r"([0-9]{1,10}( [0-9]{1,10})*)?", sizes, re.ASCII) is None:
-        return None
-    shape = tuple(map(int, sizes.split()))
-    return Weight(said[entry], shape, entry == TURNED, entry == SUBTRACTED) if len(shape) <= MAX_RANK else None
-
-
-def _constant(said: Mapping[str, str]) -> Weight | None:
-    """A constant that the source has as numbers, which has an empty key."""
-    return replace(found, key="") if said.get(WEIGHT) == "" and (found := _weight({**said, WEIGHT: "-"})) is not None else None
-
-
-def _number(said: Mapping[str, str]) -> tuple[Weight | None, bool]:
-    """The weight of one value that a function's number is, and whether it is the opposite of that."""
-    weight = _weight({entry: said[entry] for entry in (WEIGHT, SUBTRACTED, SHAPE) if entry in said})
-    return (weight.plain, weight.is_subtracted) if weight is not None and weight.is_single else (None, False)
-
-
-def _range(content: str) -> Range | None:
-    """Two finite numbers as Python writes them, the smaller one first, also as float32; None for another text."""
-    if re.fullmatch(rf"{_NUMBER} {_NUMBER}", content) is None:
-        return None
-    low, high = map(float, content.split())
-    return Range(low, high) if -math.inf < as_float32(low) < as_float32(high) < math.inf else None
 
 
 def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
@@ -244,16 +176,15 @@ def _shortest(number: float) -> float:
 def _value(proto: Any, who: str) -> OnnxValue:
     if not proto.name:
         raise malformed(f"{who} has no name")
-    limits = _entries(proto.metadata_props, frozenset(), "").get(RANGE)
     kind = proto.type.WhichOneof("value")
     if kind != "tensor_type":
-        return OnnxValue(proto.name, 0 if kind is None else NO_TENSOR, None, None if limits is None else _range(limits))
+        return OnnxValue(proto.name, 0 if kind is None else NO_TENSOR, None)
     found, who = proto.type.tensor_type, f"{who}, {named(proto.name)},"
     shape = tuple(_dimension(size) for size in found.shape.dim) if found.HasField("shape") else None
     if shape is not None and len(shape) > MAX_RANK:
         raise refused("E1007", f"{who} has {len(shape):,} axes; the limit is {MAX_RANK}")
     _require_type(found.elem_type, who)
-    return OnnxValue(proto.name, found.elem_type, shape, None if limits is None else _range(limits))
+    return OnnxValue(proto.name, found.elem_type, shape)
 
 
 def _declared(proto: Any) -> int:
@@ -267,7 +198,7 @@ def _declared(proto: Any) -> int:
 
 def _sources(proto: Any) -> tuple[str, ...]:
     """Of which values an optimiser has computed a constant, where the file says so, in the text of a list."""
-    return tuple(re.findall(r"'([^']*)'", _entries(proto.metadata_props, frozenset(), "").get(FOLDED, "")))
+    return tuple(re.findall(r"'([^']*)'", _entry(proto, FOLDED)))
 
 
 def _require_type(kind: int, who: str) -> None:

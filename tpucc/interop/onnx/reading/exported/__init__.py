@@ -1,1 +1,0 @@
-"""What `tpucc export` writes, as the operators that it was written of."""
