@@ -1,58 +1,50 @@
-"""The page of ONNX's operators: what the rule of each reads and refuses, found in the rule itself and in the functions that it calls."""
+"""The page of ONNX's operators: what the row of each reads, and what it and the functions that it calls refuse."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 
 from tpucc.interop.onnx.reading.files.model import OPSETS
-from tpucc.interop.onnx.reading.folding import FOLDS
-from tpucc.interop.onnx.reading.rules import FAMILIES, RULES, gate_functions
+from tpucc.interop.onnx.reading.operators import FAMILIES
+from tpucc.interop.onnx.reading.operators.rows import CONSTANT, ROWS, Row
 
-CONSTANT = {"array", "integers", "number"}
-"""The methods of a call that give an operand which must be known."""
 INTRO = f"""\
 Of opsets {OPSETS.start} to {OPSETS.stop - 1}; [models from other frameworks](../onnx.md) has the rest. An attribute that isn't in the
 table changes nothing here, or follows from the shapes. An operand *must be constant* if it must be known while the file is read: a
-constant of the file, or computed of such. What is refused is E1007, with these words and the node's name; … stands for numbers and
-names of the file. A line of several operators holds for each of them.
+constant of the file, or computed of such; old versions of an operator may have it as an attribute. What is refused is E1007, with these
+words and the node's name; … stands for numbers and names of the file. A line of several operators holds for each of them.
 
 Every operator refuses operands whose shapes don't fit, empty tensors, constants that aren't numbers (NaN), and, but for those that take
 rows or classes, [numbers of rows](../onnx.md#inputs-of-integers-and-booleans).
 """
 
 
-@dataclass
-class Facts:
-    """Of a rule: attributes, operands that must be constant, and messages with their help, in the order of the code."""
-
-    attributes: dict[str, None] = field(default_factory=dict)
-    constant: dict[str, None] = field(default_factory=dict)
-    refused: dict[str, None] = field(default_factory=dict)
-
-
 def onnx_operators_page() -> str:
     parts = ["# Operators of ONNX\n", INTRO, "| operator | attributes | must be constant | refused |", "|---|---|---|---|"]
     same: dict[tuple[str, ...], list[str]] = {}
-    for op in sorted(RULES):
-        facts = _facts(RULES[op])
-        row = tuple(", ".join(words) for words in ((f"`{name}`" for name in sorted(facts.attributes)), sorted(facts.constant)))
-        same.setdefault((*row, "; ".join(facts.refused)), []).append(op)
+    for op, row in sorted(ROWS.items()):
+        if row.build is not None:
+            attributes = ", ".join(f"`{name}`" for name in sorted(row.attributes))
+            same.setdefault((attributes, ", ".join(_constant(row)), "; ".join(_refused(row.build))), []).append(op)
     parts += [f"| {', '.join(ops)} | {' | '.join(row)} |" for row, ops in same.items()]
-    parts += [
-        "\n## Of constants only\n",
-        f"{', '.join(sorted({*FOLDS} - {*RULES, 'Constant'}))}: their operands must all be constant (E1006).\n",
-    ]
+    others = sorted(op for op, row in ROWS.items() if row.build is None and op != "Constant")
+    parts += ["\n## Of constants only\n", f"{', '.join(others)}: their operands must all be constant (E1006).\n"]
     return "\n".join(parts)
 
 
-def _facts(rule: object) -> Facts:
-    found = Facts()
-    for function in _functions(rule, set()):
+def _constant(row: Row) -> list[str]:
+    """The operands that must be known."""
+    return [operand.name.rstrip("_") for operand in row.operands if operand.kind in CONSTANT]
+
+
+def _refused(build: object) -> dict[str, None]:
+    """The messages of a row, each with its help, in the order of the code."""
+    found: dict[str, None] = {}
+    for function in _functions(build, set()):
         for node in _syntax(function):
             for part in ast.walk(node):
                 if isinstance(part, ast.Call):
@@ -60,21 +52,14 @@ def _facts(rule: object) -> Facts:
     return found
 
 
-def _note(call: ast.Call, function: FunctionType, found: Facts) -> None:
+def _note(call: ast.Call, function: FunctionType, found: dict[str, None]) -> None:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    words = [_words(argument, function) for argument in call.args]
     if name == "Unsupported":
+        words = [_words(argument, function) for argument in call.args]
         help = words[1] if len(words) > 1 and not isinstance(call.args[1], ast.Name) else "…"
-        found.refused[words[0] + (f" ({help})" if help != "…" else "")] = None
-    elif name == "attribute" and words[0] != "…":
-        found.attributes[words[0]] = None
-    elif name in ("axis", "axes") and isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == "c":
-        found.attributes[name] = None
-        found.constant |= {"the list of axes": None} if name == "axes" else {}
-    elif name in CONSTANT and len(words) > 1 and words[1] != "…":
-        found.constant[words[1]] = None
+        found[words[0] + (f" ({help})" if help != "…" else "")] = None
     elif name == "alone":
-        found.refused["its result … is used (tpucc computes the first one)"] = None
+        found["its result … is used (tpucc computes the first one)"] = None
 
 
 def _words(node: ast.expr, function: FunctionType) -> str:
@@ -91,7 +76,7 @@ def _words(node: ast.expr, function: FunctionType) -> str:
 
 
 def _functions(found: object, seen: set[int]) -> Iterator[FunctionType]:
-    """A function, those in its closure, and those of the rules that it calls by name, each once."""
+    """A function, those in its closure, and those of the families that it calls by name, each once."""
     if not isinstance(found, FunctionType) or id(found) in seen or found.__module__ not in _modules():
         return
     seen.add(id(found))
@@ -118,7 +103,7 @@ def _global_names(code: CodeType) -> Iterator[str]:
 
 @cache
 def _modules() -> Mapping[str, ModuleType]:
-    return {module.__name__: module for module in (*FAMILIES, gate_functions)}
+    return {module.__name__: module for module in FAMILIES}
 
 
 @cache
@@ -129,5 +114,6 @@ def _tree(module: str) -> ast.Module:
 def _syntax(function: FunctionType) -> Iterator[ast.AST]:
     """The definition, or the lambdas of its line."""
     for node in ast.walk(_tree(function.__module__)):
-        if isinstance(node, ast.FunctionDef | ast.Lambda) and node.lineno == function.__code__.co_firstlineno:
+        lines = (node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))) if hasattr(node, "lineno") else ()
+        if isinstance(node, ast.FunctionDef | ast.Lambda) and function.__code__.co_firstlineno in lines:
             yield node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import tpucc
 from tests.support.cases import each
 from tests.support.onnx_files import add_model, model_of, wire
 from tpucc.interop.onnx.reading import Imported
-from tpucc.interop.onnx.reading.files.decoding import MAX_DEPTH, MAX_NODES, decoded
-from tpucc.interop.onnx.reading.files.wire import Reader, WireError, varints
+from tpucc.interop.onnx.reading.files.bounds import MAX_DEPTH, MAX_NODES
+from tpucc.interop.onnx.reading.files.decoding import decoded
 
 helper = pytest.importorskip("onnx").helper
 TensorProto = pytest.importorskip("onnx").TensorProto
@@ -46,8 +47,8 @@ def test_a_model_of_another_framework_is_named(tmp_path: Path) -> None:
         (b"\x89PNG\r\n\x1a\n", "not a model"),
         (wire((7, wire((1, wire((4, b"\xff\xfe")))))), "not UTF-8"),
         (wire((7, b"\x0a\xff\xff\xff\xff\x0f")), "ends inside a field"),
-        (wire((7, 3)), "a number where bytes are expected"),
-        (wire((7, wire((5, wire((2, b"float")))))), "bytes where a number is expected"),
+        (wire((7, 3)), "it has no graph"),
+        (wire((7, wire((5, wire((2, b"float")))))), "the unknown type 0"),
         (wire((7, wire((5, wire((1, 4), (3, b"")))))), "segments"),
     ]
 )
@@ -56,6 +57,15 @@ def test_bytes_that_are_no_model(data: bytes, says: str, tmp_path: Path) -> None
     assert codes == ["E1001"]
     assert status == 3
     assert says in text
+
+
+def test_reading_without_the_package_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(add_model(np.ones(4, np.float32)).SerializeToString())
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(tpucc.UsageError, match=r"E1020: .* isn't installed: onnx") as raised:
+        tpucc.import_onnx(path)
+    assert raised.value.diagnostics[0].help == ("python -m pip install 'tpucc[onnx]' installs it",)
 
 
 def test_a_model_that_is_cut_off_is_refused() -> None:
@@ -181,8 +191,10 @@ def test_nested_graphs_have_a_depth(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(wire((7, wire((1, b"")) * (MAX_NODES + 1))), tmp_path)[0] == ["E1003"]
-    monkeypatch.setattr("tpucc.interop.onnx.reading.files.wire.MAX_FIELDS", 50)
+    monkeypatch.setattr("tpucc.interop.onnx.reading.files.bounds.MAX_FIELDS", 50)
     assert "more than 50 fields" in refused(wire((7, wire((13, b"")) * 60)), tmp_path)[1]
+    monkeypatch.setattr("tpucc.interop.onnx.reading.files.bounds.MAX_PACKED", 50)
+    assert "more than 50 bytes of packed integers" in refused(wire((7, wire((1, wire((5, wire((8, bytes(60))))))))), tmp_path)[1]
 
 
 @each(
@@ -275,7 +287,7 @@ DAMAGED = [
     (("Unsqueeze", ["x", "a"]), [[7]], "axis 7 of a tensor with 3 axes"),
     (("Gather", ["x", "a"]), [[0, 2**40]], "the index 1,099,511,627,776 of an axis of 2"),
     (("Gather", ["x", "a"]), [-99], "the index -99 of an axis of 2"),
-    (("Concat", ["x", "x"]), [], "it has no axis"),
+    (("Concat", ["x", "x"]), [], "onnx.checker says: Required attribute 'axis' is missing"),
 ]
 """Nodes whose constants can't be what they stand for."""
 
@@ -291,7 +303,7 @@ def test_constants_that_no_sound_file_has(node: tuple[str, list[str]], arrays: l
 @each(
     [
         ("Conv", {"group": 0}, "group is 0, and it is at least 1"),
-        ("Conv", {"group": "two"}, "group is 'two', and ONNX has an integer there"),
+        ("Conv", {"group": "two"}, "onnx.checker says: Mismatched attribute type"),
         ("Conv", {"kernel_shape": [9, 9]}, "kernel_shape is [9, 9], and the weights have the shape [4, 4, 3, 3]"),
         ("Transpose", {"perm": [0, 0, 2, 3]}, "perm is [0, 0, 2, 3], of 4 axes"),
         ("Transpose", {"perm": [0, 2**62, 1, 3]}, "perm is [0, 4611686018427387904, 1, 3], of 4 axes"),
@@ -370,17 +382,6 @@ def test_computed_branches_of_other_shapes_and_conditions_of_several_values_are_
     assert "its condition isn't one value" in text
 
 
-def test_packed_numbers() -> None:
-    numbers = np.array([0, 1, 127, 128, 300, 2**31, 2**63 - 1, -1, -(2**63)])
-    coded = b"".join(wire((1, int(number) % 2**64))[1:] for number in numbers)
-    assert varints(memoryview(coded)).tolist() == numbers.tolist()
-    assert varints(memoryview(b"")).tolist() == []
-    with pytest.raises(WireError):
-        varints(memoryview(b"\x80"))
-    with pytest.raises(WireError):
-        list(Reader().fields(memoryview(b"\x0c")))
-
-
 @each(
     [
         (helper.make_node("Pad", ["x", "p"], ["y"], mode="wrap"), {"p": [0, 2**28, 0, 0]}, "wrap padding to 268,435,4"),
@@ -450,7 +451,7 @@ LONG = "long" * 50_000
     [
         ([(LONG, ["x"], ["y"], {})], f"nothing for the operator {LONG[:160]}… (1 node: y)"),
         ([("Nothing", ["x"], ["y"], {"domain": LONG})], f"not those of {LONG[:160]}…: export"),
-        ([("TopK", ["x"], ["y"], {"name": LONG})], f"(1 node: {LONG[:160]}…)"),
+        ([("Tan", ["x"], ["y"], {"name": LONG})], f"(1 node: {LONG[:160]}…)"),
         ([("Relu", [LONG], ["y"], {})], f"reads {LONG[:160]}…, which nothing computes"),
         ([("Relu", ["x"], [LONG], {}), ("Relu", ["x"], [LONG], {}), ("Neg", [LONG], ["y"], {})], f"{LONG[:160]}… is defined twice"),
         ([("Relu", ["x"], ["y"], {LONG: 1})], f"no attribute {LONG[:160]}… of it"),
@@ -579,7 +580,7 @@ def test_operands_that_are_all_left_out(op: str, tmp_path: Path) -> None:
     codes, text, _ = refused(model.SerializeToString(), tmp_path)
     assert codes == ["E1001"]
     assert "bare" in text
-    assert "it has 0 operands" in text
+    assert "onnx.checker says: Node" in text
 
 
 @each([0.0, float("inf"), float("nan"), -1.0, 1e-45])
@@ -600,7 +601,7 @@ def test_a_scale_of_an_input_that_is_none(scale: float, tmp_path: Path) -> None:
             {},
             "cell (LSTM): the recurrent weights have the shape [1, 20, 5], and of hidden_size 8 in 1 direction",
         ),
-        ("GRU", {"hidden_size": "5"}, {}, "cell (GRU): hidden_size is '5'"),
+        ("GRU", {"hidden_size": "5"}, {}, "cell (GRU): onnx.checker says: Mismatched attribute type"),
         ("RNN", {"direction": "bidirectional"}, {}, "and of hidden_size 5 in 2 directions they have [2, 5, 5]"),
         ("LSTM", {}, {"r": (20, 5)}, "three axes"),
         ("LSTM", {}, {"w": (1, 16, 3)}, "the weights of 3 features and 5 units: the shape is [1, 16, 3], and ONNX has [1, 20, 3]"),

@@ -31,9 +31,9 @@ FILES: dict[str, tuple[bytes, str, list[str]]] = {
     "functions": (functions(), "E1006", ["the model defines functions of its own"]),
     "opset": (model_of([helper.make_node("Relu", ["x"], ["y"])], opset=99).SerializeToString(), "E1005", ["the model has the operators"]),
     "operators": (
-        model_of([helper.make_node("TopK", ["x", "x"], ["a", "b"]), helper.make_node("Det", ["x"], ["y"])]).SerializeToString(),
+        model_of([helper.make_node("Tan", ["x"], ["a"]), helper.make_node("Det", ["x"], ["y"])]).SerializeToString(),
         "E1006",
-        ["tpucc has nothing for the operator TopK", "tpucc has nothing for the operator Det"],
+        ["tpucc has nothing for the operator Tan", "tpucc has nothing for the operator Det"],
     ),
     "uses": (
         model_of([helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2], dilations=[2])], inputs={"x": (1, 2, 8)}).SerializeToString(),
@@ -57,7 +57,7 @@ def test_of_two_files_the_one_is_named_that_is_refused(tmp_path: Path, capsys: p
     onnx.save(model_of([helper.make_node("Relu", ["x"], ["y"])]), tmp_path / "a.onnx")
     (tmp_path / "b.onnx").write_bytes(FILES["operators"][0])
     assert main(["compare", str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]) == 1
-    assert "E1006: b.onnx: tpucc has nothing for the operator TopK" in capsys.readouterr().err
+    assert "E1006: b.onnx: tpucc has nothing for the operator Tan" in capsys.readouterr().err
 
 
 SCALES = {
@@ -143,7 +143,7 @@ def test_nodes_that_are_read_as_others_are_named_as_in_the_file(bits: int, tmp_p
     named = [re.fullmatch(r"m\.onnx: (?P<op>\w+)(?:, read as \w+)?: .* \(1 node: (?P<node>[\w.]+)\)", message) for message in found]
     named += [re.match(r"m\.onnx: (?P<node>[\w.]+) \((?P<op>\w+)[,)]", message) for message in found]
     pairs = {(match["node"], match["op"]) for match in named if match is not None}
-    assert len(pairs) >= 3
+    assert len(pairs) >= 2
     assert {(node, operators.get(node)) for node, _ in pairs} == pairs
 
 

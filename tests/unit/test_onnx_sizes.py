@@ -17,7 +17,7 @@ from tests.support.onnx_files import model_of
 from tpucc.diagnostics import ProgramError
 from tpucc.interop.decompile import families, repeats
 from tpucc.interop.decompile.variables import Numbers
-from tpucc.interop.onnx.reading.files import decoding
+from tpucc.interop.onnx.reading.files import bounds
 
 onnx = pytest.importorskip("onnx")
 node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
@@ -100,7 +100,7 @@ def test_twice_as_many_nodes_or_results_take_about_twice_as_long(
 
 
 def test_results_of_nodes_are_bounded_as_nodes_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "MAX_NODES", 10)
+    monkeypatch.setattr(bounds, "MAX_NODES", 10)
     nodes, constants, shapes = parts(9)
     onnx.save(model_of(nodes, constants, shapes), tmp_path / "ten.onnx")
     assert tpucc.import_onnx(tmp_path / "ten.onnx").weights == {}

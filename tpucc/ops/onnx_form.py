@@ -111,10 +111,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The operator as ONNX nodes: `function` makes them, and returns the name of the result of the last one."""
+    """The operator as ONNX nodes: `function` makes them, and returns the name of the result of the last one. `same` is the operator of ONNX
+    that is this one, without attributes; empty where there is none."""
 
     function: Callable[[Call], str]
     layout: Layout = Layout.OWN
+    same: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ OnnxForm = Form | Declared | NoForm
 
 def of_elements(op: str, **attributes: Any) -> Form:
     """The form of a function of elements that ONNX has by the name `op`, with these attributes."""
-    return Form(lambda g: g.node(op, *g.operands, **attributes), Layout.ANY)
+    return Form(lambda g: g.node(op, *g.operands, **attributes), Layout.ANY, "" if attributes else op)
 
 
 def of_elements_with(op: str, *names: str) -> Form:

@@ -1,7 +1,7 @@
 """ONNX files in: from the bytes of a file to a graph of tpucc's operators and its weights.
 
-`wire` reads fields, `decoding` makes a checked value of them, `rules` has what tpucc builds for each operator, and `network_of` does so for
-all nodes. Nothing here needs the onnx package, and nothing of a file is executed.
+`bounds` keeps a file small, `decoding` makes a checked value of it by the package onnx, `operators` has a row for each operator, and
+`network_of` builds all nodes. Nothing of a file is executed.
 """
 
 from __future__ import annotations

@@ -8,14 +8,13 @@ from tpucc.diagnostics import listed
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import COMPUTED, INDICES, INTEGERS, named
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
-from tpucc.interop.onnx.reading.integers import COMPARISONS, VIEWS
 from tpucc.interop.onnx.reading.integers import INDICES as NUMBERED
+from tpucc.interop.onnx.reading.operators.rows import Fact, names_with
 
-MOVING = VIEWS | {"Concat", "Gather", "Split"}
+MOVING = names_with(Fact.VIEW) | {"Concat", "Gather", "Split"}
 """Operators whose results are numbers of their operands."""
-COMPUTING = frozenset(["Abs", "Add", "Clip", "CumSum", "Div", "Max", "Min", "Mod", "Mul", "Neg", "Sub", "Sum", "Where"])
+COMPUTING = (names_with(Fact.AXES) & names_with(Fact.EXACT)) - MOVING - names_with(Fact.REAL) | {"CumSum", "Mod"}
 """Operators that make other numbers of numbers of rows."""
-CONDITIONS = COMPARISONS | {"And", "Not", "Or", "Xor"}
 PLACES = frozenset(["ArgMax", "ArgMin"])
 UNREAD = frozenset(["CumSum", "Mod"])
 """Those of `COMPUTING` that are read of constants only."""
@@ -91,7 +90,7 @@ class ComputedPlaces:
             if name in self._inputs:
                 yield name
             before = self._made.get(name)
-            if before is not None and (before.op == "Cast" or before.op in MOVING | COMPUTING | CONDITIONS | PLACES):
+            if before is not None and (before.op == "Cast" or before.op in MOVING | COMPUTING | names_with(Fact.CONDITION) | PLACES):
                 waiting += before.inputs
 
 

@@ -5,60 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.rules.windows import IMAGES
+from tpucc.interop.onnx.reading.operators.rows import Fact, has
 
-TRANSPARENT = frozenset(
-    [
-        "Abs",
-        "Add",
-        "Cast",
-        "CastLike",
-        "Celu",
-        "Clip",
-        "Concat",
-        "DequantizeLinear",
-        "Div",
-        "Dropout",
-        "DynamicQuantizeLinear",
-        "Elu",
-        "Erf",
-        "Exp",
-        "Gelu",
-        "HardSigmoid",
-        "HardSwish",
-        "Identity",
-        "LeakyRelu",
-        "Log",
-        "LogSoftmax",
-        "Max",
-        "Min",
-        "Mish",
-        "Mul",
-        "Neg",
-        "Pad",
-        "Pow",
-        "PRelu",
-        "QuantizeLinear",
-        "Reciprocal",
-        "Relu",
-        "Selu",
-        "Sigmoid",
-        "Sign",
-        "Slice",
-        "Softmax",
-        "Softplus",
-        "Softsign",
-        "Split",
-        "Sqrt",
-        "Sub",
-        "Sum",
-        "Swish",
-        "Tanh",
-        "ThresholdedRelu",
-        "Where",
-    ]
-)
-"""Operators that leave the axes as they are."""
 _SHAPING = frozenset(["Pad", "Reshape", "Unsqueeze"])
 """What stands between squares and the pool of their channels."""
 BLOCKS = frozenset([(0, 1, 4, 2, 5, 3), (0, 3, 4, 1, 5, 2), (0, 1, 3, 5, 2, 4), (0, 3, 5, 1, 2, 4)])
@@ -70,8 +18,8 @@ def image_results(graph: OnnxGraph) -> frozenset[str]:
     images: set[str] = set()
     blocks = _blocks(graph)
     for node in graph.nodes:
-        sources = node.inputs if node.op in TRANSPARENT else [blocks[name] for name in node.outputs if name in blocks]
-        if node.op in IMAGES or not images.isdisjoint(sources):
+        sources = node.inputs if has(node.op, Fact.AXES) else [blocks[name] for name in node.outputs if name in blocks]
+        if has(node.op, Fact.IMAGES) or not images.isdisjoint(sources):
             images.update(node.outputs)
     return frozenset(images)
 
@@ -80,9 +28,9 @@ def image_inputs(graph: OnnxGraph) -> frozenset[str]:
     """The inputs that operators on images read, or that join what these make."""
     images, beside, blocks = set(_squares(graph)), set(image_results(graph)), _blocks(graph)
     for node in reversed(graph.nodes):
-        if node.op in IMAGES and node.inputs:
+        if has(node.op, Fact.IMAGES) and node.inputs:
             images.add(node.inputs[0])
-        elif node.op in TRANSPARENT:
+        elif has(node.op, Fact.AXES):
             for found in (images, beside):
                 if not found.isdisjoint(node.outputs):
                     found.update(node.inputs)

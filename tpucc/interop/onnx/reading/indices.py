@@ -10,14 +10,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.building.call import Call
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.own_keys import Called
+from tpucc.interop.onnx.reading.building.values import Static
 from tpucc.interop.onnx.reading.files.model import OPSETS, OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Unsupported
+from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16
-from tpucc.interop.onnx.reading.folding import FOLDS
+from tpucc.interop.onnx.reading.folding import known_results
+from tpucc.interop.onnx.reading.operators.rows import Fact, names_with
 from tpucc.numerics import AnyArray
 
-CHOOSING = frozenset(["Add", "And", "Cast", "Constant", "GreaterOrEqual", "Less", "Mul", "Not", "Or", "Sub", "Where"])
+CHOOSING = names_with(Fact.CONDITION) | {"Add", "Cast", "Constant", "Mul", "Sub", "Where"}
 """Operators with which a choice between two numbers is written."""
+TYPES = (np.int64, np.int32)
+"""What numbers of rows may be in the file."""
 MOST_NODES = 32
 """Of a choice."""
 MOST_ROWS = 2**16
@@ -66,8 +73,8 @@ class _Choices:
             return None
         (root,) = roots
         x = _rows(self._count(gather), constants.values())
-        values = _computed(nodes, {**constants, root: x}).get(gather.inputs[1])
-        return root if values is not None and np.array_equal(values, x) else None
+        tried = (_computed(nodes, {**constants, root: x.astype(type_)}).get(gather.inputs[1]) for type_ in TYPES)
+        return root if any(values is not None and np.array_equal(values, x) for values in tried) else None
 
     def _count(self, gather: OnnxNode) -> int:
         """The rows of its table; as many as there may be for one that isn't known."""
@@ -83,14 +90,20 @@ def _rows(count: int, constants: Iterable[AnyArray]) -> AnyArray:
 
 def _computed(nodes: Iterable[OnnxNode], given: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     """The values of nodes, as far as they can be computed of numbers."""
-    values = dict(given)
+    values, net = dict(given), Network("choice", given, Called.of(OnnxGraph("choice", (), {}, (), ())))
     for node in nodes:
         if node.attributes.get("to") == BFLOAT16:  # which is computed as float32 here
             break
+        call = Call(
+            net, node, [Static(values[name], name) if name in values else None for name in node.inputs], OPSETS.stop - 1, frozenset()
+        )
         try:
-            values[node.outputs[0]] = np.asarray(FOLDS[node.kind](node, [values[name] for name in node.inputs], OPSETS.stop - 1))
-        except (ArithmeticError, LookupError, TypeError, ValueError, Unsupported):
+            found = known_results(call)
+        except (Damaged, Unsupported):
             break
+        if found is None or not set(filter(None, node.inputs)) <= values.keys():
+            break
+        values[node.outputs[0]] = found[0]
     return values
 
 

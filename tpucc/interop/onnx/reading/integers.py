@@ -10,13 +10,11 @@ from tpucc.interop.onnx.reading.building.values import Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
+from tpucc.interop.onnx.reading.operators.rows import Fact, has, places_of_rows
 from tpucc.ir.types import Range
 
-INDICES: Mapping[str, int] = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "OneHot": 0, "ScatterElements": 1, "ScatterND": 1}
+INDICES: Mapping[str, int] = {"ScatterND": 1, **places_of_rows()}
 """Which operand of an operator has numbers of rows or of classes."""
-COMPARISONS = frozenset(["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
-VIEWS = frozenset(["Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"])
-"""Operators whose result has the values of the first operand, and no others."""
 
 
 def is_index(graph: OnnxGraph, name: str) -> bool:
@@ -25,11 +23,12 @@ def is_index(graph: OnnxGraph, name: str) -> bool:
     for node in _nodes(graph):
         if reached.isdisjoint(node.inputs):
             continue
-        is_computed_with |= node.op not in VIEWS
+        is_computed_with |= not has(node.op, Fact.VIEW)
         place = INDICES.get(node.op, len(node.inputs))
         if place < len(node.inputs) and node.inputs[place] in reached:
             return True
-        if node.op not in COMPARISONS and node.op != "Shape" and not (node.op == "Cast" and node.attributes.get("to") in (BOOL, *FLOATS)):
+        is_cast = has(node.op, Fact.REAL) and node.attributes.get("to") in (BOOL, *FLOATS)
+        if not has(node.op, Fact.CONDITION) and node.op != "Shape" and not is_cast:
             reached.update(filter(None, node.outputs))
     return not is_computed_with
 
@@ -41,7 +40,7 @@ def is_mask(graph: OnnxGraph, name: str) -> bool:
     for node in _nodes(graph):
         if same.isdisjoint(node.inputs):
             continue
-        if node.op in VIEWS or (node.op == "Cast" and node.attributes.get("to") != BOOL):
+        if has(node.op, Fact.VIEW) or (node.op == "Cast" and node.attributes.get("to") != BOOL):
             same.update(node.outputs)
         elif node.op in ("Cast", "Where"):
             found = True
@@ -63,7 +62,9 @@ def rows(graph: OnnxGraph, name: str) -> Range | None:
     for node in graph.nodes:
         if node.op in SAME_ROWS:
             tables.update((made, tables[given]) for given, made in zip(node.inputs, node.outputs, strict=False) if given in tables)
-        if (node.op in VIEWS or (node.op == "Cast" and node.attributes.get("to") != BOOL)) and not aliases.isdisjoint(node.inputs[:1]):
+        if (has(node.op, Fact.VIEW) or (node.op == "Cast" and node.attributes.get("to") != BOOL)) and not aliases.isdisjoint(
+            node.inputs[:1]
+        ):
             aliases.update(node.outputs)
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in tables:
             sizes += tables[node.inputs[0]][:1]
@@ -74,48 +75,13 @@ def with_kind(node: OnnxNode, operands: Iterable[Value | None], made: Value) -> 
     """A result that is whole if its operands are. Raises `Unsupported` where ONNX rounds such a result."""
     numbers = [value for place, value in enumerate(operands) if (node.op, place) not in _OTHERS]
     whole = any(isinstance(value, Tensor) and value.kind == "whole" for value in numbers)
-    if not whole or not isinstance(made, Tensor) or made.kind != "float" or node.kind in REAL:
+    if not whole or not isinstance(made, Tensor) or made.kind != "float" or has(node.kind, Fact.REAL):
         return made
-    if node.kind not in EXACT:
+    if not has(node.kind, Fact.WHOLE):
         raise Unsupported("it rounds a result of integers", "Cast to float before it, or export the model with float32 values there")
     return Tensor(made.node, made.axes, "whole")
 
 
-_OF_ROWS = ("LinearClassifier", "LinearRegressor", "Normalizer", "Scaler")
-REAL = frozenset(["Cast", "CastLike", "DequantizeLinear", *(f"ai.onnx.ml.{op}" for op in _OF_ROWS)])
-"""Operators whose results are no integers, whatever their operands are."""
-EXACT = VIEWS | {
-    "Abs",
-    "Add",
-    "Clip",
-    "Concat",
-    "Gather",
-    "Max",
-    "Min",
-    "Mul",
-    "Neg",
-    "Pad",
-    "ReduceL1",
-    "ReduceMax",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-    "Relu",
-    "Scatter",
-    "ScatterElements",
-    "Sign",
-    "Split",
-    "Sub",
-    "Sum",
-    "Tile",
-    "Trilu",
-    "Where",
-    "ai.onnx.ml.ArrayFeatureExtractor",
-    "ai.onnx.ml.Binarizer",
-    "ai.onnx.ml.Imputer",
-}
-"""Operators whose results of whole numbers are whole."""
 _OTHERS = frozenset([("Where", 0), ("Pow", 1), *INDICES.items()])
 """Operands whose type isn't that of the result."""
 

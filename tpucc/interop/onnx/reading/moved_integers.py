@@ -7,35 +7,15 @@ one, each has the same integers by its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.integers import VIEWS
-from tpucc.interop.onnx.reading.rules.quantised import BITS, integers_read, on_grid, table_of
+from tpucc.interop.onnx.reading.operators.quantised import BITS, Quantised, Scale, integers_read, on_grid, table_of
+from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has, names_with
 
-KEEPING = VIEWS | frozenset(
-    [
-        "Concat",
-        "DepthToSpace",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "GlobalMaxPool",
-        "MaxPool",
-        "Pad",
-        "ReduceMax",
-        "ReduceMin",
-        "Resize",
-        "SpaceToDepth",
-        "Split",
-        "Tile",
-        "Upsample",
-    ]
-)
-"""Operators whose result has integers of the operand, as they are there, or between them."""
-ON_INTEGERS = KEEPING | {"ArgMax", "ArgMin", "Shape", "Size"}
+ON_INTEGERS = frozenset({"ArgMax", "ArgMin", "Shape", "Size"}) | names_with(Fact.KEEPS)
 """Operators that take integers of the file as the real values that they stand for: they only move or compare them."""
 Said = Mapping[str, tuple[str, str]]
 """By the name of integers, those of their scale and their zero point; the latter is empty where none is given."""
@@ -45,7 +25,7 @@ def said_scales(graph: OnnxGraph) -> Said:
     """What the first node says that computes with integers, also with what operators have made of them that only move them."""
     said: dict[str, tuple[str, str]] = {}
     for node in reversed(graph.nodes):
-        if not node.domain and node.op in KEEPING:
+        if not node.domain and has(node.op, Fact.KEEPS):
             found = next((said[name] for name in node.outputs if name in said), None)
             if found is not None:
                 said |= dict.fromkeys(node.inputs if node.op == "Concat" else node.inputs[:1], found)
@@ -55,22 +35,14 @@ def said_scales(graph: OnnxGraph) -> Said:
     return said
 
 
-def _quantised_places(node: OnnxNode) -> Iterable[int]:
+def _quantised_places(node: OnnxNode) -> Sequence[int]:
     """The quantised operands of an operator on integers, the last one first; each has its scale and its zero point behind it."""
-    last = len(node.inputs)
-    if node.op == "DequantizeLinear":
-        return range(min(last, 1))
-    if node.op == "QLinearConcat":
-        return reversed(range(2, last, 3))
-    if node.op == "QLinearWhere":
-        return [place for place in (4, 1) if place < last]
-    if node.op == "QGemm" or node.op.startswith("QLinear"):
-        return [place for place in (3, 0) if place < last and (place == 0 or node.op in _OF_TWO)]
-    return ()
-
-
-_OF_TWO = frozenset(["QGemm", "QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul"])
-"""Operators on integers whose fourth operand is quantised, too."""
+    row, count = ROWS.get(node.kind), len(node.inputs)
+    if row is None:
+        return ()
+    if has(node.kind, Fact.REAL) and any(row.places_of(Scale, count)):
+        return range(min(count, 1))
+    return [*row.places_of(Quantised, count)][::-1]
 
 
 def kept(
@@ -80,7 +52,7 @@ def kept(
 
     `of` is the grid of the integers of a name and a type, by what is said of them.
     """
-    if node.domain or node.op not in KEEPING:
+    if node.domain or not has(node.op, Fact.KEEPS):
         return operands, None
     moved = operands if node.op == "Concat" else operands[:1]
     grids = [value.kind for value in moved if isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured]

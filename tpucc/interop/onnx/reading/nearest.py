@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from tpucc.diagnostics import did_you_mean
 from tpucc.interop.onnx.reading.files.model import OPSETS, OPTIMISED, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import named
-from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.onnx.reading.files.schemas import operators_of_onnx
+from tpucc.interop.onnx.reading.operators.rows import ROWS
 
 SCIKIT_LEARN = (
     "Of scikit-learn tpucc reads linear models, as LogisticRegression, MLPClassifier and MLPRegressor, and before them StandardScaler, "
@@ -62,18 +63,6 @@ NEAREST: Mapping[str, str] = {
 """By the operator, where something else does."""
 WITHOUT = "make the model without it, or end the model before it and compute the rest in your own program"
 """What to do about operators of ONNX that nothing else does for."""
-_NAMES = """
-    Acos Acosh AffineGrid Asin Asinh Atan Atanh Attention Bernoulli BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr
-    BitwiseXor BlackmanWindow CausalConvWithState CenterCropPad Col2Im Compress Cosh CumProd DFT DeformConv Det
-    GlobalLpPool GridSample HammingWindow HannWindow ImageDecoder LinearAttention LpPool MaxRoiPool MaxUnpool
-    MelWeightMatrix Multinomial NegativeLogLikelihoodLoss NonMaxSuppression Optional OptionalGetElement
-    OptionalHasElement RandomNormal RandomNormalLike RandomUniform RandomUniformLike RegexFullMatch
-    RoiAlign RotaryEmbedding STFT Scan SequenceErase SequenceMap Shrink Sinh
-    SoftmaxCrossEntropyLoss SplitToSequence StringConcat StringNormalizer StringSplit SwiGLU Tan TensorScatter
-    TfIdfVectorizer TopK Unique
-"""
-UNREAD = frozenset(_NAMES.split())
-"""The other operators of ONNX that tpucc doesn't read: their names are no misspellings of those that it reads."""
 ALIKE = 0.65
 """The share of letters that an unknown name has in common with that of an operator, where this one may be meant."""
 SCIKIT_LEARNS = "ai.onnx.ml"
@@ -88,8 +77,9 @@ def instead_of(node: OnnxNode) -> str:
         return NEAREST.get(node.kind, WITHOUT)
     if node.domain:
         return f"ONNX's own operators are read, not those of {named(node.domain)}: export the model without them"
-    if node.op in NEAREST or node.op in UNREAD:
+    if node.op in NEAREST or node.op in operators_of_onnx():
         return NEAREST.get(node.op, WITHOUT)
     return (
-        did_you_mean(node.op, RULES, ALIKE) or f"ONNX's opsets up to {OPSETS.stop - 1} have no such operator, so no runtime reads the file"
+        did_you_mean(node.op, [name for name, row in ROWS.items() if row.build is not None], ALIKE)
+        or f"ONNX's opsets up to {OPSETS.stop - 1} have no such operator, so no runtime reads the file"
     )

@@ -1,4 +1,4 @@
-"""From the value of a file to a graph of tpucc's operators: every node by its rule, and everything that can't be read, at once."""
+"""From the value of a file to a graph of tpucc's operators: every node by the row of its operator, and all that can't be read at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, counted, listed
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, counted, did_you_mean, listed
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.building.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.building.call import Call
@@ -18,13 +18,12 @@ from tpucc.interop.onnx.reading.building.numbered_keys import numbered_anew
 from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.remarks import in_words
 from tpucc.interop.onnx.reading.building.values import Grid, Kind, Listed, Static, Tensor, Value
-from tpucc.interop.onnx.reading.checks.demands import require_sound
-from tpucc.interop.onnx.reading.checks.usable_scales import require_usable
 from tpucc.interop.onnx.reading.computed_places import ComputedPlaces
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
-from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Damaged, Misfit, Unsupported, malformed, named, refused
+from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Damaged, Misfit, TooLarge, Unsupported, malformed, named, refused
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
+from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
 from tpucc.interop.onnx.reading.idioms.neutral import without_factors_of_one, without_zero_terms
 from tpucc.interop.onnx.reading.idioms.one_hot import with_one_hot
@@ -32,13 +31,15 @@ from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
-from tpucc.interop.onnx.reading.known_results import key_of_known, known_results
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
+from tpucc.interop.onnx.reading.operators import quantised
+from tpucc.interop.onnx.reading.operators.quantised import BITS, BY_NUMBER
+from tpucc.interop.onnx.reading.operators.rows import ROWS
+from tpucc.interop.onnx.reading.operators.shapes import require_rank
+from tpucc.interop.onnx.reading.operators.usable_scales import require_usable
 from tpucc.interop.onnx.reading.parameters import single_weights
-from tpucc.interop.onnx.reading.rules import ALL_RULES, quantised, rule_of
-from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem, require_rank
+from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Output
 from tpucc.ir.types import Range, TensorType
@@ -88,8 +89,6 @@ class _Builder:
         """By ONNX's names."""
         self.computed: set[str] = set()
         """Names of what can't be read, and is no constant, as the network computes it."""
-        self.folded: dict[str, Static] = {}
-        """What is computed of weights alone, as the source of a file of ours does, and the weights: rules may only take what is known."""
         self.computed_products = len(called.rows)
         """How many products of a first state of zeros and weights were computed, by the exporter or while reading."""
         self.results: set[str] = set()
@@ -108,9 +107,7 @@ class _Builder:
         images = image_inputs(self.graph)
         for value in self.graph.inputs:
             self.values[value.name] = self._input(value, value.name in images)
-        known = [Static(array, key) for key, array in self.graph.constants.items()]
-        self.values |= {value.name: value for value in known}
-        self.folded |= {value.name: value for value in known if self.network.is_said(value)}
+        self.values |= {key: Static(array, key) for key, array in self.graph.constants.items()}
         for node in self.graph.nodes:
             self._read(node)
         if self.problems:
@@ -118,8 +115,7 @@ class _Builder:
         outputs = tuple(self._output(value) for value in self.graph.outputs)
         graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
         graph = recognised(graph, self.network.erf, weights)
-        graph = without_factors_of_one(graph)
-        graph = without_zero_terms(graph, self.computed_products)
+        graph = without_zero_terms(without_factors_of_one(graph), self.computed_products)
         graph, moved = with_columns_of_pixels(graph, weights)
         weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)
@@ -138,10 +134,6 @@ class _Builder:
             raise refused("E1006", f"the input {name} has no shape", "onnx.shape_inference can't know it either: export the model with one")
         shape = self.shape(value)
         dtype, low_high = ("i32", rows(self.graph, value.name)) if kind == "int" else ("f32", self._range(value, kind))
-        if value.range is not None and (
-            dtype == "f32" or all(end % 1 == 0 and abs(end) < 2**31 for end in (value.range.low, value.range.high))
-        ):
-            low_high = value.range
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
         type_ = TensorType(dtype, tuple(shape[axis] for axis in order), low_high)
         if order != tuple(range(len(shape))):
@@ -213,7 +205,7 @@ class _Builder:
         else:
             try:
                 results = tuple(self._results(node, operands))
-                require_rank(results)
+                require_rank(max((len(value.shape) for value in results if isinstance(value, Tensor | Static)), default=0))
                 if any(name in self.used for name in node.outputs[len(results) :]):
                     raise Damaged(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}")
             except Damaged as fault:
@@ -233,7 +225,7 @@ class _Builder:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
         message = f"{node.title} ({node.operator}): {fault}"
         if not isinstance(fault, Misfit) or not self.sizes or not self._may_be_given(fault):
-            return malformed(message, node.checker)
+            return malformed(message, fault.help or node.checker, "E1003" if isinstance(fault, TooLarge) else "E1001")
         given = listed([f"{name} = {size:,}" for name, size in self.sizes.items()])
         return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
@@ -279,7 +271,8 @@ class _Builder:
         pairs = [(a, b) for a, b in found if isinstance(a, known) and isinstance(b, known) and a.shape == b.shape]
         if len(pairs) < len(found):
             raise Unsupported("its branches have results of other shapes, and the network computes which is taken", NEAREST["If"])
-        return [result for pair in pairs for result in self._by_rule(where, (one, *pair), self.model.opset)]
+        calls = [Call(self.network, where, (one, *pair), self.model.opset, self.used) for pair in pairs]
+        return [result for call in calls for result in self._by_row(call)]
 
     def _of_branch(self, branch: object) -> list[Read]:
         """The results of one branch."""
@@ -342,27 +335,19 @@ class _Builder:
         operands = [value for value in given if not isinstance(value, Listed)]
         if len(operands) < len(given):
             raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
-        require_sound(node, operands, opset)
-        known = [self.folded.get(name, value) for name, value in zip(node.inputs, operands, strict=False)]
-        of_weights = node.kind in ALL_RULES and any(name in self.folded for name in node.inputs)
-        if (arrays := known_results(network, node, known, opset, self.used)) is None:
-            return self._by_rules(node, (operands, known) if of_weights else (operands,), opset)
-        key = key_of_known(node, [value for value in known if isinstance(value, Static) and value.name not in self.results], arrays[0])
+        call = Call(network, node, operands, opset, self.used)
+        if (arrays := known_results(call)) is None:
+            return self._by_row(call)
+        known = [value for value in operands if isinstance(value, Static) and value.name not in self.results]
+        key = key_of_known(node, known, arrays[0])
         statics = [
             Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
         ]
-        self._call(node, known, statics)
+        self._call(node, operands, statics)
         self.results |= {static.name for static in statics if static.name in node.outputs}
         if node.op == "MatMul" and not arrays[0].any():
             self.computed_products += 1
-        if not of_weights:
-            return statics
-        try:
-            results = self._by_rule(node, [network.weight_of_source(value) for value in operands], opset)
-        except Unsupported:
-            return statics
-        self.folded |= dict(zip(node.outputs, statics, strict=True))
-        return results
+        return statics
 
     def _call(self, node: OnnxNode, operands: Sequence[Value | None], statics: Sequence[Static]) -> None:
         """Notes what results are called that have been computed of constants."""
@@ -370,26 +355,20 @@ class _Builder:
             known = [operand for operand in operands if isinstance(operand, Static)]
             self.network.called.note(node, known, [static for static in statics if static.name in node.outputs])
 
-    def _by_rules(self, node: OnnxNode, tried: Sequence[Sequence[Value | None]], opset: int) -> list[Value]:
-        """The results as tpucc's operators compute them, of the first operands that the rule takes. Raises `Unsupported`."""
-        for operands in tried[:-1]:
-            try:
-                return self._by_rule(node, operands, opset)
-            except Unsupported:
-                continue
-        return self._by_rule(node, tried[-1], opset)
-
-    def _by_rule(self, node: OnnxNode, operands: Sequence[Value | None], opset: int) -> list[Value]:
-        """The results by the node's rule. Raises `Unsupported`."""
-        network = self.network
-        if node.op not in ON_INTEGERS and node.kind not in quantised.RULES and any(map(_is_integers, operands)):
+    def _by_row(self, call: Call) -> list[Value]:
+        """The results by the row of the node's operator. Raises `Unsupported`, and `Damaged` for what no sound node has."""
+        network, node = self.network, call.node
+        if node.op not in ON_INTEGERS and not _is_of_integers(node) and any(map(_is_integers, call.inputs)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
+        row = ROWS[node.kind]
+        if node.domain and (unknown := row.unknown(list(node.attributes))) is not None:
+            raise Damaged(f"it has no attribute {named(unknown)}", did_you_mean(unknown, row.attributes))
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
-                inputs, grid = kept(network, node, operands, self._said)
-                made = rule_of(node)(Call(network, node, inputs, opset, self.used))
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
-            raise Unsupported(misfit(node, operands), node.checker) from None
+                inputs, grid = kept(network, node, call.inputs, self._said)
+                made = row.built(replace(call, inputs=inputs))
+        except FAULTS:
+            raise Unsupported(misfit(node, call.inputs), node.checker) from None
         results = made if isinstance(made, tuple) else (made,)
         return [with_kind(node, inputs, moved(network, value, grid)) for value in results]
 
@@ -443,6 +422,11 @@ def _known(value: Read) -> AnyArray:
 def _stack(node: OnnxNode) -> OnnxNode:
     """The node that puts together what the steps of a loop give."""
     return node.read_as("ConcatFromSequence", node.inputs, {"axis": 0, "new_axis": 1})
+
+
+def _is_of_integers(node: OnnxNode) -> bool:
+    """Whether a node is of an operator on quantised values."""
+    return ROWS[node.kind].build is not None and ROWS[node.kind].build.__module__ == quantised.__name__
 
 
 def _is_integers(value: Value | None) -> bool:

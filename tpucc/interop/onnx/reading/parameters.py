@@ -1,7 +1,7 @@
 """Which constants of one value are weights: the others are numbers of the source.
 
-The name tells: parameters are called after the module that has them, and what an exporter
-makes of a number in the code has a made-up name, or that of the number.
+The name tells: parameters are called after the module that has them, and what an exporter makes of a number in the code has a made-up name,
+or that of the number.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.operators.rows import Fact, names_with
 
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
-MOVES = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+MOVES = frozenset({"Cast"}) | names_with(Fact.VIEW) - {"Slice"}
 NUMBERS = re.compile(
     r"const(ant)?|eps(ilon)?|exponent|half|inf(inity)?|max(imum)?|min(imum)?|minus|neg(ative)?|num(ber)?|pi|power|scalar|sqrt|value"
     r"|zeros?|ones?|two|three|four|six|x|y|[0-9]+"

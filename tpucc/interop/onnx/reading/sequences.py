@@ -11,7 +11,7 @@ from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.building.values import Listed, Static, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import CHECKER, Unsupported
-from tpucc.interop.onnx.reading.rules.shapes import joined
+from tpucc.interop.onnx.reading.operators.shapes import joined
 
 Operand = Value | Listed | None
 Rule = Callable[[Network, OnnxNode, Sequence[Operand]], Value | Listed]

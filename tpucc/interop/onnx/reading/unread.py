@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tpucc.diagnostics import Diagnostic, counted, listed
 from tpucc.interop.onnx.reading import sequences
-from tpucc.interop.onnx.reading.building.values import Listed, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Unsupported, named, shortened
-from tpucc.interop.onnx.reading.files.tensors import MAX_RANK
-from tpucc.interop.onnx.reading.folding import FOLDS
+from tpucc.interop.onnx.reading.files.problems import Unsupported, named, shortened
 from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
-from tpucc.interop.onnx.reading.rules import ALL_RULES
+from tpucc.interop.onnx.reading.operators.rows import ROWS
 
 NAMED = 6
 """Nodes that a message names."""
-_KNOWN = frozenset({*ALL_RULES, *FOLDS})
 STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
 """Operators that are taken apart while a file is read."""
 
 
 def hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
     """Why a node can't be read, whatever its operands are but for whether the network computes one of them."""
-    if node.kind in ALL_RULES or node.kind in STRUCTURE:
+    if node.kind in STRUCTURE:
         return None
-    if node.kind not in _KNOWN:
+    if (row := ROWS.get(node.kind)) is None:
         return Unsupported("", instead_of(node))
+    if row.build is not None:
+        return None
     return Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading")) if is_computed else None
-
-
-def require_rank(results: Iterable[Value | Listed | None]) -> None:
-    """Raises `Unsupported` for a result with more axes than a tensor has here."""
-    if (rank := max((len(value.shape) for value in results if isinstance(value, Tensor | Static)), default=0)) > MAX_RANK:
-        raise Unsupported(f"its result has {rank:,} axes; the limit is {MAX_RANK}", ELSEWHERE)
 
 
 def misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -12,18 +12,17 @@ from tpucc.interop.onnx.reading.building.arrays import (
     is_same,
     repeated_axes,
     size_in_memory,
+    unlike,
     without_ones,
     without_repetition,
 )
-from tpucc.interop.onnx.reading.building.axes import axes_of, is_plain, order_of, order_of_result, placed, ranked, refined, split_axes
+from tpucc.interop.onnx.reading.building.axes import axes_of, order_of, order_of_result, placed, ranked, refined, split_axes
 from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.remarks import Remark
-from tpucc.interop.onnx.reading.building.source_shapes import SourceShapes
 from tpucc.interop.onnx.reading.building.values import Axes, Grid, Kind, Static, Tensor, Value, plain
 from tpucc.interop.onnx.reading.building.weight_nodes import WeightNodes
 from tpucc.interop.onnx.reading.files import names as keys
-from tpucc.interop.onnx.reading.files.model import Weight
-from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, INDICES, Unsupported, named
+from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, INDICES, Misfit, Unsupported, named
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder
 from tpucc.ir.node import Node
@@ -49,18 +48,9 @@ ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub"
 
 class Network:
     """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them. `single` are
-    those constants of one value that are weights. In a file of `ours` weights keep their shapes, and `said` has their keys and shapes.
-    `called` has which parameters known values are forms of."""
+    those constants of one value that are weights. `called` has which parameters known values are forms of."""
 
-    def __init__(
-        self,
-        name: str,
-        constants: Mapping[str, AnyArray],
-        called: Called,
-        single: Collection[str] = (),
-        ours: bool = False,
-        said: Mapping[str, Weight] | None = None,
-    ) -> None:
+    def __init__(self, name: str, constants: Mapping[str, AnyArray], called: Called, single: Collection[str] = ()) -> None:
         self.builder = GraphBuilder(name)
         self._weights = WeightNodes()
         self.notes: dict[str | Remark, None] = {}
@@ -82,15 +72,10 @@ class Network:
         """What a constant is to the operator of elements that is being made."""
         self.origin = Origin(made_by="import")
         self._constants = constants
-        self._single, self.ours = single, ours
-        self.said: Mapping[str, Weight] = said or {}
-        self._shapes = SourceShapes(self.said)
-        """The weights that constants of the file are forms of, by the names of these."""
+        self._single = single
         self.called = called
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
-        self._written: dict[tuple[str, tuple[int, ...], bytes], Node] = {}
-        """The constants that the source has as numbers."""
 
     @property
     def weights(self) -> Mapping[str, AnyArray]:
@@ -159,14 +144,6 @@ class Network:
         """One value over and over."""
         return self.add("full", shape=shape, value=value, name="full") if value else self.add("zeros", shape=shape, name="zeros")
 
-    def is_said(self, value: Value | None) -> TypeGuard[Static]:
-        """Whether a known value is a weight as the source has it, float32."""
-        return self._shapes.is_said(value)
-
-    def weight_of_source(self, value: Value | None) -> Value | None:
-        """A weight as the source has it as a tensor, and other values as they are."""
-        return self.tensor(value) if self.is_said(value) else value
-
     def weight(self, array: AnyArray, name: str, role: str = "") -> Node:
         """A known value as a weight. `role` is what it is to its operator, where its key has to say so and its shape doesn't."""
         node = self._weight(self._finite(array), name, role)
@@ -176,7 +153,7 @@ class Network:
 
     def matrix(self, array: AnyArray, name: str) -> Node:
         """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
-        tied = None if self.ours or name in self.grids else self._weights.tied(array, self.called.tied.get(name) or self.own_name(name))
+        tied = None if name in self.grids else self._weights.tied(array, self.called.tied.get(name) or self.own_name(name))
         return self.weight(array, name) if tied is None else self._once("transpose", tied, (1, 0))
 
     def own_name(self, name: str) -> str:
@@ -229,37 +206,17 @@ class Network:
     def _weight_or_numbers(self, values: AnyArray, name: str, role: str) -> Node:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
-        said = self.said.get(name)
-        if said is not None and not said.key:
-            return self._numbers_of_source(values, name)
         own = self.called.name(name)
-        wanted = (said and keys.member(said.key)) or keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
+        wanted = keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
         number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
         key = self._weights.key(wanted, number, values)
-        is_named = said is not None or key in self._constants or name in self.grids
-        made = (
-            self._weights.of(key)
-            or (self._with_axes_elsewhere(wanted, values) if said is not None else None)
-            or (None if is_named else self._weights.like(values))
-        )
+        is_named = key in self._constants or name in self.grids
+        made = self._weights.of(key) or (None if is_named else self._weights.like(values))
         if made is not None:
             return made
         attributes, type_ = OPS["weight"].attributes(key=key), TensorType("f32", values.shape)
         node = self._node("weight", (), attributes, type_, keys.identifier(wanted, "w"))
         return self._weights.put(key, wanted, node, values, own=None if name in self.grids else own, is_named=is_named)
-
-    def _with_axes_elsewhere(self, key: str, values: AnyArray) -> Node | None:
-        """The weight of the key in the shape of these values, if it has them, and axes of size 1 elsewhere."""
-        node = self._weights.of(key)
-        is_form = node is not None and np.array_equal(self.weights[key].reshape(-1), values.reshape(-1))
-        return self.in_shape(node, values.shape) if node is not None and is_form else None
-
-    def _numbers_of_source(self, values: AnyArray, name: str) -> Node:
-        """A constant that the source has as numbers, one for all its uses in a shape."""
-        key = name, values.shape, values.tobytes()
-        if key not in self._written:
-            self._written[key] = self.add("constant", name="constant", value=Constant(np.array(values)))
-        return self._written[key]
 
     def tensor(self, value: Value) -> Tensor:
         """A value as a tensor, a known one as a constant."""
@@ -344,46 +301,26 @@ class Network:
         """An operator of elements on values that broadcast, in the axes of the largest tensor among them. A scale goes before a reshape,
         where the product is that it folds into."""
         self._role = ROLES.get(op, "")
-        nodes, axes = self.together([self._unsplit(value, values) for value in values] if self.ours else values)
+        nodes, axes = self.together(values)
         self._role = ""
         view = next((node for node in nodes if node.op == "reshape"), None)
-        if op != "mul" or view is None or self.ours or any(node is not view and node.type.rank for node in nodes):
+        if op != "mul" or view is None or any(node is not view and node.type.rank for node in nodes):
             return Tensor(self.add(op, *nodes, **attributes), axes, kind)
         x = self.builder.nodes[view.operands[0]]
         scaled = self.add(op, *(x if node is view else node for node in nodes))
         return Tensor(self._once("reshape", scaled, view.type.shape), axes, kind)
 
-    def _unsplit(self, value: Value, beside: Sequence[Value]) -> Value:
-        """A tensor that a reshape or a transpose has made, in its shape of the file, where a weight beside it has an axis that the node has
-        in parts, or has the axes that the source gives it, and the node has them in another order or further ones of size 1."""
-        if not isinstance(value, Tensor):
-            return value
-        t = ranked(value, max(len(other.shape) for other in beside))
-        if list(value.order) != sorted(value.order):
-            return self.plain(value) if any(self._shapes.moves(other, t) for other in beside) else value
-        if any(self._shapes.changes(other, t) for other in beside):
-            return self.plain(t)
-        parts = {value.rank - axis for axis in range(value.rank) if len(value.axes[axis]) > 1}
-        weights = [other for other in beside if isinstance(other, Static) and other.name in self._constants]
-        split = any(other.array.ndim >= axis and other.shape[-axis] > 1 for other in weights for axis in parts)
-        return self.plain(value) if split else value
-
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
-        """Nodes that broadcast as the values do, and the axes of the result: in files of ours those of the file, where one of the values
-        has them and nothing moves, and where all values have them, which keep their shapes."""
+        """Nodes that broadcast as the values do, and the axes of the result. Raises `Misfit` for shapes that don't."""
         try:
             shape = np.broadcast_shapes(*(value.shape for value in values))
         except ValueError:
-            raise Unsupported(f"shapes that don't broadcast: {', '.join(str(list(value.shape)) for value in values)}") from None
+            shapes = [value.shape for value in values]
+            raise Misfit(f"shapes that don't broadcast: {', '.join(str(list(shape)) for shape in shapes)}", unlike(shapes)) from None
         own = [value for value in values if isinstance(value, Tensor)]
-        if self.ours and own and all(map(is_plain, own)) and all(t.shape != shape for t in own):
-            order = tuple(range(len(shape)))
-            return [value.node if isinstance(value, Tensor) else self._spread(value, shape, order) for value in values], axes_of(order)
         tensors = [ranked(t, len(shape)) for t in own]
         fitting = [t for t in tensors if t.shape == shape]
         main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
-        if self.ours and main is not None and list(main.order) == sorted(main.order):
-            main = next(filter(is_plain, fitting), main)
         if main is None:
             order = order_of_result(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
             return [self._spread(value, shape, order) for value in values], axes_of(order)
@@ -395,14 +332,12 @@ class Network:
         if self.is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
-        return self._held(without_ones(array.transpose(order)), value.name, len(shape))
+        return self._held(without_ones(array.transpose(order)), value.name)
 
     def _like(self, value: Value, main: Tensor) -> Node:
         """A value as a node that broadcasts to that of `main`."""
         if isinstance(value, Static):
             return self._like_static(value, main)
-        if self.ours and is_plain(value) and (is_plain(main) or not value.rank):
-            return value.node
         t = ranked(value, main.rank)
         if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
             return t.node
@@ -420,22 +355,20 @@ class Network:
         if self.is_number(value):
             return self.scalar(float(value.array.reshape(())))
         array = value.array if value.name in self._constants else without_repetition(value.array)
-        return self._held(placed(array, main), value.name, main.node.type.rank)
+        return self._held(placed(array, main), value.name)
 
     def is_number(self, value: Static) -> bool:
         """Whether a known value is a number of the source, and no weight of one value."""
         return value.array.size == 1 and value.name not in self._single
 
-    def _held(self, array: AnyArray, name: str, rank: int) -> Node:
-        """A known value beside one with so many axes as a node, on the grid of the integers that it has in the file."""
-        node = self.given(self._as_said(array, name, rank), name)
+    def _held(self, array: AnyArray, name: str) -> Node:
+        """A known value beside others as a node, on the grid of the integers that it has in the file."""
+        node = self.given(self._without_axes(array, name), name)
         grid = self.grids.get(name) if node.op == "weight" else None
         return node if grid is None else self.on(node, grid, name=node.name)
 
-    def _as_said(self, array: AnyArray, name: str, rank: int) -> AnyArray:
-        """A weight in the shape that it has in the source; or without axes, as in the file."""
-        if name in self.said:
-            return self._shapes.shaped(array, name, rank)
+    def _without_axes(self, array: AnyArray, name: str) -> AnyArray:
+        """A weight of one value without axes, where it has none in the file."""
         is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
         return array.reshape(()) if is_number else array
 

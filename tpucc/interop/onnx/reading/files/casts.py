@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import replace
 
-from tpucc.interop.onnx.reading.files.element_types import Types, require_types
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.files.schemas import Types, require_types
 
 
-def without_needless_casts(graph: OnnxGraph, types: Types) -> OnnxGraph:
+def without_needless_casts(graph: OnnxGraph, opsets: Mapping[str, int], types: Types) -> OnnxGraph:
     """The graph with Identity in the place of casts that change nothing, also in its branches and loops. `types` are those of its values,
     by their names."""
-    return replace(graph, nodes=tuple(_without_cast(node, types) for node in graph.nodes))
+    return replace(graph, nodes=tuple(_without_cast(node, opsets, types) for node in graph.nodes))
 
 
-def _without_cast(node: OnnxNode, types: Types) -> OnnxNode:
+def _without_cast(node: OnnxNode, opsets: Mapping[str, int], types: Types) -> OnnxNode:
     inner = {name: value for name, value in node.attributes.items() if isinstance(value, OnnxGraph)}
     if inner:
-        made = {name: without_needless_casts(value, require_types(value, ChainMap({}, dict(types)))) for name, value in inner.items()}
+        made = {
+            name: without_needless_casts(value, opsets, require_types(value, opsets, ChainMap({}, dict(types))))
+            for name, value in inner.items()
+        }
         return replace(node, attributes={**node.attributes, **made})
     return node.read_as("Identity", node.inputs[:1], {}) if _is_needless(node, types) else node
 

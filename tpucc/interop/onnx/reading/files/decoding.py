@@ -1,12 +1,12 @@
-"""From the bytes of an ONNX file to its value, checked.
+"""From the bytes of an ONNX file to its value: the package onnx decodes them.
 
 Nothing of a file is executed. Names are defined once, and something computes each; what is wrong is an error before any network is built.
 """
 
 from __future__ import annotations
 
-import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.files.bounds import require_bounds
 from tpucc.interop.onnx.reading.files.casts import without_needless_casts
-from tpucc.interop.onnx.reading.files.element_types import require_types
 from tpucc.interop.onnx.reading.files.labels import with_numbers_of_classes
 from tpucc.interop.onnx.reading.files.model import (
     NO_TENSOR,
@@ -25,34 +25,20 @@ from tpucc.interop.onnx.reading.files.model import (
     OnnxModel,
     OnnxNode,
     OnnxValue,
-    Weight,
     type_name,
 )
 from tpucc.interop.onnx.reading.files.order import in_order, require_names
-from tpucc.interop.onnx.reading.files.problems import CHECKER, changed, malformed, named, no_tensor, refused, shortened
-from tpucc.interop.onnx.reading.files.signatures import require_signatures
-from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
-from tpucc.interop.onnx.reading.files.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
-from tpucc.ir.types import Range, as_float32
+from tpucc.interop.onnx.reading.files.package import onnx_package
+from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named, no_tensor, refused
+from tpucc.interop.onnx.reading.files.schemas import require_operators, require_types
+from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, NAMES, TYPES, Files, tensor
 from tpucc.numerics import AnyArray
 
-MAX_NODES = 50_000
-MAX_DEPTH = 8
-"""Of graphs inside nodes of graphs."""
 DOMAINS = {"ai.onnx": ""}
 """Other names of a set of operators."""
-
-
-SCOPES = b"pkg.torch.onnx.name_scopes"
-FOLDED = b"pkg.onnxscript.optimizer.folded_from"
-HELD, BEFORE, FUNCTION, RANGE = b"scale_and_zero_point", b"scale_and_zero_point_before", b"function", b"range"
-WEIGHT, TURNED, SHAPE, SUBTRACTED = b"weight", b"transposed_weight", b"shape", b"subtracted_weight"
-"""The keys of the metadata that are read: PyTorch's, and tpucc's own."""
-OF_NODES = frozenset({HELD, BEFORE, FUNCTION, WEIGHT, SUBTRACTED, SHAPE})
-OF_CONSTANTS = frozenset({WEIGHT, TURNED, SHAPE})
-"""Those of tpucc's that are there once."""
-_INTEGER = r"-?[0-9]+"
-_NUMBER = rf"{_INTEGER}(\.[0-9]+)?(e[+-]?[0-9]+)?"
+SCOPES = "pkg.torch.onnx.name_scopes"
+FOLDED = "pkg.onnxscript.optimizer.folded_from"
+"""The keys of PyTorch's metadata that are read."""
 LONGEST_ENTRY = 4096
 """Bytes of an entry that is read."""
 
@@ -60,88 +46,53 @@ LONGEST_ENTRY = 4096
 def decoded(data: bytes, folder: Path | None) -> OnnxModel:
     """The model of a file's bytes; `folder` is where its other files may lie.
 
-    Raises `ProgramError` E1001 to E1004 for a file that is malformed, `CompileError` for one that tpucc can't take.
+    Raises `ProgramError` E1001 to E1004 for a file that is malformed, `CompileError` for one that tpucc can't take, `UsageError` E1020
+    without the package onnx.
     """
-    files = Files(Reader(), folder)
+    require_bounds(data)
+    onnx, message = onnx_package(), onnx_package("google.protobuf.message")
     try:
-        model = _model(memoryview(data), files)
-    except WireError as error:
-        raise malformed(
-            f"not a model in ONNX's format: {error}",
-            "is it an .onnx file, and whole? onnx.checker.check_model(FILE) of the package onnx may say more",
-        ) from None
+        model = _model(onnx.ModelProto.FromString(data), Files(folder))
+    except message.DecodeError:
+        raise malformed("not a model in ONNX's format: its fields aren't those of a model") from None
     _require_opsets(model)
     _require_imported(model.graph, model.opsets)
     model = replace(model, graph=in_order(model.graph))
     require_names(model.graph)
-    require_signatures(model.graph)
-    graph = without_needless_casts(model.graph, require_types(model.graph))
+    require_operators(model.graph, model.opsets)
+    graph = without_needless_casts(model.graph, model.opsets, require_types(model.graph, model.opsets))
     return replace(model, graph=with_numbers_of_classes(graph))
 
 
-def _model(data: memoryview, files: Files) -> OnnxModel:
-    graph, producer, functions = None, "", 0
+def _model(proto: Any, files: Files) -> OnnxModel:
+    if not proto.HasField("graph"):
+        raise malformed("not a model in ONNX's format: it has no graph")
     opsets: dict[str, int] = {}
-    for number, _, value in files.reader.fields(data):
-        match number:
-            case 2:
-                producer = text(value)
-            case 7:
-                graph = view(value)
-            case 8:
-                parts = {number: part for number, _, part in files.reader.fields(view(value))}
-                domain, version = text(parts[1]) if 1 in parts else "", signed(parts.get(2, 0))
-                if (first := opsets.setdefault(DOMAINS.get(domain, domain), version)) != version:
-                    of = named(domain) or "ONNX's own domain"
-                    raise malformed(f"it has two opsets of {of}, {first:,} and {version:,}: which operators are meant isn't said")
-            case 25:
-                functions += 1
-    if graph is None:
-        raise WireError("it has no graph")
-    if functions:
+    for said in proto.opset_import:
+        if (first := opsets.setdefault(DOMAINS.get(said.domain, said.domain), said.version)) != said.version:
+            of = named(said.domain) or "ONNX's own domain"
+            raise malformed(f"it has two opsets of {of}, {first:,} and {said.version:,}: which operators are meant isn't said")
+    if proto.functions:
         help = "onnx.inliner.inline_local_functions(model) puts them in their places"
         raise refused("E1006", "the model defines functions of its own, which tpucc doesn't read", help)
-    return OnnxModel(_graph(graph, files, MAX_DEPTH), opsets, producer)
+    return OnnxModel(_graph(proto.graph, files, is_inner=False), opsets, proto.producer_name)
 
 
-def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
-    if depth < 0:
-        raise malformed(f"graphs lie inside each other, more than {MAX_DEPTH} deep", code="E1003")
+def _graph(proto: Any, files: Files, is_inner: bool = True) -> OnnxGraph:
+    nodes = tuple(_node(node, files) for node in proto.node)
     constants: dict[str, AnyArray] = {}
-    name, nodes, results = "", [], 0
-    ends: dict[int, list[OnnxValue]] = {11: [], 12: []}
-    declared: dict[str, int] = {}
-    folded: dict[str, tuple[str, ...]] = {}
-    said: dict[str, Weight | None] = {}
-    for number, _, value in files.reader.fields(data):
-        match number:
-            case 1:
-                nodes.append(_node(view(value), files, depth))
-                results += len(nodes[-1].outputs)
-                if max(len(nodes), results) > MAX_NODES:
-                    raise malformed(
-                        f"it has more than {MAX_NODES:,} {'nodes' if len(nodes) > MAX_NODES else 'results of nodes'}", code="E1003"
-                    )
-            case 2:
-                name = text(value)
-            case 5:
-                key, array, metadata = tensor(view(value), files, texts=depth == MAX_DEPTH)
-                _add_constant(constants, key, array)
-                said[key] = _weight(entries := _entries(metadata, files.reader, key)) or _constant(entries)
-            case 11 | 12:
-                ends[number].append(_value(view(value), files.reader, "an input" if number == 11 else "an output"))
-            case 13:
-                found, kind, sources = _declared(view(value), files.reader)
-                declared[found] = kind
-                folded[found] = sources
-            case 15:
-                raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
-    _require_tensors(ends[11] if depth == MAX_DEPTH else [*ends[11], *ends[12]])
-    inputs = tuple(found for found in ends[11] if found.name not in constants)
-    declared |= {found.name: found.type for found in ends[11] if found.name in constants}
-    weights = {key: weight for key, weight in said.items() if weight is not None}
-    folded = {key: sources for key, sources in folded.items() if sources and key in constants}
-    return OnnxGraph(name, tuple(nodes), constants, inputs, tuple(ends[12]), declared, weights, folded)
+    for found in proto.initializer:
+        _add_constant(constants, found.name, tensor(found, files, texts=not is_inner))
+    if proto.sparse_initializer:
+        raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
+    inputs = [_value(value, "an input") for value in proto.input]
+    outputs = [_value(value, "an output") for value in proto.output]
+    _require_tensors([*inputs, *outputs] if is_inner else inputs)
+    declared = {value.name: _declared(value) for value in proto.value_info}
+    declared |= {value.name: value.type for value in inputs if value.name in constants}
+    folded = {value.name: sources for value in proto.value_info if value.name in constants and (sources := _sources(value))}
+    given = tuple(value for value in inputs if value.name not in constants)
+    return OnnxGraph(proto.name, nodes, constants, given, tuple(outputs), declared, folded)
 
 
 def _require_tensors(values: Iterable[OnnxValue]) -> None:
@@ -150,53 +101,27 @@ def _require_tensors(values: Iterable[OnnxValue]) -> None:
             raise no_tensor(value.name)
 
 
-def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
-    inputs, outputs, attributes, words, scope = [], [], {}, {3: "", 4: "", 7: ""}, ""
-    twice: str | None = None
-    said: dict[bytes, str] = {}
-    for number, _, value in files.reader.fields(data):
-        match number:
-            case 1:
-                inputs.append(text(value))
-            case 2:
-                outputs.append(text(value))
-            case 3 | 4 | 7:
-                words[number] = text(value)
-            case 5:
-                name, found = _attribute(view(value), files, depth)
-                twice = twice if name not in attributes else f"the attribute {named(name)}"
-                attributes[name] = found
-            case 9:
-                key, content = _entry(view(value), files.reader)
-                scope = _scope(content) if key == SCOPES else scope
-                twice = key.decode() if key in said and key in OF_NODES else twice
-                said[key] = content
-    held, before = (_held(said.get(key, "")) for key in (HELD, BEFORE))
-    domain = DOMAINS.get(words[7], words[7])
-    node = OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], domain, scope, held, before, *_number(said))
-    if twice is not None:
-        raise malformed(f"{node.title} ({named(node.op)}): it has {twice} twice", CHECKER)
-    for key, found in ((HELD, held), (BEFORE, before)):
-        if key in said and found is None:
-            raise changed(f"{node.title}: {key.decode()} is {shortened(said[key])}, which is no scale and zero point")
-    return node
+def _node(proto: Any, files: Files) -> OnnxNode:
+    counts = Counter(attribute.name for attribute in proto.attribute)
+    if twice := next((name for name, count in counts.items() if count > 1), None):
+        title = named(proto.name or next(filter(None, proto.output), proto.op_type))
+        raise malformed(f"{title} ({named(proto.op_type)}): it has the attribute {named(twice)} twice", CHECKER)
+    return OnnxNode(
+        proto.op_type,
+        tuple(proto.input),
+        tuple(proto.output),
+        {attribute.name: _attribute(attribute, files) for attribute in proto.attribute},
+        proto.name,
+        DOMAINS.get(proto.domain, proto.domain),
+        _scope(_entry(proto, SCOPES)),
+        proto,
+    )
 
 
-def _entries(metadata: Iterable[memoryview], reader: Reader, constant: str) -> dict[bytes, str]:
-    """The entries of a constant's metadata. Raises `ProgramError` E1001 where one of tpucc's is there twice."""
-    said: dict[bytes, str] = {}
-    for key, content in (_entry(data, reader) for data in metadata):
-        if key in said and key in OF_CONSTANTS:
-            raise malformed(f"the constant {named(constant)} has {key.decode()} twice", CHECKER)
-        said[key] = content
-    return said
-
-
-def _entry(data: memoryview, reader: Reader) -> tuple[bytes, str]:
-    """An entry of metadata, without its text if that is too long."""
-    words = {number: view(value) for number, kind, value in reader.fields(data) if kind == BYTES}
-    content = words.get(2, memoryview(b""))
-    return bytes(words.get(1, b"")[:LONGEST_ENTRY]), text(content) if len(content) <= LONGEST_ENTRY else ""
+def _entry(proto: Any, key: str) -> str:
+    """The text of an entry of metadata; empty where there is none, or one that is too long."""
+    found = next((entry.value for entry in reversed(proto.metadata_props) if entry.key == key), "")
+    return found if len(found) <= LONGEST_ENTRY else ""
 
 
 def _scope(content: str) -> str:
@@ -206,154 +131,74 @@ def _scope(content: str) -> str:
     return names[-2] if len(names) > 1 else ""
 
 
-def _held(content: str) -> tuple[float, int] | None:
-    """A finite float32 number above zero, and an integer; None for another text."""
-    if re.fullmatch(rf"{_NUMBER} {_INTEGER}", content) is None:
-        return None
-    scale, zero = content.split()
-    held = as_float32(float(scale)), float(zero)
-    return (held[0], int(held[1])) if 0 < held[0] < math.inf and -(2**15) <= held[1] < 2**15 else None
-
-
-def _weight(said: Mapping[bytes, str]) -> Weight | None:
-    """A key and the sizes of a shape; None where they aren't there."""
-    entry = next((entry for entry in (WEIGHT, TURNED, SUBTRACTED) if said.get(entry)), None)
-    sizes = said.get(SHAPE)
-    if entry is None or sizes is None or re.fullmatch(r"([0-9]{1,10}( [0-9]{1,10})*)?", sizes, re.ASCII) is None:
-        return None
-    shape = tuple(map(int, sizes.split()))
-    return Weight(said[entry], shape, entry == TURNED, entry == SUBTRACTED) if len(shape) <= MAX_RANK else None
-
-
-def _constant(said: Mapping[bytes, str]) -> Weight | None:
-    """A constant that the source has as numbers, which has an empty key."""
-    return replace(found, key="") if said.get(WEIGHT) == "" and (found := _weight({**said, WEIGHT: "-"})) is not None else None
-
-
-def _number(said: Mapping[bytes, str]) -> tuple[Weight | None, bool]:
-    """The weight of one value that a function's number is, and whether it is the opposite of that."""
-    weight = _weight({entry: said[entry] for entry in (WEIGHT, SUBTRACTED, SHAPE) if entry in said})
-    return (weight.plain, weight.is_subtracted) if weight is not None and weight.is_single else (None, False)
-
-
-def _range(content: str) -> Range | None:
-    """Two finite numbers as Python writes them, the smaller one first, also as float32; None for another text."""
-    if re.fullmatch(rf"{_NUMBER} {_NUMBER}", content) is None:
-        return None
-    low, high = map(float, content.split())
-    return Range(low, high) if -math.inf < as_float32(low) < as_float32(high) < math.inf else None
-
-
 def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
     if key in constants:
         raise malformed(f"the constant {named(key)} is there twice", code="E1002")
     constants[key] = array
 
 
-def _attribute(data: memoryview, files: Files, depth: int) -> tuple[str, Any]:
-    """An attribute's name and value. Old files don't say its type: then it is that of the one field there is."""
-    name, kind = "", 0
-    single: dict[int, Any] = {}
-    many: dict[int, list[Any]] = {}
-    for number, wire, value in files.reader.fields(data):
-        match number:
-            case 1:
-                name = text(value)
-            case 2 | 3 | 4 | 5 | 6:
-                single[number - 1] = _single(number, value, files, depth)
-            case 7 | 8 | 9:
-                many.setdefault(number - 1, []).extend(_several(number, wire, value))
-            case 20:
-                kind = signed(value)
-            case 21 if len(view(value)):
-                raise malformed(f"an attribute is that of a function, {named(text(value))}, and the node is in none", CHECKER)
-    if kind in single or (not kind and single):
-        return name, single[kind or next(iter(single))]
-    if kind in range(1, 6):
-        return name, {1: 0.0, 2: 0, 3: ""}.get(kind)
-    return name, tuple(many.get(kind) or next(iter(many.values()), ()))
+ATTRIBUTES = ("f", "i", "s", "t", "g")
+LISTS = ("floats", "ints", "strings")
+"""The fields of an attribute, in the order of the numbers of its types: from 1 on, and from 6 on."""
 
 
-def _single(number: int, value: Field, files: Files, depth: int) -> Any:
-    """An attribute's one value: a number, a string, a tensor or a graph."""
-    match number:
-        case 2:
-            return float32(value)
-        case 3:
-            return signed(value)
-        case 4:
-            return str(view(value), "utf-8", "replace")
-        case 5:
-            return tensor(view(value), files)[1]
-    return _graph(view(value), files, depth - 1)
+def _attribute(proto: Any, files: Files) -> Any:
+    """An attribute's value. Old files don't say its type: then it is that of the one field there is."""
+    if proto.ref_attr_name:
+        raise malformed(f"an attribute is that of a function, {named(proto.ref_attr_name)}, and the node is in none", CHECKER)
+    there = [field for field in ATTRIBUTES if proto.HasField(field)]
+    wanted = ATTRIBUTES[proto.type - 1 : proto.type] if proto.type else there[:1]
+    match (*wanted, ""):
+        case ("f", *_):
+            return _shortest(proto.f)
+        case ("i", *_):
+            return proto.i
+        case ("s", *_):
+            return proto.s.decode("utf-8", "replace")
+        case ("t", *_):
+            return tensor(proto.t, files) if there else None
+        case ("g", *_):
+            return _graph(proto.g, files) if there else None
+    lists = {
+        "floats": map(_shortest, proto.floats),
+        "ints": proto.ints,
+        "strings": (text.decode("utf-8", "replace") for text in proto.strings),
+    }
+    said = LISTS[proto.type - 6] if 6 <= proto.type < 9 else next((field for field in LISTS if getattr(proto, field)), "ints")
+    return tuple(lists[said])
 
 
-def _several(number: int, wire: int, value: Field) -> list[Any]:
-    """Values of a list: numbers may be packed, strings aren't."""
-    if number == 7:
-        return _floats(view(value))
-    if number == 8:
-        found: list[Any] = integers(wire, value).tolist()
-        return found
-    return [str(view(value), "utf-8", "replace")]
+def _shortest(number: float) -> float:
+    """A float32 as the shortest decimal number that is rounded to it."""
+    return float(str(np.float32(number)))
 
 
-def _floats(data: memoryview) -> list[float]:
-    if len(data) % 4:
-        raise WireError("it ends inside a number")
-    return [float(str(number)) for number in np.frombuffer(data, "<f4")]
-
-
-def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
-    name, kind, shape, limits = "", 0, None, None
-    for number, _, value in reader.fields(data):
-        if number == 1:
-            name = text(value)
-        elif number == 4:
-            key, content = _entry(view(value), reader)
-            limits = _range(content) if key == RANGE else limits
-        elif number == 2:
-            for what, _, inner in reader.fields(view(value)):
-                if what != 1 and what != 6:
-                    kind, shape = NO_TENSOR, None
-                if what == 1:
-                    kind, shape = _tensor_type(view(inner), reader, f"{who}, {named(name)}," if name else who)
-    if not name:
+def _value(proto: Any, who: str) -> OnnxValue:
+    if not proto.name:
         raise malformed(f"{who} has no name")
-    return OnnxValue(name, kind, shape, limits)
+    kind = proto.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return OnnxValue(proto.name, 0 if kind is None else NO_TENSOR, None)
+    found, who = proto.type.tensor_type, f"{who}, {named(proto.name)},"
+    shape = tuple(_dimension(size) for size in found.shape.dim) if found.HasField("shape") else None
+    if shape is not None and len(shape) > MAX_RANK:
+        raise refused("E1007", f"{who} has {len(shape):,} axes; the limit is {MAX_RANK}")
+    _require_type(found.elem_type, who)
+    return OnnxValue(proto.name, found.elem_type, shape)
 
 
-def _declared(data: memoryview, reader: Reader) -> tuple[str, int, tuple[str, ...]]:
-    """The name of a value and the type of its elements, 0 of a value that is no tensor; and of which values an optimiser has computed it,
-    where the file says so. It is the text of a list."""
-    name, kind, is_tensor = "", 0, False
-    sources: tuple[str, ...] = ()
-    for number, _, value in reader.fields(data):
-        if number == 1:
-            name = text(value)
-        elif number == 4:
-            key, content = _entry(view(value), reader)
-            sources = tuple(re.findall(r"'([^']*)'", content)) if key == FOLDED else sources
-        elif number == 2:
-            tensors = [view(part) for what, _, part in reader.fields(view(value)) if what == 1]
-            kind = next((signed(part) for tensor in tensors for what, _, part in reader.fields(tensor) if what == 1), 0)
-            is_tensor = bool(tensors)
-    if is_tensor:
-        _require_type(kind, named(name))
-    return name, kind, sources
+def _declared(proto: Any) -> int:
+    """The type of a value's elements, 0 of a value that is no tensor."""
+    if proto.type.WhichOneof("value") != "tensor_type":
+        return 0
+    _require_type(proto.type.tensor_type.elem_type, named(proto.name))
+    kind: int = proto.type.tensor_type.elem_type
+    return kind
 
 
-def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple[Dimension, ...] | None]:
-    kind, shape = 0, None
-    for number, _, value in reader.fields(data):
-        if number == 1:
-            kind = signed(value)
-        elif number == 2:
-            shape = tuple(_dimension(view(part), reader) for number, _, part in reader.fields(view(value)) if number == 1)
-            if len(shape) > MAX_RANK:
-                raise refused("E1007", f"{who} has {len(shape):,} axes; the limit is {MAX_RANK}")
-    _require_type(kind, who)
-    return kind, shape
+def _sources(proto: Any) -> tuple[str, ...]:
+    """Of which values an optimiser has computed a constant, where the file says so, in the text of a list."""
+    return tuple(re.findall(r"'([^']*)'", _entry(proto, FOLDED)))
 
 
 def _require_type(kind: int, who: str) -> None:
@@ -362,14 +207,11 @@ def _require_type(kind: int, who: str) -> None:
         raise malformed(f"{who} has elements of {type_name(kind)}", CHECKER)
 
 
-def _dimension(data: memoryview, reader: Reader) -> Dimension:
+def _dimension(proto: Any) -> Dimension:
     """A size; nothing for an open one without a name. Paddle's exporters write one as -1, or call all of them `?`."""
-    for number, _, value in reader.fields(data):
-        if number == 1:
-            return size if (size := signed(value)) >= 0 else None
-        if number == 2:
-            return name if re.search(r"\w", name := text(value)) else None
-    return None
+    if proto.WhichOneof("value") == "dim_value":
+        return proto.dim_value if proto.dim_value >= 0 else None
+    return proto.dim_param if re.search(r"\w", proto.dim_param) else None
 
 
 def _require_opsets(model: OnnxModel) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpucc.interop.onnx.reading.files.problems import CHECKER, named
 from tpucc.interop.onnx.reading.files.tensors import BOOL, INT32, INT64, NAMES, TYPES
-from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
 
 OPSETS = range(7, 29)
@@ -17,34 +15,11 @@ OPSETS = range(7, 29)
 OPTIMISED = "com.microsoft"
 """The domain of operators that ONNX Runtime's optimizer and its quantiser make."""
 
-OWN = "tpucc"
-"""That of operators that no file has, which stand for several nodes of tpucc's export."""
 
 NO_TENSOR = -1
 """In the place of ONNX's number of a type, of a result that is a sequence or a map."""
 Dimension = int | str | None
 """A size, the name of one, or nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """The weight of a source that a constant is a form of, where tpucc's export says so: its key and its shape; whether the form is that of
-    the transposed matrix, or of the opposite of the weight's one value."""
-
-    key: str
-    shape: tuple[int, ...]
-    is_turned: bool = False
-    is_subtracted: bool = False
-
-    @property
-    def plain(self) -> Weight:
-        """The weight, whatever the form is."""
-        return Weight(self.key, self.shape)
-
-    @property
-    def is_single(self) -> bool:
-        """Whether it has one value."""
-        return math.prod(self.shape) == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +34,8 @@ class OnnxNode:
     domain: str = ""
     scope: str = ""
     """The part of the network that it belongs to, as `encoder.layers.0`, where the exporter says so."""
-    held: tuple[float, int] | None = None
-    """The scale and the zero point of the integers, where tpucc's export says so."""
-    before: tuple[float, int] | None = None
-    """The scale and the zero point of the layer's sums, to which the table is applied."""
-    number: Weight | None = None
-    """The weight that the function's first number is, where tpucc's export says so."""
-    is_subtracted: bool = False
-    """Whether the number is the opposite of the weight, as the source subtracts it."""
+    proto: Any = None
+    """The node as the package onnx has it, with which it checks the node, and computes constants."""
     of: OnnxNode | None = None
     """The file's node in whose place it stands, where the file has another operator there."""
 
@@ -83,7 +52,7 @@ class OnnxNode:
 
     def read_as(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Any]) -> OnnxNode:
         """Another operator in the place of the node."""
-        return replace(self, op=op, domain="", inputs=tuple(inputs), attributes=attributes, of=self.of or self)
+        return replace(self, op=op, domain="", inputs=tuple(inputs), attributes=attributes, proto=None, of=self.of or self)
 
     @property
     def checker(self) -> str:
@@ -105,13 +74,12 @@ class OnnxNode:
 
 @dataclass(frozen=True, slots=True)
 class OnnxValue:
-    """An input or an output: the type is ONNX's number; a shape of None isn't known. `range` is that of the values, where tpucc's export
-    says it. `note` is what a comment says of it."""
+    """An input or an output: the type is ONNX's number; a shape of None isn't known. `note` is what a comment says of
+    it."""
 
     name: str
     type: int
     shape: tuple[Dimension, ...] | None
-    range: Range | None = None
     note: str = ""
 
     @property
@@ -131,8 +99,6 @@ class OnnxGraph:
     outputs: tuple[OnnxValue, ...]
     declared: Mapping[str, int] = field(default_factory=dict)
     """ONNX's numbers of the types that the file says of other values, by their names."""
-    weights: Mapping[str, Weight] = field(default_factory=dict)
-    """What constants are, where tpucc's export says so, by their names."""
     folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The names of the values of which PyTorch's export has computed constants, by the names of these."""
 

@@ -151,11 +151,6 @@ def of_node(node: OnnxNode) -> str:
     return op if re.fullmatch(rf"{op}(_\d+)?_{op}", made) else made
 
 
-def of_own_node(node: OnnxNode) -> str:
-    """As `of_node`, in a file of tpucc's export: without the number that a graph gives to a second node of a name."""
-    return of_node(replace(node, name=re.sub(r"\.\d+$", "", node.name)))
-
-
 def module_of(node: OnnxNode) -> str:
     """The module that a node belongs to, where the file says it; else the node's own name as an identifier."""
     return path_of(node) if node.scope or "/" in node.name else of_node(node)

@@ -49,7 +49,11 @@ class Unsupported(Exception):
 
 
 class Damaged(Exception):
-    """A use of an operator that no sound file has; the text says what it is."""
+    """A use of an operator that no sound file has; the text says what it is, and `help` what may be meant."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(message)
+        self.help = help
 
 
 class Misfit(Damaged):
@@ -59,6 +63,10 @@ class Misfit(Damaged):
     def __init__(self, message: str, sizes: object = None) -> None:
         super().__init__(message)
         self.sizes = message if sizes is None else sizes
+
+
+class TooLarge(Damaged):
+    """A result that no memory has."""
 
 
 def shortened(value: object) -> str:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby, pairwise
+from typing import Literal
 
 import numpy as np
 
-from tpucc.diagnostics import counted, listed
-from tpucc.interop.onnx.reading.building.call import Call, Result, Rule, normal
+from tpucc.diagnostics import counted
+from tpucc.interop.onnx.reading.building.call import Call, Result, normal, normal_axes
 from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.building.values import Axes, Grid, Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import CHECKER, COMPUTED, Damaged, Unsupported, shortened
-from tpucc.interop.onnx.reading.rules.shapes import joined
+from tpucc.interop.onnx.reading.files.model import OnnxNode
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, Damaged, Misfit, Unsupported, shortened
+from tpucc.interop.onnx.reading.operators.products import product
+from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, Ints, Number, nothing, operator
+from tpucc.interop.onnx.reading.operators.shapes import joined, require_least, require_memory
 from tpucc.ir.node import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.slice import SliceAttributes
 
-MODES = ("edge", "reflect", "wrap")
-"""Of paddings: what stands around are places of the axis itself. NumPy has the same names."""
+AXES, EXACT, KEEPS, VIEW, WHOLE = Fact.AXES, Fact.EXACT, Fact.KEEPS, Fact.VIEW, Fact.WHOLE
 MOST_PIECES = 8
 """More pieces than these are picked by a product with a matrix of zeros and ones."""
 MOST_PLACES = 2**16
@@ -63,18 +66,6 @@ def _of_whole(net: Network, node: Node, ranges: Sequence[range]) -> tuple[Node, 
         return node, ranges
     whole = [places[taken.start : taken.stop] for places, taken in zip(inner.ranges, ranges, strict=True)]
     return net.builder.nodes[node.operands[0]], whole
-
-
-def whole_slice(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence[int]) -> Tensor:
-    """As `part`, and always as one slice of the value itself, as a source has it."""
-    _require_there(t, places)
-    t = net.single(t)
-    taken = {t.axes[axis][0]: places for axis, places in places.items()}
-    ranges = [taken.get(place, range(size)) for place, size in enumerate(t.node.type.shape)]
-    gone = tuple(sorted(t.axes[axis][0] for axis in dropped))
-    return Tensor(
-        _cut(net, t.node, ranges, gone), _without([parts for axis, parts in enumerate(t.axes) if axis not in dropped], gone), t.kind
-    )
 
 
 def _require_there(t: Tensor, places: Mapping[int, range]) -> None:
@@ -163,69 +154,85 @@ def _columns(net: Network, node: Node, ranges: Sequence[range], gone: tuple[int,
     return made if made.type.shape == shape else net.add("reshape", made, shape=shape)
 
 
-def slice_places(c: Call, x: Tensor) -> dict[int, range]:
-    """The places that a Slice takes of each axis of the file that it names."""
-    if c.has(1):
-        starts, ends = c.integers(1, "the slice's start"), c.integers(2, "the slice's end")
-        steps = c.integers(4, "the slice's steps") if c.has(4) else [1] * len(starts)
-    else:
-        starts, ends = list(c.attribute("starts")), list(c.attribute("ends"))
-        steps = [1] * len(starts)
-    axes = c.axes(3, x.rank)
-    axes = list(range(len(starts))) if axes is None else axes
-    if 0 in steps:
-        raise Unsupported("a slice in steps of 0", CHECKER)
-    return {a: range(*slice(s, e, d).indices(x.shape[a])) for a, s, e, d in zip(axes, starts, ends, steps, strict=True)}
+@operator("Slice", AXES, EXACT, KEEPS, VIEW, WHOLE, size=nothing)
+def slice_of(c: Call, x: Tensor, starts: Ints, ends: Ints | None, axes: Ints | None, steps: Ints | None) -> Result:
+    if ends is None:
+        raise Damaged("it has no ends")
+    lists = [numbers for numbers in (starts, ends, axes, steps) if numbers is not None]
+    if len({*map(len, lists)}) > 1:
+        raise Damaged("its starts, ends, axes and steps are lists of different lengths")
+    if len(starts) > x.rank:
+        raise Damaged(f"it cuts {counted(len(starts), 'axis', 'axes')} of {list(x.shape)}")
+    if steps is not None and 0 in steps:
+        raise Damaged("a step is 0")
+    cut = range(len(starts)) if axes is None else normal_axes(axes, x.rank)
+    paces = steps or (1,) * len(starts)
+    return part(c.net, x, {a: range(*slice(s, e, d).indices(x.shape[a])) for a, s, e, d in zip(cut, starts, ends, paces, strict=True)})
 
 
-def _slice(c: Call) -> Result:
-    x = c.tensor(0)
-    return part(c.network, x, slice_places(c, x))
+@operator("Split", AXES, EXACT, KEEPS, WHOLE, size=nothing)
+def split_in_parts(c: Call, x: Tensor, split: Ints | None, *, axis: Axis = 0, num_outputs: int | None = None) -> Result:
+    count, size = len(c.node.outputs), x.shape[axis]
+    if num_outputs not in (None, count):
+        raise Damaged(f"num_outputs is {num_outputs:,}, and it has {counted(count, 'result')}")
+    if c.opset >= 18 and (split is None) != (num_outputs is not None):
+        raise Damaged("ONNX has the sizes of its parts, or num_outputs, from opset 18 on")
+    if split is None and c.opset < 18 and size % count:
+        raise Misfit(f"{counted(count, 'part')} of one size, of an axis of {size:,}")
+    require_least(split or (), 0, "sizes")
+    if split is None:
+        each = -(-size // count)
+        split = tuple(min(each, size - each * index) for index in range(count))
+    elif sum(split) != size or len(split) != count:
+        raise Misfit(f"{counted(count, 'part')} of the sizes {shortened(list(split))}, of an axis of {size:,}")
+    if min(split) < 1:
+        raise Unsupported(f"parts of {list(split)}, of an axis of {size}", NO_VALUES)
+    starts = np.cumsum([0, *split]).tolist()
+    return tuple(part(c.net, x, {axis: range(low, high)}) for low, high in pairwise(starts))
 
 
-def _split(c: Call) -> Result:
-    x = c.tensor(0)
-    axis = c.axis(0, x.rank)
-    count = int(c.attribute("num_outputs", len(c.node.outputs)))
-    if c.has(1):
-        sizes = c.integers(1, "the sizes of the parts")
-    elif "split" in c.node.attributes:
-        sizes = list(c.attribute("split"))
-    elif not 0 < count <= x.shape[axis]:
-        raise Unsupported(f"{count:,} parts of an axis of {x.shape[axis]}", NO_VALUES)
-    else:
-        each = -(-x.shape[axis] // count)
-        sizes = [min(each, x.shape[axis] - each * index) for index in range(count)]
-    starts = np.cumsum([0, *sizes]).tolist()
-    if starts[-1] != x.shape[axis] or min(sizes) < 1:
-        raise Unsupported(f"parts of {sizes}, of an axis of {x.shape[axis]}", NO_VALUES)
-    return tuple(part(c.network, x, {axis: range(low, high)}) for low, high in pairwise(starts))
+def _gathered(node: OnnxNode, arrays: Sequence[AnyArray]) -> int:
+    table, indices = arrays
+    size = table.shape[normal(node.attributes.get("axis", 0), table.ndim)]
+    _require_within(indices, size)
+    return int(table.size // max(1, size) * indices.size)
 
 
-def _gather(c: Call) -> Result:
-    data, indices = c.value(0), c.value(1)
-    axis = c.axis(0, len(data.shape))
+def _require_within(indices: AnyArray, size: int) -> None:
+    """Raises `Damaged` for places that an axis of this size hasn't."""
+    if (wrong := indices[(indices < -size) | (indices >= size)]).size:
+        raise Damaged(f"the index {wrong[0]:,} of an axis of {size:,}")
+
+
+@operator("Gather", EXACT, KEEPS, WHOLE, size=_gathered)
+def gather(c: Call, data: Value, indices: Value, *, axis: Axis = 0) -> Result:
     if isinstance(indices, Tensor):
-        return _rows(c, data, indices, axis)
-    x = c.network.tensor(data)
+        return rows_of(c.net, data, indices, axis)
+    net, x = c.net, c.net.tensor(data)
     size = x.shape[axis]
-    c.network.require_room(indices.array.size)
+    net.require_room(indices.array.size)
     places = indices.array.astype(np.int64).reshape(-1)
     if not len(places):
         raise Unsupported("it takes no places", NO_VALUES)
-    if (wrong := places[(places < -size) | (places >= size)]).size:
-        raise Damaged(f"the index {wrong[0]:,} of an axis of {size:,}")
+    _require_within(places, size)
     places = places % size
     if indices.array.ndim == 0:
-        return part(c.network, x, {axis: range(places[0], places[0] + 1)}, [axis])
-    made = taken(c.network, x, axis, places.tolist())
-    return c.network.reshaped(made, (*made.shape[:axis], *indices.array.shape, *made.shape[axis + 1 :]))
+        return part(net, x, {axis: range(places[0], places[0] + 1)}, [axis])
+    made = taken(net, x, axis, places.tolist())
+    return net.reshaped(made, (*made.shape[:axis], *indices.array.shape, *made.shape[axis + 1 :]))
 
 
-def _gather_nd(c: Call) -> Result:
+def _gathered_nd(_: OnnxNode, arrays: Sequence[AnyArray]) -> int:
+    table, indices = arrays
+    require_places(indices, table.shape[: indices.shape[-1]])
+    return math.prod(indices.shape[:-1]) * math.prod(table.shape[indices.shape[-1] :])
+
+
+@operator("GatherND", EXACT, KEEPS, size=_gathered_nd)
+def gather_nd(c: Call, x: Tensor, indices: AnyArray, *, batch_dims: int = 0) -> Result:
     """Fixed places of several axes, which are joined to one."""
-    net, x, indices = c.network, c.tensor(0), c.array(1, "the list of places").astype(np.int64)
-    first, count = int(c.attribute("batch_dims", 0)), indices.shape[-1]
+    net, first, count = c.net, normal(batch_dims, x.rank), indices.shape[-1]
+    indices = indices.astype(np.int64)
     if first:
         same = indices.reshape(-1, *indices.shape[first:])
         if not (same == same[:1]).all():
@@ -235,6 +242,7 @@ def _gather_nd(c: Call) -> Result:
     require_places(indices, sizes)
     places = np.ravel_multi_index(tuple(np.moveaxis(indices % np.array(sizes), -1, 0)), sizes)
     rest = x.shape[first + count :]
+    net.require_room(places.size * math.prod(rest))
     joined_axes = net.reshaped(x, (*x.shape[:first], int(np.prod(sizes)), *rest))
     made = taken(net, joined_axes, first, places.reshape(-1).tolist())
     return net.reshaped(made, (*x.shape[:first], *places.shape, *rest))
@@ -249,9 +257,8 @@ def require_places(indices: AnyArray, sizes: Sequence[int]) -> None:
         raise Damaged(f"the place {shortened(indices[beyond.any(axis=-1)][0].tolist())} of axes of the sizes {list(sizes)}")
 
 
-def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
+def rows_of(net: Network, data: Value, indices: Tensor, axis: int) -> Tensor:
     """The rows of a table that an input, or what only moves its numbers, names."""
-    net = c.network
     _require_numbers(indices)
     if isinstance(data, Tensor) and axis == 0 and data.rank == 2 and data.node.name in net.known:
         node = net.add("embedding", indices.node, net.plain(data).node)
@@ -295,8 +302,6 @@ def require_few_picks(before: int, after: int) -> None:
 
 def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:
     """Each place of the axis becomes the sum of all, weighted by a column of `matrix`: [places before, places after]."""
-    from tpucc.interop.onnx.reading.rules.products import product
-
     single = net.single(t)
     order = sorted(range(t.rank), key=lambda index: single.axes[index])
     place = order.index(axis)
@@ -331,30 +336,48 @@ def _runs(places: Sequence[int]) -> list[range]:
     return runs
 
 
-def _pad(c: Call) -> Result:
-    net, x, mode = c.network, c.tensor(0), c.attribute("mode", "constant")
-    if mode not in ("constant", *MODES):
-        raise Unsupported(f"the mode {mode!r}", f"the modes are {listed(('constant', *MODES))}")
-    pads = c.integers(1, "the padding") if c.has(1) else list(c.attribute("pads") or c.attribute("paddings"))
-    axes = c.axes(3, x.rank)
-    axes = list(range(x.rank)) if axes is None else axes
-    if len(pads) != 2 * len(axes):
-        raise Unsupported(f"{len(pads)} numbers of padding for {len(axes)} axes")
-    pairs = {axis: (pads[index], pads[len(axes) + index]) for index, axis in enumerate(axes)}
+def _padded(_: OnnxNode, arrays: Sequence[AnyArray]) -> int:
+    x, pads = arrays[0], [abs(int(number)) for number in arrays[1].reshape(-1)] if len(arrays) > 1 else [0]
+    both = zip(pads[: x.ndim], pads[x.ndim :], strict=False)
+    ends = [before + after for before, after in both] if len(pads) == 2 * x.ndim else [2 * max(pads)] * x.ndim
+    require_memory(sizes := [size + end for size, end in zip(x.shape, ends, strict=True)])
+    return math.prod(sizes)
+
+
+@operator("Pad", AXES, EXACT, KEEPS, WHOLE, size=_padded)
+def pad(
+    c: Call,
+    x: Tensor,
+    pads: Ints | None,
+    value: Number | None,
+    axes: Ints | None,
+    *,
+    mode: Literal["constant", "edge", "reflect", "wrap"] = "constant",
+) -> Result:
+    net = c.net
+    if pads is None:
+        raise Damaged("it has no pads")
+    around = range(x.rank) if axes is None else normal_axes(axes, x.rank)
+    if len(pads) != 2 * len(around):
+        raise Damaged(f"it has {len(pads)} pads for {counted(len(around), 'axis', 'axes')}, and each has two")
+    pairs = {axis: (pads[index], pads[len(around) + index]) for index, axis in enumerate(around)}
+    sizes = [size + sum(pairs.get(axis, (0, 0))) for axis, size in enumerate(x.shape)]
+    if min(sizes, default=0) < 0:
+        raise Damaged(f"the pads {shortened(list(pads))} leave nothing of {list(x.shape)}")
+    require_memory(sizes)
     for axis, (before, after) in pairs.items():
         if min(before, after) < 0:
             x = part(net, x, {axis: range(max(0, -before), x.shape[axis] - max(0, -after))})
             pairs[axis] = max(0, before), max(0, after)
-    if mode != "constant":
+    if mode not in ("constant", ""):
         for axis, ends in pairs.items():
             if x.shape[axis] + sum(ends) > MOST_PLACES:
                 raise Unsupported(f"{mode} padding to {x.shape[axis] + sum(ends):,} places", f"an axis has at most {MOST_PLACES:,} then")
             if any(ends):
                 x = taken(net, x, axis, np.pad(np.arange(x.shape[axis]), ends, mode).tolist())
         return x
-    value = c.number(2, "the padding's value") if c.has(2) else float(c.attribute("value", 0.0))
-    value = float(x.kind.real(np.asarray(value))) if isinstance(x.kind, Grid) else value
-    return _surrounded(net, x, pairs, value)
+    filled = float(x.kind.real(np.asarray(value or 0.0))) if isinstance(x.kind, Grid) else value or 0.0
+    return _surrounded(net, x, pairs, filled)
 
 
 def _surrounded(net: Network, x: Tensor, pairs: Mapping[int, tuple[int, int]], value: float) -> Tensor:
@@ -379,41 +402,46 @@ def _block(x: Tensor, axis: int, count: int, value: float) -> Static:
     return Static(np.broadcast_to(np.float32(value), shape), "padding")
 
 
-def _one_hot(c: Call) -> Result:
-    net, ids = c.network, c.tensor(0)
-    _require_numbers(ids)
-    n, values = int(c.number(1, "the depth")), c.array(2, "the values")
-    off, on = (float(number) for number in values)
-    node = net.add("one_hot", ids.node, n=n)
-    made = Tensor(node, (*ids.axes, (node.type.rank - 1,)))
-    axis = c.axis(-1, ids.rank + 1)
-    places = [*range(axis), ids.rank, *range(axis, ids.rank)]
-    made = net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+def _require_classes(depth: float, values: AnyArray, count: int) -> None:
+    """Raises `Damaged` for classes that aren't as many as one, and for other values than those of off and on."""
+    if not math.isfinite(depth):
+        raise Damaged(f"the depth is {depth}")
+    if depth < 1:
+        raise Damaged(f"the depth is {depth:g}, and it is at least 1")
+    if values.size != 2:
+        raise Damaged(f"it has {counted(values.size, 'value')}, and ONNX has two: off and on")
+    require_memory((count, depth))
+
+
+def _ones(_: OnnxNode, arrays: Sequence[AnyArray]) -> int:
+    ids, depth, values = arrays
+    _require_classes(float(depth.reshape(-1)[0]), values, ids.size)
+    return ids.size * int(depth.reshape(-1)[0])
+
+
+@operator("OneHot", EXACT, size=_ones)
+def one_hot(c: Call, indices: Tensor, depth: Number, values: AnyArray, *, axis: int = -1) -> Result:
+    _require_classes(depth, values, math.prod(indices.shape))
+    _require_numbers(indices)
+    off, on = (float(number) for number in values.reshape(-1))
+    node = c.net.add("one_hot", indices.node, n=int(depth))
+    made = Tensor(node, (*indices.axes, (node.type.rank - 1,)))
+    axis = normal(axis, indices.rank + 1)
+    places = [*range(axis), indices.rank, *range(axis, indices.rank)]
+    made = c.net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
     return Tensor(made.node, made.axes, "bool") if values.dtype == np.bool_ else made
 
 
-def _reverse_sequence(c: Call) -> Result:
+@operator("ReverseSequence")
+def reverse_sequence(c: Call, x: Tensor, lengths: Ints, *, time_axis: Axis = 0, batch_axis: Axis = 1) -> Result:
     """The first values of each sequence of a batch in reverse order, as many as its length says."""
-    net, x, lengths = c.network, c.tensor(0), c.integers(1, "the lengths of the sequences")
-    time, batch = normal(int(c.attribute("time_axis", 0)), x.rank), normal(int(c.attribute("batch_axis", 1)), x.rank)
-    steps = x.shape[time]
-    if c.value(1).shape != x.shape[batch : batch + 1] or not 0 <= min(lengths) <= max(lengths) <= steps:
-        raise Damaged(f"lengths of sequences {shortened(lengths)}, of {counted(x.shape[batch], 'sequence')} of {counted(steps, 'step')}")
+    steps, count = x.shape[time_axis], x.shape[batch_axis]
+    if len(lengths) != count or not 0 <= min(lengths) <= max(lengths) <= steps:
+        raise Damaged(f"lengths of sequences {shortened(list(lengths))}, of {counted(count, 'sequence')} of {counted(steps, 'step')}")
     parts, start = list[Value](), 0
     for length, same in groupby(lengths):
         stop = start + len(list(same))
-        sequences = part(net, x, {batch: range(start, stop)})
-        parts.append(taken(net, sequences, time, [*reversed(range(length)), *range(length, steps)]))
+        sequences = part(c.net, x, {batch_axis: range(start, stop)})
+        parts.append(taken(c.net, sequences, time_axis, [*reversed(range(length)), *range(length, steps)]))
         start = stop
-    return joined(net, parts, batch) if len(parts) > 1 else parts[0]
-
-
-RULES: Mapping[str, Rule] = {
-    "Gather": _gather,
-    "GatherND": _gather_nd,
-    "OneHot": _one_hot,
-    "Pad": _pad,
-    "ReverseSequence": _reverse_sequence,
-    "Slice": _slice,
-    "Split": _split,
-}
+    return joined(c.net, parts, batch_axis) if len(parts) > 1 else parts[0]

@@ -8,12 +8,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from string import ascii_letters
 
-from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.diagnostics import counted
+from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import Unsupported, shortened
-from tpucc.interop.onnx.reading.rules.products import product
-from tpucc.interop.onnx.reading.rules.reductions import reduced
+from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported, shortened
+from tpucc.interop.onnx.reading.operators.products import product
+from tpucc.interop.onnx.reading.operators.reductions import reduced
+from tpucc.interop.onnx.reading.operators.rows import operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +30,11 @@ class Term:
         return dict(zip(self.letters, self.value.shape, strict=True))
 
 
-def _einsum(c: Call) -> Result:
-    net, values = c.network, c.values()
-    words, result = _words(str(c.attribute("equation", "")), [len(value.shape) for value in values])
+@operator("Einsum")
+def einsum(c: Call, *values: Value, equation: str) -> Result:
+    net = c.net
+    _require_fit(equation, values)
+    words, result = _words(equation, [len(value.shape) for value in values])
     terms = _broadcast([Term(word, value) for word, value in zip(words, values, strict=True)])
     found = terms[0]
     for index, term in enumerate(terms[1:], 2):
@@ -40,6 +44,25 @@ def _einsum(c: Call) -> Result:
     found = _summed(net, found, {*result})
     made = net.tensor(found.value)
     return Tensor(made.node, tuple(made.axes[found.letters.index(letter)] for letter in result))
+
+
+def _require_fit(equation: str, values: Sequence[Value]) -> None:
+    """Raises `Damaged` for an equation of other operands, and `Misfit` for axes of one letter with several sizes."""
+    given, _, result = equation.replace(" ", "").partition("->")
+    words, shown = given.split(","), shortened(equation)
+    if len(words) != len(values):
+        raise Damaged(f"the equation {shown} has {counted(len(words), 'operand')}, and the node {len(values)}")
+    if not {*result.replace("...", "")} <= {*given}:
+        raise Damaged(f"the equation {shown} has letters in its result that stand in no operand")
+    sizes: dict[str, set[int]] = {}
+    for index, (word, value) in enumerate(zip(words, values, strict=True), 1):
+        before, dots, after = word.partition("...")
+        if len(before + after) > len(value.shape) or (not dots and len(before) < len(value.shape)):
+            raise Misfit(f"the equation {shown} names axes of operand {index} that {list(value.shape)} hasn't, or too few")
+        for letter, size in (*zip(before, value.shape, strict=False), *zip(after[::-1], value.shape[::-1], strict=False)):
+            sizes.setdefault(letter, set()).add(size)
+    if apart := next((letter for letter, found in sizes.items() if len(found - {1}) > 1), ""):
+        raise Misfit(f"the axes {apart} of the equation {shown} have the sizes {sorted(sizes[apart])}")
 
 
 def _words(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -122,6 +145,3 @@ def _grouped(net: Network, term: Term, to: Sequence[Sequence[str]]) -> Value:
     if isinstance(value, Static):
         return Static(value.array.transpose(order).reshape(shape), value.name)
     return net.reshaped(Tensor(value.node, tuple(value.axes[axis] for axis in order), value.kind), shape)
-
-
-RULES: Mapping[str, Rule] = {"Einsum": _einsum}

@@ -3,55 +3,62 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.labels import Class, in_words, is_counted
 from tpucc.interop.onnx.reading.files.names import identifier
 from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported
-from tpucc.interop.onnx.reading.rules.normalisation import SMALLEST
-from tpucc.interop.onnx.reading.rules.places import RULES as PLACES
-from tpucc.interop.onnx.reading.rules.places import taken
-from tpucc.interop.onnx.reading.rules.products import product
-from tpucc.interop.onnx.reading.rules.reductions import argmax, reduced, softmax
+from tpucc.interop.onnx.reading.operators.normalisation import SMALLEST
+from tpucc.interop.onnx.reading.operators.places import rows_of, taken
+from tpucc.interop.onnx.reading.operators.products import product
+from tpucc.interop.onnx.reading.operators.reductions import argmax, reduced, softmax
+from tpucc.interop.onnx.reading.operators.rows import Fact, Floats, Ints, Positive, Texts, operator
 from tpucc.numerics import Float32
 
+REAL, WHOLE = Fact.REAL, Fact.WHOLE
+Transform = Literal["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"]
+"""What is made of scores."""
 
-def _rows(c: Call) -> Tensor:
-    """The features, [n, f]; one axis is one row."""
-    x = c.tensor(0)
+
+def _require_rows(x: Tensor) -> None:
     if x.rank not in (1, 2):
         raise Unsupported(f"its operand has {counted(x.rank, 'axis', 'axes')}", "rows of features have two")
-    return x if x.rank == 2 else c.network.reshaped(x, (1, *x.shape))
+
+
+def _rows(net: Network, x: Tensor) -> Tensor:
+    """The features, [n, f]; one axis is one row."""
+    _require_rows(x)
+    return x if x.rank == 2 else net.reshaped(x, (1, *x.shape))
 
 
 def _numbers(values: Sequence[float]) -> Float32:
     return np.array(values, np.float32)
 
 
-def _scaler(c: Call) -> Result:
+@operator("ai.onnx.ml.Scaler", REAL)
+def scaler(c: Call, x: Value, *, offset: Floats = (), scale: Floats = ()) -> Result:
     """(x - offset) · scale, each of one number or of one for each feature."""
-    net, x = c.network, c.value(0)
-    offset, scale = _numbers(c.attribute("offset", ())), _numbers(c.attribute("scale", ()))
     if not len(offset) == len(scale) in (1, *x.shape[-1:]):
         features = counted(x.shape[-1] if x.shape else 1, "feature")
         raise Misfit(f"it has {counted(len(offset), 'offset')} and {counted(len(scale), 'scale')} of {features}")
-    moved = net.elementwise("sub", x, Static(offset, "")) if offset.any() else net.tensor(x)
-    return moved if (scale == 1).all() else net.elementwise("mul", moved, Static(scale, ""))
+    less, factor = _numbers(offset), _numbers(scale)
+    moved = c.net.elementwise("sub", x, Static(less, "")) if less.any() else c.net.tensor(x)
+    return moved if (factor == 1).all() else c.net.elementwise("mul", moved, Static(factor, ""))
 
 
-def _normalizer(c: Call) -> Result:
+@operator("ai.onnx.ml.Normalizer", REAL)
+def normalizer(c: Call, x: Tensor, *, norm: Literal["MAX", "L1", "L2"] = "MAX") -> Result:
     """Each row divided by its largest value, by the sum of magnitudes, or by the root of the sum of squares. A row that this is 0 of stays
     as it is. Softmax has the sum 1 already."""
-    net, x, norm = c.network, c.tensor(0), c.attribute("norm", "MAX")
-    if x.rank not in (1, 2):
-        raise Unsupported(f"its operand has {counted(x.rank, 'axis', 'axes')}", "rows of features have two")
-    last = x.rank - 1
+    net, last = c.net, x.rank - 1
+    _require_rows(x)
     if norm == "MAX":
         largest = reduced(net, "max", x, [last], True)
         is_zero = net.elementwise("equal", largest, _number(0.0))
@@ -74,62 +81,76 @@ def _product(net: Network, x: Tensor, coefficients: Float32, intercepts: Float32
     return net.elementwise("add", made, Static(intercepts, "")) if intercepts.any() else made
 
 
-def _coefficients(c: Call, x: Tensor, rows: int) -> tuple[Float32, Float32]:
+def _matrix(x: Tensor, coefficients: Floats, intercepts: Floats, rows: int) -> tuple[Float32, Float32]:
     """The coefficients, [rows, f], and an intercept for each row. Raises `Misfit` for other numbers of them."""
-    coefficients, intercepts = _numbers(c.attribute("coefficients", ())), _numbers(c.attribute("intercepts", ()))
     if len(coefficients) != rows * x.shape[1] or len(intercepts) not in (0, rows):
         has = f"{counted(len(coefficients), 'coefficient')} and {counted(len(intercepts), 'intercept')}"
         raise Misfit(f"it has {has} for {counted(rows, 'row')} of {counted(x.shape[1], 'feature')}")
-    return coefficients.reshape(rows, x.shape[1]), intercepts
+    return _numbers(coefficients).reshape(rows, x.shape[1]), _numbers(intercepts)
 
 
-def _regressor(c: Call) -> Result:
-    if (transform := c.attribute("post_transform", "NONE")) != "NONE":
-        raise Unsupported(f"post_transform is {transform}", "LinearRegressor is read with NONE, as scikit-learn's linear models have it")
-    x, targets = _rows(c), int(c.attribute("targets", 1))
-    if targets < 1:
-        raise Damaged(f"it has {targets:,} targets")
-    return _product(c.network, x, *_coefficients(c, x, targets))
+@operator("ai.onnx.ml.LinearRegressor", REAL)
+def regressor(
+    c: Call,
+    x: Tensor,
+    *,
+    coefficients: Floats = (),
+    intercepts: Floats = (),
+    post_transform: Transform = "NONE",
+    targets: Positive = 1,
+) -> Result:
+    if post_transform != "NONE":
+        raise Unsupported(
+            f"post_transform is {post_transform}", "LinearRegressor is read with NONE, as scikit-learn's linear models have it"
+        )
+    features = _rows(c.net, x)
+    return _product(c.net, features, *_matrix(features, coefficients, intercepts, targets))
 
 
-def _classifier(c: Call) -> Result:
+@operator("ai.onnx.ml.LinearClassifier", REAL, ignored="multi_class")
+def classifier(
+    c: Call,
+    x: Tensor,
+    *,
+    coefficients: Floats,
+    classlabels_ints: Ints = (),
+    classlabels_strings: Texts = (),
+    intercepts: Floats = (),
+    post_transform: Transform = "NONE",
+) -> Result:
     """The number of the class with the largest score, and the scores or what `post_transform` makes of them.
 
     One row of coefficients of two classes has the score s of the second class, and -s is that of the first.
     """
-    net, x = c.network, _rows(c)
-    classes: Sequence[Class] = c.attribute("classlabels_ints") or c.attribute("classlabels_strings", ())
-    transform = c.attribute("post_transform", "NONE")
+    net, features = c.net, _rows(c.net, x)
+    classes: Sequence[Class] = classlabels_ints or classlabels_strings
     if not classes:
         raise Damaged("it doesn't say its classes")
-    rows = 1 if len(classes) == 2 and len(c.attribute("coefficients")) == x.shape[1] else len(classes)
-    if transform not in (("LOGISTIC",) if rows == 1 else ("NONE", "LOGISTIC", "SOFTMAX")):  # of one score, runtimes differ in others
+    rows = 1 if len(classes) == 2 and len(coefficients) == features.shape[1] else len(classes)
+    if post_transform not in (("LOGISTIC",) if rows == 1 else ("NONE", "LOGISTIC", "SOFTMAX")):  # of one score, runtimes differ in others
         of = "one score for two classes" if rows == 1 else "a score for each class"
-        raise Unsupported(f"post_transform is {transform}, of {of}", "of one score LOGISTIC is read, of several NONE and SOFTMAX, too")
+        raise Unsupported(f"post_transform is {post_transform}, of {of}", "of one score LOGISTIC is read, of several NONE and SOFTMAX, too")
     if c.reads(0) and not is_counted(classes):
         raise Unsupported("the network computes with the names of its classes", "names of classes may only be a result")
-    coefficients, intercepts = _coefficients(c, x, rows)
+    matrix, terms = _matrix(features, coefficients, intercepts, rows)
     if rows == 1:
-        coefficients, intercepts = (np.concatenate([-part, part]) for part in (coefficients, intercepts))
-    scores = _product(net, x, coefficients, intercepts)
+        matrix, terms = (np.concatenate([-part, part]) for part in (matrix, terms))
+    scores = _product(net, features, matrix, terms)
     label = argmax(net, scores, 1, keep=False)
-    if transform == "LOGISTIC":
+    if post_transform == "LOGISTIC":
         return label, net.map(scores, "sigmoid")
-    if transform == "SOFTMAX":
-        return label, softmax(net, scores, 1)
-    return label, scores
+    return label, softmax(net, scores, 1) if post_transform == "SOFTMAX" else scores
 
 
-def _extract(c: Call) -> Result:
+@operator("ai.onnx.ml.ArrayFeatureExtractor", WHOLE)
+def extractor(c: Call, x: Value, places: Value) -> Result:
     """Columns: [..., k] of k places in any shape; of a vector [1, k]."""
-    net, x, places = c.network, c.value(0), c.value(1)
+    net = c.net
     if isinstance(places, Tensor):
         numbers = net.reshaped(places, (1, places.size))
         if not isinstance(x, Static) or x.array.ndim != 1:
             raise Unsupported("columns that the network computes", "columns at fixed places are read, and entries of a constant list")
-        if is_counted(tuple(x.array.tolist())):
-            return numbers
-        return PLACES["Gather"](Call(net, c.node, (x, numbers), c.opset, c.used))
+        return numbers if is_counted(tuple(x.array.tolist())) else rows_of(net, x, numbers, 0)
     if not x.shape:
         raise Damaged("its operand is a single number")
     chosen, size = places.array.reshape(-1), x.shape[-1]
@@ -142,37 +163,28 @@ def _extract(c: Call) -> Result:
     return made if made.rank > 1 else net.reshaped(made, (1, *made.shape))
 
 
-def _binarizer(c: Call) -> Result:
+@operator("ai.onnx.ml.Binarizer", WHOLE)
+def binarizer(c: Call, x: Tensor, *, threshold: float = 0.0) -> Result:
     """1 where x is larger than the threshold, and 0 elsewhere."""
-    return c.network.elementwise("greater", c.tensor(0), _number(c.attribute("threshold", 0.0)), kind="bool")
+    return c.net.elementwise("greater", x, _number(threshold), kind="bool")
 
 
-def _imputer(c: Call) -> Result:
+@operator("ai.onnx.ml.Imputer", WHOLE, ignored="imputed_value_floats imputed_value_int64s")
+def imputer(c: Call, x: Value, *, replaced_value_float: float = 0.0, replaced_value_int64: int | None = None) -> Result:
     """What is missing, as NaN, is no input of a program: the values are what they are."""
-    if not math.isnan(c.attribute("replaced_value_float", 0.0)) or "replaced_value_int64" in c.node.attributes:
+    if not math.isnan(replaced_value_float) or replaced_value_int64 is not None:
         raise Unsupported(
             "it replaces another value than NaN", "replace it in your own program, and leave SimpleImputer out of the pipeline"
         )
-    c.network.notes["The file replaces values that are missing (NaN), which are no inputs here: replace them before"] = None
-    return c.value(0)
+    c.net.notes["The file replaces values that are missing (NaN), which are no inputs here: replace them before"] = None
+    return x
 
 
-def _zip_map(c: Call) -> Result:
+@operator("ai.onnx.ml.ZipMap")
+def zip_map(c: Call, x: Value, *, classlabels_int64s: Ints = (), classlabels_strings: Texts = ()) -> Result:
     """The tensor itself, [n, classes]: a source has no maps."""
-    classes: Sequence[Class] = c.attribute("classlabels_int64s") or c.attribute("classlabels_strings", ())
+    classes: Sequence[Class] = classlabels_int64s or classlabels_strings
     name = identifier(c.node.outputs[0], "out")
     which = "" if is_counted(classes) else f": {in_words(classes)}"
-    c.network.notes[f"{name} has a column for each class, in the file a map for each row{which}"] = None
-    return c.value(0)
-
-
-RULES: Mapping[str, Rule] = {
-    "ai.onnx.ml.ArrayFeatureExtractor": _extract,
-    "ai.onnx.ml.Binarizer": _binarizer,
-    "ai.onnx.ml.Imputer": _imputer,
-    "ai.onnx.ml.LinearClassifier": _classifier,
-    "ai.onnx.ml.LinearRegressor": _regressor,
-    "ai.onnx.ml.Normalizer": _normalizer,
-    "ai.onnx.ml.Scaler": _scaler,
-    "ai.onnx.ml.ZipMap": _zip_map,
-}
+    c.net.notes[f"{name} has a column for each class, in the file a map for each row{which}"] = None
+    return x

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from tpucc.floating.exact import matmul
+from tpucc.interop.onnx.reading.building.arrays import beyond, broadcast, unlike
 from tpucc.interop.onnx.reading.building.axes import order_of
-from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, plain
-from tpucc.interop.onnx.reading.files.problems import Unsupported
+from tpucc.interop.onnx.reading.files.model import OnnxNode
+from tpucc.interop.onnx.reading.files.problems import Misfit, Unsupported
+from tpucc.interop.onnx.reading.operators.rows import Fact, operator
+from tpucc.interop.onnx.reading.operators.shapes import Shape
 from tpucc.ir.node import Node
+from tpucc.numerics import AnyArray
+
+
+def require_inner(a: Shape, b: Shape) -> None:
+    """Raises `Misfit` for shapes of which there is no product."""
+    if not a or not b:
+        raise Misfit(f"a product of {list(a)} and {list(b)}: one of them is a single number", (len(a), len(b)))
+    if a[-1] != b[-2:][0] or broadcast([a[:-2], b[:-2]]) is None:
+        which = "the inner sizes" if a[-1] != b[-2:][0] else "the axes before the last two"
+        raise Misfit(f"a product of {list(a)} and {list(b)}: {which} differ", (a[-1], b[-2:][0], unlike([a[:-2], b[:-2]])))
 
 
 def product(net: Network, a: Value, b: Value) -> Tensor:
@@ -67,22 +82,38 @@ def _last_axis_behind(net: Network, x: Tensor) -> Tensor:
     return Tensor(node, (*(tuple(places[part] for part in axis) for axis in x.axes[:-1]), (len(others),)), x.kind)
 
 
-def _matmul(c: Call) -> Result:
-    return product(c.network, c.value(0), c.value(1))
+def _size(_: OnnxNode, arrays: Sequence[AnyArray]) -> int:
+    a, b = arrays
+    require_inner(a.shape, b.shape)
+    return math.prod((*(broadcast([a.shape[:-2], b.shape[:-2]]) or ()), *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ())))
 
 
-def _gemm(c: Call) -> Result:
+@operator("MatMul", Fact.EXACT, fold=lambda _, arrays: matmul(*arrays), size=_size)
+def product_of(c: Call, a: Value, b: Value) -> Result:
+    require_inner(a.shape, b.shape)
+    return product(c.net, a, b)
+
+
+@operator("Gemm")
+def gemm(
+    c: Call, a: Value, b: Value, term: Value | None, *, alpha: float = 1.0, beta: float = 1.0, transA: bool = False, transB: bool = False
+) -> Result:
     """alpha · A' @ B' + beta · C."""
-    net = c.network
-    a, b = _turned(c.value(0), c.attribute("transA", 0)), _turned(c.value(1), c.attribute("transB", 0))
-    alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
+    net = c.net
+    left, right = (value.shape[::-1] if turned else value.shape for value, turned in ((a, transA), (b, transB)))
+    if len(left) != 2 or len(right) != 2 or left[1] != right[0]:
+        numbers = (len(left), len(right), left[-1:], right[:1])
+        raise Misfit(f"a product of {list(left)} and {list(right)}, where ONNX has two matrices with equal inner sizes", numbers)
+    if term is not None and broadcast([term.shape, (left[0], right[1])]) != (left[0], right[1]):
+        what = f"what is added has the shape {list(term.shape)}, which doesn't broadcast to {[left[0], right[1]]}"
+        raise Misfit(what, beyond(term.shape, (left[0], right[1])))
+    a, b = _turned(a, transA), _turned(b, transB)
     scaled = _scaled(net, b, alpha) if alpha != 1 else b
     made = product(net, a, b if scaled is None else scaled)
     if scaled is None:
         made = net.affine(made, alpha)
-    if not c.has(2) or beta == 0:
+    if term is None or beta == 0:
         return made
-    term = c.value(2)
     if beta != 1 and isinstance(term, Static) and net.is_number(term):
         term = Static(term.array * np.float32(beta), term.name)
     elif beta != 1:
@@ -102,10 +133,7 @@ def _scaled(net: Network, w: Value, alpha: float) -> Static | None:
     return made
 
 
-def _turned(value: Value, turned: int) -> Value:
+def _turned(value: Value, turned: bool) -> Value:
     if not turned:
         return value
     return Static(value.array.T, value.name) if isinstance(value, Static) else Tensor(value.node, value.axes[::-1], value.kind)
-
-
-RULES: Mapping[str, Rule] = {"Gemm": _gemm, "MatMul": _matmul}

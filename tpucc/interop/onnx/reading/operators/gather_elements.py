@@ -3,48 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Tensor
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported, named
-from tpucc.interop.onnx.reading.rules.places import MOST_PICKS, part, taken
-from tpucc.interop.onnx.reading.rules.shapes import joined
+from tpucc.interop.onnx.reading.building.values import Tensor, Value
+from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported
+from tpucc.interop.onnx.reading.operators.places import MOST_PICKS, part, taken
+from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, operator
+from tpucc.interop.onnx.reading.operators.shapes import joined
 from tpucc.numerics import AnyArray
 
 
-def _places(c: Call, axis: int) -> AnyArray:
-    """The places, counted from 0."""
-    size, indices = c.value(0).shape[axis], c.array(1, "the places").astype(np.int64)
-    c.network.require_room(indices.size)
+def _places(net: Network, indices: AnyArray, size: int) -> AnyArray:
+    """The places of an axis, counted from 0."""
+    net.require_room(indices.size)
     if (beyond := (indices < -size) | (indices >= size)).any():
         raise Damaged(f"the index {indices[beyond][0]:,} of an axis of {size:,}")
-    return indices % size
+    return indices.astype(np.int64) % size
 
 
-def _gather_elements(c: Call) -> Result:
-    x = c.tensor(0)
-    axis = c.axis(0, x.rank)
-    return _gathered(c.network, x, _places(c, axis), axis)
+@operator("GatherElements", Fact.EXACT, Fact.KEEPS, size=lambda _, arrays: arrays[1].size)
+def gather_elements(c: Call, x: Tensor, indices: AnyArray, *, axis: Axis = 0) -> Result:
+    return _gathered(c.net, x, _places(c.net, indices, x.shape[axis]), axis)
 
 
-def _scatter_elements(c: Call) -> Result:
+@operator("Scatter", Fact.WHOLE)
+def scatter(c: Call, x: Value, indices: AnyArray, updates: Value, *, axis: Axis = 0) -> Result:
+    return scatter_elements(c, x, indices, updates, axis=axis)
+
+
+@operator("ScatterElements", Fact.WHOLE)
+def scatter_elements(
+    c: Call,
+    x: Value,
+    indices: AnyArray,
+    updates: Value,
+    *,
+    axis: Axis = 0,
+    reduction: Literal["none", "add", "mul", "max", "min"] = "none",
+) -> Result:
     """GatherElements of the values with the new ones behind them. Of several for a place the last one is there."""
-    x, new = c.value(0), c.value(2)
-    axis = c.axis(0, len(x.shape))
-    places, size = _places(c, axis), x.shape[axis]
-    if (reduction := c.attribute("reduction", "none")) != "none":
-        raise Unsupported(f"the reduction {named(reduction)}", "without one it is read")
-    if new.shape != places.shape or (*places.shape[:axis], size, *places.shape[axis + 1 :]) != x.shape:
+    places, size = _places(c.net, indices, x.shape[axis]), x.shape[axis]
+    if reduction not in ("none", ""):
+        raise Unsupported(f"the reduction {reduction}", "without one it is read")
+    if updates.shape != places.shape or (*places.shape[:axis], size, *places.shape[axis + 1 :]) != x.shape:
         raise Unsupported(f"places {list(places.shape)} of {list(x.shape)}", f"places for all of each axis but axis {axis} are read")
-    c.network.require_room(math.prod(x.shape))
+    c.net.require_room(math.prod(x.shape))
     behind = [1] * (len(x.shape) - axis - 1)
     sources = np.broadcast_to(np.arange(size).reshape(-1, *behind), x.shape).copy()
     np.put_along_axis(sources, places, np.arange(size, size + places.shape[axis]).reshape(-1, *behind), axis)
-    return _gathered(c.network, joined(c.network, [c.tensor(0), new], axis), sources, axis)
+    return _gathered(c.net, joined(c.net, [c.net.tensor(x), updates], axis), sources, axis)
 
 
 def _gathered(net: Network, x: Tensor, places: AnyArray, axis: int) -> Tensor:
@@ -70,6 +81,3 @@ def _of_rows(net: Network, x: Tensor, places: AnyArray) -> Tensor:
         return taken(net, whole, whole.rank - 1, (places + before * np.arange(rows)[:, np.newaxis]).reshape(-1).tolist())
     pieces = [taken(net, part(net, x, {x.rank - 2: range(row, row + 1)}), x.rank - 1, places[row].tolist()) for row in range(rows)]
     return joined(net, pieces, x.rank - 2)
-
-
-RULES: Mapping[str, Rule] = {"GatherElements": _gather_elements, "Scatter": _scatter_elements, "ScatterElements": _scatter_elements}

@@ -1,0 +1,405 @@
+"""Convolutions and pools: [N, C, H, W] in the file, [N, H, W, C] in tpucc; a sequence [N, C, L] is an image of height 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tpucc.diagnostics import counted
+from tpucc.interop.onnx.reading.building.axes import axes_of
+from tpucc.interop.onnx.reading.building.call import Call, Result
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported, shortened
+from tpucc.interop.onnx.reading.operators.places import mixed
+from tpucc.interop.onnx.reading.operators.reductions import reduced
+from tpucc.interop.onnx.reading.operators.rows import Fact, Ints, Positive, operator
+from tpucc.ir.node import Node
+from tpucc.numerics import AnyArray
+
+CHANNELS_LAST = (0, 2, 3, 1)
+
+
+@dataclass(frozen=True)
+class WindowAttributes:
+    """What nodes say of windows: numbers for each axis of pixels, none of which are all 1, and of pads all 0."""
+
+    auto_pad: Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"] = "NOTSET"
+    dilations: Ints = ()
+    kernel_shape: Ints = ()
+    pads: Ints = ()
+    strides: Ints = ()
+
+    @property
+    def has_auto_pad(self) -> bool:
+        return self.auto_pad not in ("NOTSET", "")
+
+    def require(self, x: Tensor, output_padding: Ints = ()) -> None:
+        """Raises `Misfit` for an image without pixels, and for numbers of windows that aren't those of its axes of pixels."""
+        count = x.rank - 2
+        if count < 1:
+            raise Misfit(f"an image {list(x.shape)}, where ONNX has [N, C, …]", x.rank)
+        lists = {"kernel_shape": self.kernel_shape, "strides": self.strides, "dilations": self.dilations, "pads": self.pads}
+        for name, numbers in (lists | {"output_padding": output_padding}).items():
+            least = 0 if name in ("pads", "output_padding") else 1
+            if numbers and len(numbers) != (2 if name == "pads" else 1) * count:
+                raise Misfit(f"{name} is {shortened(list(numbers))}, of {counted(count, 'axis', 'axes')} of pixels")
+            if any(number < least for number in numbers):
+                raise Damaged(f"{name} is {shortened(list(numbers))}, and each is at least {least}")
+        if self.has_auto_pad and self.pads:
+            raise Damaged("it has auto_pad and pads, and ONNX has one of them")
+
+    def of(self, x: Tensor, size: Ints) -> Windows:
+        """The windows of this size over an image `x` [N, C, H, W]."""
+        if not size:
+            raise Damaged("it has no kernel_shape")
+        found = pair(size, "kernel_shape"), pair(self.strides or (1, 1), "strides"), pair(self.dilations or (1, 1), "dilations")
+        made = Windows(*found[:2], (0, 0, 0, 0), found[2])
+        return Windows(*found[:2], _padding(self, x.shape[2:], made), found[2])
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of a node along height and width; padding is (top, bottom, left, right)."""
+
+    size: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    dilation: tuple[int, int]
+
+    @property
+    def extent(self) -> list[int]:
+        return [(size - 1) * apart + 1 for size, apart in zip(self.size, self.dilation, strict=True)]
+
+
+def image(net: Network, t: Tensor) -> Tensor:
+    """The tensor as [N, C, H, W]. Raises `Unsupported` for volumes."""
+    if t.rank == 4:
+        return t
+    if t.rank == 3:
+        return net.reshaped(t, (t.shape[0], t.shape[1], 1, t.shape[2]))
+    raise Unsupported(f"a tensor of {t.rank} axes", "tpucc has images [N, C, H, W] and sequences [N, C, L], no volumes")
+
+
+def channels_last(net: Network, t: Tensor) -> Node:
+    return net.arranged(image(net, t), CHANNELS_LAST)
+
+
+def from_channels_last(net: Network, node: Node, rank: int) -> Tensor:
+    """The result of a node [N, H, W, C] with the axes of the file."""
+    made = Tensor(node, axes_of(CHANNELS_LAST))
+    n, c, _, width = made.shape
+    return made if rank == 4 else net.reshaped(made, (n, c, width))
+
+
+def require_channels(x: Tensor, w: Value, bias: Value | None, group: int, kernel_shape: Ints, transposed: bool = False) -> None:
+    """Raises `Misfit` for weights [filters, channels / group, …] that aren't those of an image, of a transposed convolution
+    [channels, filters / group, …]."""
+    shape = w.shape
+    if x.rank < 3 or len(shape) != x.rank:
+        raise Misfit(
+            f"an image {list(x.shape)} and weights {list(shape)}, where ONNX has [N, C, …] and as many axes of weights",
+            (x.rank, len(shape)),
+        )
+    if kernel_shape not in ((), shape[2:]):
+        raise Misfit(f"kernel_shape is {shortened(list(kernel_shape))}, and the weights have the shape {list(shape)}")
+    channels, filters = (shape[0], shape[1] * group) if transposed else (shape[1] * group, shape[0])
+    if x.shape[1] != channels or (channels if transposed else filters) % group:
+        groups = f"weights {list(shape)} in {counted(group, 'group')}"
+        raise Misfit(f"{groups}, of an image {list(x.shape)} with {counted(x.shape[1], 'channel')}", (x.shape[1], shape, group))
+    if bias is not None and bias.shape != (filters,):
+        raise Misfit(f"the bias has the shape {list(bias.shape)}, and the result {counted(filters, 'channel')}")
+
+
+def require_fit(x: Tensor, made: Windows, *, ceil: bool = False) -> None:
+    """Raises `Unsupported` for a window that is larger than the image `x` [N, C, H, W] and its padding, with `ceil` by a stride or more."""
+    for axis, name in enumerate(("height", "width")):
+        added = sum(made.padding[2 * axis : 2 * axis + 2])
+        extent, most = made.extent[axis], x.shape[axis + 2] + added + (made.stride[axis] - 1 if ceil else 0)
+        if extent > most:
+            room = f"{x.shape[axis + 2]} and {added} of padding" if added else f"{x.shape[axis + 2]}"
+            raise Unsupported(
+                f"the window's {name} of {extent} is more than the image's {room}",
+                "ONNX's formula gives no window there, and ONNX Runtime one where less than a stride is missing: pad the image",
+            )
+
+
+def pair(numbers: Sequence[int], what: str) -> tuple[int, int]:
+    """(height, width); a number of a sequence is a width."""
+    if len(numbers) == 1:
+        return 1, numbers[0]
+    if len(numbers) != 2:
+        raise Unsupported(f"{what} has {len(numbers)} numbers", "tpucc has windows of images and of sequences")
+    return numbers[0], numbers[1]
+
+
+def _padding(windows: WindowAttributes, sizes: Sequence[int], made: Windows) -> tuple[int, int, int, int]:
+    if not windows.has_auto_pad:
+        return sides(windows.pads or (0,) * 4)
+    if windows.auto_pad == "VALID":
+        return 0, 0, 0, 0
+    found: list[int] = []
+    for size, stride, extent in zip(sizes, made.stride, made.extent, strict=True):
+        total = max(0, (-(-size // stride) - 1) * stride + extent - size)
+        found += [total // 2, total - total // 2] if windows.auto_pad == "SAME_UPPER" else [total - total // 2, total // 2]
+    return found[0], found[1], found[2], found[3]
+
+
+def sides(pads: Sequence[int]) -> tuple[int, int, int, int]:
+    """ONNX's (begins…, ends…) as (top, bottom, left, right)."""
+    if min(pads, default=0) < 0:
+        raise Unsupported("negative padding", "a slice before it cuts as much")
+    if len(pads) == 2:
+        return 0, 0, pads[0], pads[1]
+    if len(pads) != 4:
+        raise Unsupported(f"pads has {len(pads)} numbers")
+    return pads[0], pads[2], pads[1], pads[3]
+
+
+def short_padding(padding: tuple[int, int, int, int]) -> Any:
+    """As a person writes it: "valid", one number, or all four."""
+    if len(set(padding)) == 1:
+        return padding[0] or "valid"
+    return padding
+
+
+def short(numbers: tuple[int, int]) -> Any:
+    return numbers[0] if numbers[0] == numbers[1] else numbers
+
+
+@operator("Conv", Fact.IMAGES)
+def conv(c: Call, x: Tensor, w: Value, bias: Value | None, *, group: Positive = 1, windows: WindowAttributes) -> Result:
+    net = c.net
+    require_channels(x, w, bias, group, windows.kernel_shape)
+    windows.require(x)
+    at, shape = image(net, x), _kernel_shape(w)
+    along = short if x.rank == 4 else max  # of a sequence, whose height is 1, the width's number does for both
+    made = windows.of(at, shape[2:])
+    require_fit(at, made)
+    weight = _kernel(net, w, shape, (2, 3, 1, 0))
+    attributes: dict[str, Any] = {
+        "stride": along(made.stride),
+        "padding": short_padding(made.padding),
+        "dilation": along(made.dilation),
+        "groups": group,
+    }
+    node = net.add("conv2d", net.arranged(at, CHANNELS_LAST), weight, **attributes)
+    return from_channels_last(net, biased(net, node, bias), x.rank)
+
+
+def _kernel_shape(kernel: Value) -> tuple[int, ...]:
+    """That of a kernel with four axes; one of a sequence has the height 1."""
+    shape = kernel.shape if len(kernel.shape) != 3 else (*kernel.shape[:2], 1, kernel.shape[2])
+    if len(shape) != 4:
+        raise Unsupported(f"a kernel of {len(shape)} axes")
+    return shape
+
+
+def _kernel(net: Network, kernel: Value, shape: tuple[int, ...], order: tuple[int, ...]) -> Node:
+    """The kernel with its axes in this order: a weight, or a computed value."""
+    if isinstance(kernel, Static):
+        return net.weight(kernel.array.reshape(shape).transpose(order), kernel.name)
+    return net.arranged(net.reshaped(kernel, shape), order)
+
+
+def biased(net: Network, node: Node, bias: Value | None) -> Node:
+    """A node with a bias, one value a channel."""
+    if bias is None:
+        return node
+    return net.add("add", node, net.weight(bias.array, bias.name) if isinstance(bias, Static) else bias.node)
+
+
+@operator("ConvTranspose", Fact.IMAGES)
+def conv_transpose(
+    c: Call,
+    x: Tensor,
+    w: Value,
+    bias: Value | None,
+    *,
+    group: Positive = 1,
+    output_padding: Ints = (),
+    output_shape: Ints = (),
+    windows: WindowAttributes,
+) -> Result:
+    """Groups become zeros in the kernel, and so do dilation and what is added to the result's end."""
+    net, strides, dilations = c.net, windows.strides, windows.dilations
+    require_channels(x, w, bias, group, windows.kernel_shape, transposed=True)
+    windows.require(x, output_padding)
+    ones = (1,) * len(output_padding)
+    for more, step, apart in zip(output_padding, strides or ones, dilations or ones, strict=False):
+        if more >= max(step, apart):
+            raise Damaged(f"output_padding has {more:,}, and less than the stride {step:,} or the dilation {apart:,} is possible")
+    if len(output_shape) not in (0, x.rank - 2, x.rank):
+        raise Misfit(f"output_shape is {shortened(list(output_shape))}, of {counted(x.rank - 2, 'axis', 'axes')} of pixels")
+    at, shape = image(net, x), _kernel_shape(w)
+    stride, between = pair(strides or (1, 1), "strides"), pair(dilations or (1, 1), "dilations")
+    extent = (shape[2] - 1) * between[0] + 1, (shape[3] - 1) * between[1] + 1
+    more_behind = pair((0, *(output_padding or (0,))) if x.rank == 3 else output_padding or (0, 0), "output_padding")
+    wanted = pair(output_shape, "output_shape") if output_shape else None
+    cut = _Cut(at.shape[2:], extent, stride, x.rank == 3, more_behind, wanted, windows.auto_pad, sides(windows.pads or (0,) * 4))
+    padding, beyond = cut.padding_and_growth()
+    if isinstance(w, Static):
+        if group > 1 or between != (1, 1) or any(beyond):
+            sizes = (size + more for size, more in zip(extent, beyond, strict=True))
+            net.require_room(math.prod((shape[0], shape[1] * group, *sizes)))
+        kernel = _dilated(_ungrouped(w.array.reshape(shape), group), between)
+        kernel = np.pad(kernel, ((0, 0), (0, 0), *((0, more) for more in beyond)))
+        w, shape = Static(kernel, w.name), kernel.shape
+    elif group > 1 or between != (1, 1) or any(beyond):
+        raise Unsupported(
+            "its kernel is computed and would get zeros: it has groups, dilation or a larger result",
+            "make the kernel a constant of the file",
+        )
+    weight = _kernel(net, w, shape, (2, 3, 0, 1))
+    node = net.add("conv_transpose2d", net.arranged(at, CHANNELS_LAST), weight, stride=short(stride), padding=short_padding(padding))
+    return from_channels_last(net, biased(net, node, bias), x.rank)
+
+
+def _ungrouped(w: AnyArray, groups: int) -> AnyArray:
+    """A kernel [C, F/groups, H, W] as one of all channels, with zeros between the groups."""
+    if groups == 1:
+        return w
+    channels, filters = w.shape[0] // groups, w.shape[1]
+    whole = np.zeros((w.shape[0], filters * groups, *w.shape[2:]), w.dtype)
+    for group in range(groups):
+        rows = slice(group * channels, (group + 1) * channels)
+        whole[rows, group * filters : (group + 1) * filters] = w[rows]
+    return whole
+
+
+def _dilated(w: AnyArray, apart: tuple[int, int]) -> AnyArray:
+    if apart == (1, 1):
+        return w
+    wide = np.zeros((*w.shape[:2], *((size - 1) * step + 1 for size, step in zip(w.shape[2:], apart, strict=True))), w.dtype)
+    wide[:, :, :: apart[0], :: apart[1]] = w
+    return wide
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """What a transposed convolution says of the size of its result. `more` is what is added behind, `wanted` the size if it is said,
+    `given` the padding (top, bottom, left, right); of a sequence the only row isn't padded."""
+
+    sizes: Sequence[int]
+    window: Sequence[int]
+    stride: tuple[int, int]
+    is_sequence: bool
+    more: tuple[int, int]
+    wanted: tuple[int, int] | None
+    rule: str
+    given: tuple[int, int, int, int]
+
+    def padding_and_growth(self) -> tuple[tuple[int, int, int, int], list[int]]:
+        """What is cut off tpucc's whole result, (top, bottom, left, right), and what the kernel must grow by where it is too small.
+
+        `auto_pad` never adds padding below 0, as in ONNX's shape inference and in ONNX Runtime: of a kernel smaller than the stride the
+        result ends with the last window. A larger `output_shape` has zeros behind it.
+        """
+        cut: list[int] = []
+        beyond: list[int] = []
+        for axis in range(2):
+            window, stride = self.window[axis], self.stride[axis]
+            before, after, behind = self._ends(axis)
+            after += max(window, stride) - window - behind
+            beyond.append(max(0, -after) + (stride - window if after < 0 and window < stride else 0))
+            cut += [before, max(0, after)]
+        return (cut[0], cut[1], cut[2], cut[3]), beyond
+
+    def _ends(self, axis: int) -> tuple[int, int, int]:
+        """What is cut before and after the windows along an axis, and what is added behind them."""
+        behind = self.more[axis]
+        if self.is_sequence and axis == 0:
+            return 0, 0, behind
+        if not self.wanted and self.rule not in ("SAME_UPPER", "SAME_LOWER"):
+            return self.given[2 * axis], self.given[2 * axis + 1], behind
+        windows = (self.sizes[axis] - 1) * self.stride[axis] + self.window[axis]
+        size = self.wanted[axis] if self.wanted else self.sizes[axis] * self.stride[axis]
+        total = max(0, windows + behind - size)
+        if self.wanted and size - windows >= self.stride[axis]:
+            most = windows + self.stride[axis] - 1
+            raise Unsupported(f"an output_shape with {size:,} pixels along an axis", f"of this input it has at most {most:,}")
+        behind = max(behind, size - windows) if self.wanted else behind
+        half = total // 2
+        return *((half, total - half) if self.rule == "SAME_UPPER" else (total - half, half)), behind
+
+
+@operator("MaxPool", Fact.IMAGES, Fact.KEEPS, ignored="storage_order")
+def max_pool(c: Call, x: Tensor, *, ceil_mode: bool = False, windows: WindowAttributes) -> Result:
+    windows.require(x)
+    at = image(c.net, x)
+    made = _pool(c, at, "max_pool", windows.of(at, windows.kernel_shape), ceil_mode)
+    found = from_channels_last(c.net, made, x.rank)
+    return Tensor(found.node, found.axes, x.kind)
+
+
+@operator("AveragePool", Fact.IMAGES)
+def average_pool(c: Call, x: Tensor, *, ceil_mode: bool = False, count_include_pad: bool = False, windows: WindowAttributes) -> Result:
+    windows.require(x)
+    if x.rank > 4:
+        if ceil_mode or windows.has_auto_pad or max(windows.dilations or (1,)) > 1:
+            what = "windows of a volume with ceil_mode, auto_pad or dilations"
+            raise Unsupported(what, "a pool of a volume is read with pads and strides")
+        return _averages(c.net, x, windows.kernel_shape, windows.strides, windows.pads, count_include_pad)
+    at = image(c.net, x)
+    made = windows.of(at, windows.kernel_shape)
+    counts = {"count_padding": count_include_pad and any(made.padding)}
+    return from_channels_last(c.net, _pool(c, at, "avg_pool", made, ceil_mode, **counts), x.rank)
+
+
+def _pool(c: Call, at: Tensor, op: str, made: Windows, ceil: bool, **more: bool) -> Node:
+    """A pool of an image [N, C, H, W], as tpucc's operator."""
+    c.alone()
+    require_fit(at, made, ceil=ceil)
+    if made.dilation != (1, 1):
+        raise Unsupported("windows with dilation", "tpucc's pools have none")
+    attributes: dict[str, Any] = {"size": short(made.size), "padding": short_padding(made.padding), "ceil": ceil, **more}
+    if made.stride != made.size:
+        attributes["stride"] = short(made.stride)
+    return c.net.add(op, c.net.arranged(at, CHANNELS_LAST), **attributes)
+
+
+def _averages(net: Network, x: Tensor, kernel_shape: Ints, strides: Ints, pads: Ints, with_padding: bool) -> Tensor:
+    """The means of windows of a volume, axis by axis: products with matrices whose columns are the windows."""
+    count = x.rank - 2
+    pads, strides = pads or (0,) * (2 * count), strides or (1,) * count
+    for axis, size in enumerate(kernel_shape):
+        before, after = pads[axis], pads[count + axis]
+        if (size, strides[axis], before, after) == (1, 1, 0, 0):
+            continue
+        pixels = x.shape[axis + 2]
+        starts = np.arange(0, before + pixels + after - size + 1, strides[axis])
+        places = np.arange(before + pixels + after)[:, np.newaxis]
+        inside = ((places >= starts) & (places < starts + size))[before : before + pixels]
+        x = mixed(net, x, axis + 2, (inside / (size if with_padding else inside.sum(0))).astype(np.float32))
+    return x
+
+
+def global_pool(c: Call, x: Tensor, op: str) -> Tensor:
+    """A pool of whole images."""
+    if x.rank == 3 and x.axes == ((0,), (1,), (2,)):
+        return reduced(c.net, op, x, [2], True)
+    node = channels_last(c.net, x)
+    made = c.net.add("global_avg_pool", node) if op == "mean" else c.net.add(op, node, axis=(1, 2))
+    return Tensor(made, ((0,), (1,), *(() for _ in range(x.rank - 2))))
+
+
+@operator("GlobalAveragePool", Fact.IMAGES)
+def global_average_pool(c: Call, x: Tensor) -> Result:
+    return global_pool(c, x, "mean")
+
+
+@operator("GlobalMaxPool", Fact.IMAGES, Fact.KEEPS)
+def global_max_pool(c: Call, x: Tensor) -> Result:
+    return global_pool(c, x, "max")
+
+
+@operator("LRN", Fact.IMAGES)
+def response_norm(c: Call, x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Result:
+    if size < 1 or size % 2 == 0:
+        raise Damaged(f"size is {size:,}, and ONNX has an odd number there")
+    node = c.net.add("lrn", channels_last(c.net, x), size=size, alpha=alpha, beta=beta, bias=bias)
+    return from_channels_last(c.net, node, x.rank)
