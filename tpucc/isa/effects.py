@@ -128,6 +128,10 @@ class Effects:
         """The rows of one memory that are touched, by operand."""
         return [walks for held, walks in self.touches if held is memory]
 
+    def holding(self, contents: Contents) -> list[Walks]:
+        """The rows of memories with these contents that are touched, by operand."""
+        return [walks for held, walks in self.touches if held.contents is contents]
+
     def reading(self, memory: Memory) -> Bools:
         """Whether each instruction reads rows of a memory."""
         found: Bools = np.logical_or.reduce([walks.reads for walks in self.of(memory)])
@@ -181,14 +185,15 @@ class Effects:
     @property
     def host_reads(self) -> Bools:
         """Whether each instruction reads rows of buffers that the program names."""
-        return self._any_buffer("reads")
+        return self.any_of(Contents.BUFFERS, "reads")
 
     @property
     def host_writes(self) -> Bools:
-        return self._any_buffer("writes")
+        return self.any_of(Contents.BUFFERS, "writes")
 
-    def _any_buffer(self, way: Literal["reads", "writes"]) -> Bools:
-        columns = [getattr(walks, way) for memory, walks in self.touches if memory.contents is Contents.BUFFERS]
+    def any_of(self, contents: Contents, way: Literal["reads", "writes"]) -> Bools:
+        """Whether each instruction reads, or writes, rows of a memory with these contents."""
+        columns = [getattr(walks, way) for walks in self.holding(contents)]
         found: Bools = np.logical_or.reduce([np.zeros(len(self), np.bool_), *columns])
         return found
 
