@@ -12,6 +12,8 @@ import pytest
 from tests.support.cases import each
 from tests.support.device_graphs import TINY, chain, lstm
 from tpucc.diagnostics import ProgramError
+from tpucc.isa.verify import Violation, reported
+from tpucc.isa.verify.rules import MAX_REPORTED
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer
 from tpucc.lowering.verify import verify_tiles
@@ -96,3 +98,16 @@ def test_messages_show_the_instruction() -> None:
     message = "tile instruction 0 `matrix_multiply ub=x\\.0 acc=g0 rows=8 tile=0, switch` reads row 0 of x\\.0, which nothing has written"
     with pytest.raises(ProgramError, match=message):
         verify_tiles(without(READ))
+
+
+def test_faults_stand_in_the_order_of_the_program() -> None:
+    code = np.delete(GOOD.instructions, [READ, CONFIGURE])
+    with pytest.raises(ProgramError) as error:
+        verify_tiles(replace(GOOD, instructions=code))
+    found = [diagnostic.code for diagnostic in error.value.diagnostics]
+    assert found.index("E0754") < found.index("E0756"), "the multiply stands before the activate"
+
+
+def test_of_each_rule_the_first_faults_are_given() -> None:
+    found = reported(Violation(code, "", index) for index in range(30) for code in ("E0754", "E0755"))
+    assert [(each.code, each.instruction) for each in found] == [(c, i) for i in range(MAX_REPORTED) for c in ("E0754", "E0755")]

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
+from tpucc.machine.memory import Contents, Memory, Shape
 from tpucc.machine.record import Records
 from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
@@ -128,6 +128,10 @@ class Effects:
         """The rows of one memory that are touched, by operand."""
         return [walks for held, walks in self.touches if held is memory]
 
+    def holding(self, contents: Contents) -> list[Walks]:
+        """The rows of memories with these contents that are touched, by operand."""
+        return [walks for held, walks in self.touches if held.contents is contents]
+
     def reading(self, memory: Memory) -> Bools:
         """Whether each instruction reads rows of a memory."""
         found: Bools = np.logical_or.reduce([walks.reads for walks in self.of(memory)])
@@ -181,14 +185,15 @@ class Effects:
     @property
     def host_reads(self) -> Bools:
         """Whether each instruction reads rows of buffers that the program names."""
-        return self._any_buffer("reads")
+        return self.any_of(Contents.BUFFERS, "reads")
 
     @property
     def host_writes(self) -> Bools:
-        return self._any_buffer("writes")
+        return self.any_of(Contents.BUFFERS, "writes")
 
-    def _any_buffer(self, way: Literal["reads", "writes"]) -> Bools:
-        columns = [getattr(walks, way) for memory, walks in self.touches if memory.contents is Contents.BUFFERS]
+    def any_of(self, contents: Contents, way: Literal["reads", "writes"]) -> Bools:
+        """Whether each instruction reads, or writes, rows of a memory with these contents."""
+        columns = [getattr(walks, way) for walks in self.holding(contents)]
         found: Bools = np.logical_or.reduce([np.zeros(len(self), np.bool_), *columns])
         return found
 
@@ -213,20 +218,21 @@ def _remembered(data: bytes, dtype: np.dtype[np.void], machine: Machine) -> Effe
 
 def _found(records: Records, machine: Machine) -> Effects:
     opcode, kind = records["opcode"], records["opcode"].astype(np.uint16) << 8 | records["function"]
-    reads, writes = _reads(records, kind, machine), machine.written_by_kind[kind]
+    reads, writes = _reads(records, kind, machine), machine.written_by_opcode[opcode]
     walked, moves = machine.walked[opcode], _any(reads | writes, machine.row_places)
     windows = _any(reads, machine.places_of(Shape.WINDOWS))
     outer = np.where(walked, records["outer"], 1)
     rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value(records)
     queue, block = machine.queue, machine.register.place if machine.register else 0
     asked, used, stored = (queue.place, queue.used, queue.stored) if queue else (0, 0, 0)
-    columns = _Columns(records, reads, writes, walked, outer, rows, size)
+    window = np.where(windows, _times(records["window_outer"], records["window_inner"]), 1)
+    columns = _Columns(records, reads, writes, walked, outer, rows, size, window)
     return Effects(
         engine=machine.engine_of[opcode],
         moves=moves,
         rows=rows,
         bytes_per_value=size,
-        window=np.where(windows, _times(records["window_outer"], records["window_inner"]), 1),
+        window=window,
         touches=tuple(columns.touched(machine, *operand) for operand in machine.operand_rows),
         pushes=_any(writes, asked),
         stores=_any(writes, stored),
@@ -263,58 +269,39 @@ class _Columns(NamedTuple):
     outer: Int64
     rows: Int64
     size: Int64
+    window: Int64
 
     def touched(self, machine: Machine, memory: str, field: str) -> tuple[Memory, Walks]:
         """The rows of a memory that are touched through the operands that begin at a field."""
         own = [rows for rows in machine.rows if (rows.memory, rows.field) == (memory, field)]
         held, touched = machine.by_memory[memory], self.reads | self.writes
         size = self.size if held.is_of_bytes else np.ones_like(self.size)
-        dense = _places(own, Shape.DENSE)
-        if dense:
-            used = _any(touched, dense) & (self.rows > 0)
-            low = np.where(used, self.records[field], 0).astype(np.int64)
-            bounds = low, np.where(used, low + self.rows, 0), np.ones_like(used)
-            windows = kernels = np.zeros_like(used)
-        else:
-            windows = _any(touched, _places(own, Shape.WINDOWS))
-            used = _any(touched, _places(own, Shape.WALK, Shape.WINDOWS))
-            bounds = self._walks(field, used, windows, size)
-            kernels = _any(touched, _places(own, Shape.KERNEL))
-            if kernels.any():
-                bounds = self._with_kernels(field, bounds, kernels, size)
-        places = sum(rows.place for rows in own)
-        reads, writes = _any(self.reads, places), _any(self.writes, places)
+        reads, writes = (_any(places, sum(row.place for row in own)) for places in (self.reads, self.writes))
+        places = [sum(row.place for row in own if row.shape is shape) for shape in (Shape.WINDOWS, Shape.KERNEL, Shape.DENSE)]
+        windows, kernels, dense = (_any(touched, wanted) for wanted in places)
+        run = np.where(kernels, self.window, np.where(dense, self.rows, -1))
+        bounds = self._bounds(field, reads | writes, windows, run, np.where(dense, 1, size))
         return held, Walks(self.records, field, *bounds, reads, writes, size, self.walked, windows, kernels)
 
-    def _walks(self, field: str, used: Bools, windows: Bools, size: Int64) -> tuple[Int64, Int64, Bools]:
-        """The bounds of a walk, and whether it is dense: the first row is its start, for no step is negative; the last one adds the
-        longest reach of each dimension. At the instructions `windows` it visits a window at each of its steps."""
-        records, walked, outer = self.records, self.walked, self.outer
-        inner = records["inner"].astype(np.int64)
-        steps = f"{field}_pitch" in (records.dtype.names or ())
-        pitch = np.where(walked, records[f"{field}_pitch"], 0).astype(np.int64) if steps else np.zeros_like(inner)
-        stride = np.where(walked, records[f"{field}_stride"], size).astype(np.int64) if steps else size
+    def _bounds(self, field: str, used: Bools, windows: Bools, run: Int64, size: Int64) -> tuple[Int64, Int64, Bools]:
+        """The bounds of the rows at the instructions `used`, and whether these are dense. Rows that follow each other are `run` of them, -1
+        for a walk. At the instructions `windows` it visits a window at each of its steps.
+
+        The first row is the start, for no step is negative; the last one adds the longest reach of each dimension.
+        """
+        records, steps, stepped = self.records, f"{field}_pitch" in (self.records.dtype.names or ()), self.walked & (run < 0)
+        outer, inner = np.where(run < 0, self.outer, 1), np.where(run < 0, records["inner"], run)
+        pitch = np.where(stepped, records[f"{field}_pitch"], 0).astype(np.int64) if steps else np.zeros_like(inner)
+        stride = np.where(stepped, records[f"{field}_stride"], size).astype(np.int64) if steps else size
         across, along = _times(inner - 1, stride), _times(outer - 1, pitch)
         reach, empty = across + along, (inner <= 0) | (outer <= 0)
         dense = ((stride <= size) | (inner <= 1)) & ((outer <= 1) | (pitch <= across + size))
         if windows.any():
             reach = reach + np.where(windows, _window_reach(records), 0)
-            empty = empty | (windows & ((records["window_outer"] == 0) | (records["window_inner"] == 0)))
-            dense = dense & ~windows
+            empty, dense = empty | (windows & (self.window == 0)), dense & ~windows
         used = used & ~empty
         low = np.where(used, records[field], 0).astype(np.int64)
         return low, np.where(used, low + reach + size, 0), dense
-
-    def _with_kernels(self, field: str, bounds: tuple[Int64, Int64, Bools], used: Bools, size: Int64) -> tuple[Int64, Int64, Bools]:
-        """The bounds, with the rows of weights of the instructions `used`: one for each row of their windows, without holes."""
-        low, high, dense = bounds
-        weights = _times(self.records["window_outer"], self.records["window_inner"]) * size
-        start, used = self.records[field].astype(np.int64), used & (weights > 0)
-        return np.where(used, start, low), np.where(used, start + weights, high), dense | used
-
-
-def _places(rows: Sequence[RowPlace], *shapes: Shape) -> int:
-    return sum(row.place for row in rows if row.shape in shapes)
 
 
 def _window_reach(records: Records) -> Int64:

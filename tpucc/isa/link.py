@@ -53,5 +53,5 @@ def link_bytes(program: Transferring, touched: Effects) -> Int64:
         buffer = np.searchsorted(starts, rows, side="right") - 1
         return np.asarray(before[buffer] + (rows - starts[buffer]) * width[buffer], np.int64)
 
-    crossing = [walks for memory, walks in touched.touches if memory.contents is Contents.BUFFERS]
+    crossing = touched.holding(Contents.BUFFERS)
     return sum((bytes_before(walks.high) - bytes_before(walks.low) for walks in crossing), np.zeros(len(touched), np.int64))

@@ -6,27 +6,27 @@ Every row lies inside its buffer or group, is written before it is read, and sum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, printable
-from tpucc.isa.effects import Bools, Effects, effects
+from tpucc.diagnostics import Source, printable
+from tpucc.isa.effects import Bools
 from tpucc.isa.fields import well_formed
-from tpucc.isa.listing.lines import Places, with_numbering
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.numbering import Numbering
-from tpucc.isa.verify import ports, structure
-from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
-from tpucc.isa.verify.rules import Context, Violation
+from tpucc.isa.program import Program
+from tpucc.isa.verify import ports, raise_violations, reported, structure
+from tpucc.isa.verify.events import READ, WRITE, events, walk_accesses
+from tpucc.isa.verify.memories import by_rows
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import MULTIPLIES, TILE_RECORD, TileProgram, flat, surrounding_program, tile_lines
 from tpucc.machine.record import RECORD
 from tpucc.machines.v1 import V1, Opcode
 from tpucc.numerics import Int64
 
-MAX_REPORTED = 10
 ALLOWED = (
     *(Opcode.NOP, Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE),
     *(Opcode.WRITE_WEIGHTS, Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
@@ -34,8 +34,26 @@ ALLOWED = (
 """The instructions of a tile program. Scheduling adds fetches, waits and the end."""
 
 
-Found = tuple[int, str, str]
-"""A broken rule before its instruction's text is known: the index, the code, the message."""
+@dataclass(frozen=True, eq=False)
+class _Context(Context):
+    """The instructions of a tile program under verification. `named` are names and sizes of what the rows of a memory are rows of, one
+    after the other."""
+
+    _: KW_ONLY
+    tiles: TileProgram
+    named: Sequence[tuple[str, int]] = ()
+
+    def text(self, index: int) -> str:
+        """An instruction as messages show it."""
+        line = tile_lines(self.tiles, self.tiles.instructions[index : index + 1])[0]
+        return f"tile instruction {index:,} `{printable(line)}`"
+
+    def buffer_row(self, row: int) -> str:
+        """A row by its buffer, or by its accumulator group: `row 3 of h.0`."""
+        ends = np.cumsum([rows for _, rows in self.named], dtype=np.int64)
+        owner = int(np.searchsorted(ends, row, side="right"))
+        name, rows = self.named[owner]
+        return f"row {row - int(ends[owner]) + rows:,} of {name}"
 
 
 def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None, numbering: Numbering | None = None) -> None:
@@ -48,33 +66,21 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
     before they are written, E0755 a sum in disorder, E0756 no tile or parameter block chosen, E0757 a buffer that its home doesn't
     hold, E0758 an output not written exactly once.
     """
-    for stage in (_parts, _records, _counts, _names, _rows, _meaning):
-        found = list(islice(stage(tiles), MAX_REPORTED))
-        if found:
-            source = places.source if places else Source(tiles.source, "")
-            found = (
-                [replace(fault, message=numbering.words(fault.message, fault.instruction, fault.other)) for fault in found]
-                if numbering is not None
-                else found
-            )
-            diagnostics = [_diagnostic(tiles, fault, places, model) for fault in found]
-            raise ProgramError(with_numbering(diagnostics, places), source)
+    program = surrounding_program(tiles)
+    found = reported(_parts(tiles, program))
+    if not found:
+        program = replace(program, instructions=tiles.instructions, layer_of=tiles.instructions["layer"])
+        context = _Context(program, tiles=tiles)
+        for stage in (_records, _counts, _names, _rows, _meaning):
+            found = found or reported(stage(context))
+    raise_violations(program, found, model, places.source if places else Source(tiles.source, ""), places, numbering)
 
 
-def _diagnostic(tiles: TileProgram, fault: Violation, places: Places | None, model: Source | None) -> Diagnostic:
-    labels = (places.labels(fault.instruction) or places.of(*fault.about)) if places else ()
-    if fault.instruction >= 0 and model is not None:
-        layer = int(tiles.instructions["layer"][fault.instruction])
-        spans = tiles.layers[layer].origin.call if layer < len(tiles.layers) else ()
-        labels += tuple(Label(span, "compiled from here", model) for span in spans)
-    return Diagnostic(fault.code, fault.message, labels)
-
-
-def _parts(tiles: TileProgram) -> Iterator[Violation]:
+def _parts(tiles: TileProgram, program: Program) -> Iterator[Violation]:
     """The program's parts by the machine's own rules, without instructions; then what only tile programs have."""
     if tiles.instructions.dtype != TILE_RECORD or tiles.instructions.ndim != 1:
         yield Violation("E0750", "the instructions aren't tile records")
-    context = Context(surrounding_program(tiles))
+    context = Context(program)
     for violation in (*structure.check(context), *ports.check(context)):
         yield replace(violation, code="E0750")
     if min(tiles.groups, default=1) < 1:
@@ -96,28 +102,29 @@ def _parts(tiles: TileProgram) -> Iterator[Violation]:
             )
 
 
-def _records(tiles: TileProgram) -> Iterator[Violation]:
+def _records(context: _Context) -> Iterator[Violation]:
     """Each record is one encoding of a tile instruction."""
-    code = tiles.instructions
+    code = context.tiles.instructions
     machine = np.zeros(len(code), RECORD)
     for name in RECORD.names or ():
         machine[name] = code[name]
     machine["index"][np.isin(code["opcode"], MULTIPLIES)] = 0
     bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(V1, machine)
-    for index in np.flatnonzero(bad).tolist():
+    for index in np.flatnonzero(bad)[:MAX_REPORTED].tolist():
         yield Violation("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes", index)
 
 
-def _counts(tiles: TileProgram) -> Iterator[Violation]:
+def _counts(context: _Context) -> Iterator[Violation]:
     """Instructions that move rows move at least one."""
-    touched = effects(tiles.instructions)
-    for index in np.flatnonzero(touched.moves & (touched.rows == 0)).tolist():
+    touched = context.effects
+    for index in np.flatnonzero(touched.moves & (touched.rows == 0))[:MAX_REPORTED].tolist():
         yield Violation("E0753", f"tile instruction {index:,} has a count of 0", index)
 
 
-def _names(tiles: TileProgram) -> Iterator[Violation]:
+def _names(context: _Context) -> Iterator[Violation]:
     """Layers, buffers, groups, tiles and parameter blocks exist, and are named by the instructions that use some."""
-    code, touched = tiles.instructions, effects(tiles.instructions)
+    tiles, touched = context.tiles, context.effects
+    code = tiles.instructions
     uses_group = touched.acc_end > touched.acc_start
     wanted = {
         "layer": (np.ones(len(code), np.bool_), len(tiles.layers)),
@@ -129,29 +136,30 @@ def _names(tiles: TileProgram) -> Iterator[Violation]:
     for field, (used, count) in wanted.items():
         value = code[field].astype(np.int64)
         bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
-        for index in np.flatnonzero(bad).tolist():
+        for index in np.flatnonzero(bad)[:MAX_REPORTED].tolist():
             yield Violation("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
     fixed, every = len(tiles.tiles), len(tiles.tiles) + tiles.written_tiles
     for used, count, what in ((touched.pops, every, "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
-        for index in np.flatnonzero(used & (code["index"] >= count)).tolist():
+        for index in np.flatnonzero(used & (code["index"] >= count))[:MAX_REPORTED].tolist():
             yield Violation("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
     written = code["index"].astype(np.int64)
     kept = touched.stores & ((written < fixed) | (written >= every))
-    yield from _each(tiles, "E0752", kept, f"writes none of the tiles {fixed:,} to {every - 1:,}, which are there to be written")
+    yield from context.each("E0752", kept, f"writes none of the tiles {fixed:,} to {every - 1:,}, which are there to be written")
 
 
-def _rows(tiles: TileProgram) -> Iterator[Violation]:
+def _rows(context: _Context) -> Iterator[Violation]:
     """Every row lies in its buffer, group or host buffer."""
-    touched, code = effects(tiles.instructions), tiles.instructions
+    tiles, touched = context.tiles, context.effects
+    code = tiles.instructions
     rows, groups = buffer_rows(tiles.buffers), np.array(tiles.groups, np.int64)
     for field, walks in zip(BUFFER_FIELDS, (touched.source, touched.source2, touched.target), strict=True):
-        yield from _each(tiles, "E0753", _beyond(walks.high, rows, code[field]), f"reaches past the end of its {field.replace('_', ' ')}")
-    yield from _each(tiles, "E0753", _beyond(touched.acc_end, groups, code["group"]), "reaches past the end of its accumulator group")
+        yield from context.each("E0753", _beyond(walks.high, rows, code[field]), f"reaches past the end of its {field.replace('_', ' ')}")
+    yield from context.each("E0753", _beyond(touched.acc_end, groups, code["group"]), "reaches past the end of its accumulator group")
     host = sorted(tiles.host, key=lambda buffer: buffer.start)
     place = np.searchsorted(np.array([buffer.start for buffer in host], np.int64), touched.host_start, side="right") - 1
     ends = np.array([*(buffer.start + buffer.rows for buffer in host), 0], np.int64)
     outside = (touched.host_end > touched.host_start) & (touched.host_end > ends[place])
-    yield from _each(tiles, "E0753", outside, "moves host rows that are in no one host buffer")
+    yield from context.each("E0753", outside, "moves host rows that are in no one host buffer")
 
 
 def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:
@@ -159,72 +167,72 @@ def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:
     return high > np.append(sizes, 0)[owner]
 
 
-def _meaning(tiles: TileProgram) -> Iterator[Violation]:
-    touched = effects(flat(tiles))
+def _meaning(context: _Context) -> Iterator[Violation]:
+    """What the instructions do, in the order of the program: on all buffers one after the other, and all groups."""
+    context = replace(context, program=replace(context.program, instructions=flat(context.tiles)))
+    touched = context.effects
     chosen = np.logical_or.accumulate(touched.configures)
-    yield from _each(tiles, "E0756", touched.configured & ~chosen, "needs a parameter block, and none was chosen before")
+    yield from context.each("E0756", touched.configured & ~chosen, "needs a parameter block, and none was chosen before")
     switched = np.logical_or.accumulate(touched.pops)
-    yield from _each(tiles, "E0756", touched.multiplies & ~switched, "needs a weight tile, and none was switched to before")
-    yield from _homes(tiles, touched)
-    yield from _defined(tiles, touched)
-    yield from _sums(tiles, touched)
-    yield from _outputs(tiles, touched)
+    yield from context.each("E0756", touched.multiplies & ~switched, "needs a weight tile, and none was switched to before")
+    yield from _homes(context)
+    yield from _defined(replace(context, named=[(buffer.name, buffer.rows) for buffer in context.tiles.buffers]))
+    yield from _sums(replace(context, named=[(f"g{group}", rows) for group, rows in enumerate(context.tiles.groups)]))
+    yield from _outputs(context)
 
 
-def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
+def _homes(context: _Context) -> Iterator[Violation]:
     """A buffer with a home gets its rows from there and nowhere else; no input or constant of the host is written."""
+    tiles, touched = context.tiles, context.effects
     code, buffer = tiles.instructions, tiles.instructions["dest_buffer"]
     starts = np.array([tiles.host[b.home].start if b.home >= 0 else -1 for b in tiles.buffers] + [-1], np.int64)[buffer]
     right = touched.host_reads & (touched.host_start == starts + code["dest"])
-    yield from _each(tiles, "E0757", touched.target.used & (starts >= 0) & ~right, "writes a buffer that has a home, but not from there")
+    yield from context.each("E0757", touched.target.used & (starts >= 0) & ~right, "writes a buffer that has a home, but not from there")
     held = sorted((each for each in tiles.host if each.kind in ("input", "constant")), key=lambda each: each.start)
     begins, ends = np.array([each.start for each in held], np.int64), np.array([each.end for each in held], np.int64)
     last = (
         np.searchsorted(begins, touched.host_end) - 1
     )  # they share no rows: only the last that begins before the end of a write can be hit
     hits = touched.host_writes & (last >= 0) & (np.append(ends, 0)[last] > touched.host_start)
-    yield from _each(tiles, "E0757", hits, lambda index: f"writes to {held[last[index]].name}, which the host holds")
+    yield from context.each("E0757", hits, lambda index: f"writes to {held[last[index]].name}, which the host holds")
 
 
-def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
-    accesses = [*walk_accesses(touched.source, READ), *walk_accesses(touched.source2, READ), *walk_accesses(touched.target, WRITE)]
-    names = [(buffer.name, buffer.rows) for buffer in tiles.buffers]
-    found: list[Found] = []
-    for part in events(accesses):
+def _defined(context: _Context) -> Iterator[Violation]:
+    """Every row of a buffer is written before it is read."""
+    touched = context.effects
+    for part in events(
+        [*walk_accesses(touched.source, READ), *walk_accesses(touched.source2, READ), *walk_accesses(touched.target, WRITE)]
+    ):
         undefined = (part.kind == READ) & (part.last(part.kind == WRITE) < 0)
-        found += _first("E0754", part, undefined, "reads {row}, which nothing has written", names)
-    yield from _told(tiles, found)
+        yield from by_rows(context, part, undefined, "E0754", "reads {host}, which nothing has written")
 
 
-def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
+def _sums(context: _Context) -> Iterator[Violation]:
     """The first tile of a sum overwrites, the others add, then it is activated, and every sum is."""
-    start, end = touched.acc_start, touched.acc_end
-    reads, writes = (np.flatnonzero((end > start) & among) for among in (~touched.acc_writes, touched.acc_writes))
-    names = [(f"g{group}", rows) for group, rows in enumerate(tiles.groups)]
-    found: list[Found] = []
-    for part in events([Accesses.of(reads, start[reads], end[reads], READ), Accesses.of(writes, start[writes], end[writes], WRITE)]):
+    sums = context.effects.through("acc")
+    for part in events([*walk_accesses(sums, READ), *walk_accesses(sums, WRITE)]):
         before = part.last(np.ones(len(part), np.bool_))
-        adds = touched.acc_reads[part.instruction] & (part.kind == WRITE)
+        adds = sums.reads[part.instruction] & (part.kind == WRITE)
         open_sum = (before >= 0) & (part.kind[before] == WRITE)
         empty = (part.kind == READ) & ~(part.last(part.kind == WRITE) >= 0)
-        found += _first("E0755", part, empty, "activates {row}, a sum that nothing is added to", names)
-        found += _first("E0755", part, adds & ~open_sum, "adds to {row}, where no sum is begun", names)
+        yield from by_rows(context, part, empty, "E0755", "activates {host}, a sum that nothing is added to")
+        yield from by_rows(context, part, adds & ~open_sum, "E0755", "adds to {host}, where no sum is begun")
         lost = (part.kind == WRITE) & ~adds & open_sum
-        found += _first("E0755", part, lost, "overwrites {row}, a sum that wasn't activated", names)
+        yield from by_rows(context, part, lost, "E0755", "overwrites {host}, a sum that wasn't activated")
         left = (part.kind == WRITE) & part.ends_segment
-        found += _first("E0755", part, left, "leaves {row}, a sum that nothing activates", names)
-    yield from _told(tiles, found)
+        yield from by_rows(context, part, left, "E0755", "leaves {host}, a sum that nothing activates")
 
 
-def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
+def _outputs(context: _Context) -> Iterator[Violation]:
     """Every row of every output is written, and once."""
+    tiles, touched = context.tiles, context.effects
     writes = np.flatnonzero(touched.host_writes)
     low, high = touched.host_start[writes], touched.host_end[writes]
     order = np.argsort(low, kind="stable")
     overlap = low[order[1:]] < high[order[:-1]]
     twice = np.zeros(len(touched), np.bool_)
     twice[writes[order[1:][overlap]]] = True
-    yield from _each(tiles, "E0758", twice, "writes rows of an output a second time")
+    yield from context.each("E0758", twice, "writes rows of an output a second time")
     outputs = [buffer for buffer in tiles.host if buffer.kind == "output"]
     if twice.any() or int((high - low).sum()) == sum(buffer.rows for buffer in outputs):
         return
@@ -233,33 +241,3 @@ def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
         if written < buffer.rows:
             message = f"the output buffer {printable(buffer.name)} has {buffer.rows:,} rows, and {written:,} are written"
             yield Violation("E0758", message, about=("host", buffer.name))
-
-
-def _first(code: str, part: Events, wrong: Bools, message: str, names: Sequence[tuple[str, int]]) -> Iterator[Found]:
-    """For each instruction its first event that is wrong; `{row}` in the message is a row of one of `names`, which lie one after the other
-    with so many rows each."""
-    ends = np.cumsum([rows for _, rows in names], dtype=np.int64)
-    instructions, places = np.unique(part.instruction[wrong], return_index=True)
-    for index, row in zip(instructions.tolist(), part.row[wrong][places].tolist(), strict=True):
-        owner = int(np.searchsorted(ends, row, side="right"))
-        name, rows = names[owner]
-        yield index, code, message.format(row=f"row {row - int(ends[owner]) + rows:,} of {name}")
-
-
-def _told(tiles: TileProgram, found: Iterable[Found]) -> Iterator[Violation]:
-    """The first faults, in the order of the program, with the instructions' texts; of one kind and instruction one."""
-    first = sorted({(index, code): message for index, code, message in found}.items())[:MAX_REPORTED]
-    if not first:
-        return
-    lines = tile_lines(tiles, tiles.instructions[[index for (index, _), _ in first]])
-    for ((index, code), message), line in zip(first, lines, strict=True):
-        yield Violation(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)
-
-
-def _each(tiles: TileProgram, code: str, wrong: Bools, message: str | Callable[[int], str]) -> Iterator[Violation]:
-    """A diagnostic for each of the first marked instructions, with its text; the message may depend on its number."""
-    indices = np.flatnonzero(wrong)[:MAX_REPORTED]
-    lines = tile_lines(tiles, tiles.instructions[indices]) if len(indices) else []
-    for index, line in zip(indices.tolist(), lines, strict=True):
-        said = message if isinstance(message, str) else message(index)
-        yield Violation(code, f"tile instruction {index:,} `{printable(line)}` {said}", index)

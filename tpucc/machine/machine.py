@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from tpucc.machine.state import Queue, Register
 from tpucc.machine.unit import Account, Unit
 from tpucc.numerics import Int64
 
+_Number = TypeVar("_Number", bound=np.generic)
 OPCODES = 256
 KINDS = 1 << 16
 """Kinds of instructions: opcode · 256 + function."""
@@ -134,16 +135,12 @@ class Machine:
     @cached_property
     def engine_of(self) -> npt.NDArray[np.uint8]:
         """The engine of each opcode, for whole columns at once."""
-        found = np.full(OPCODES, self.control, np.uint8)
-        found[list(self.by_opcode)] = [spec.engine for spec in self.instructions]
-        return found
+        return self._of_opcodes(lambda spec: spec.engine, self.control, np.uint8)
 
     @cached_property
     def walked(self) -> npt.NDArray[np.bool_]:
         """Whether the rows of each opcode have two dimensions."""
-        found = np.zeros(OPCODES, np.bool_)
-        found[list(self.by_opcode)] = [spec.is_walked for spec in self.instructions]
-        return found
+        return self._of_opcodes(lambda spec: spec.is_walked, False, np.bool_)
 
     @cached_property
     def read_by_kind(self) -> npt.NDArray[np.uint32]:
@@ -156,12 +153,13 @@ class Machine:
         return found
 
     @cached_property
-    def written_by_kind(self) -> npt.NDArray[np.uint32]:
-        """The places that each kind of instruction writes."""
-        found = np.zeros(KINDS, np.uint32)
-        for opcode, spec in self.by_opcode.items():
-            found[opcode << 8 : (opcode + 1) << 8] = spec.writes
-        return found
+    def written_by_opcode(self) -> npt.NDArray[np.uint32]:
+        """The places that instructions of each opcode write."""
+        return self._of_opcodes(lambda spec: spec.writes, 0, np.uint32)
+
+    def _of_opcodes(self, fact: Callable[[Spec], int], unknown: int, dtype: type[_Number]) -> npt.NDArray[_Number]:
+        """A fact about each opcode; `unknown` for an opcode that the machine doesn't have."""
+        return np.array([fact(self.by_opcode[code]) if code in self.by_opcode else unknown for code in range(OPCODES)], dtype)
 
     @cached_property
     def read_by_flag(self) -> Mapping[int, int]:

@@ -99,8 +99,7 @@ def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> Rows:
         outer, inner, pitch, stride = 1, outer, 0, pitch
     if stride > 0 and (outer == 1 or pitch == inner * stride):
         return slice(start, start + outer * inner * stride, stride)
-    steps = np.arange(outer, dtype=np.int64)[:, None] * pitch + np.arange(inner, dtype=np.int64) * stride
-    return (start + steps).reshape(-1)
+    return start + offsets(outer, inner, pitch, stride)
 
 
 def numbered(rows: Rows) -> Int64:
@@ -108,7 +107,8 @@ def numbered(rows: Rows) -> Int64:
     return np.arange(rows.start, rows.stop, rows.step or 1, dtype=np.int64) if isinstance(rows, slice) else rows
 
 
-def _numbers(outer: int, inner: int, pitch: int, stride: int) -> Int64:
+def offsets(outer: int, inner: int, pitch: int, stride: int) -> Int64:
+    """The rows of a walk from row 0, in the order of the walk."""
     return (np.arange(outer, dtype=np.int64)[:, None] * pitch + np.arange(inner, dtype=np.int64) * stride).reshape(-1)
 
 
@@ -190,8 +190,8 @@ def rows_of(machine: Machine, instruction: Instruction, place: RowPlace) -> Rows
             pitch, stride = values.get(f"{place.field}_pitch", 0), values.get(f"{place.field}_stride", width)
             return walk(first, values.get("outer", 1), values["inner"], pitch, stride)
         case Shape.WINDOWS:
-            steps = _numbers(values["outer"], values["inner"], values[f"{place.field}_pitch"], values[f"{place.field}_stride"])
-            window = _numbers(values["window_outer"], values["window_inner"], values["ub2_pitch"], values["ub2_stride"])
+            steps = offsets(values["outer"], values["inner"], values[f"{place.field}_pitch"], values[f"{place.field}_stride"])
+            window = offsets(values["window_outer"], values["window_inner"], values["ub2_pitch"], values["ub2_stride"])
             return first + steps[:, None] + window
         case Shape.KERNEL:
             return walk(first, 1, values["window_outer"] * values["window_inner"], 0, width)

@@ -27,7 +27,7 @@ from tpucc.isa.program import Program
 from tpucc.machine.machine import Machine
 from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
-from tpucc.sim.timing import EventLoop, Tiles, Timeline, instruction_cycles, stalls_of
+from tpucc.sim.timing import EventLoop, Timeline, instruction_cycles
 
 MOST_RUNS = 12
 """A program whose weight fetch doesn't repeat by then is taken at its last run."""
@@ -95,7 +95,7 @@ def _settled(program: Program, touched: Effects, cycles: Int64, link: int) -> Ti
         fetched, held = len(loop.asked), len(loop.held)
         loop.run()
         end = max(loop.finished[unit] for unit in units)
-        found = _relative(program, touched, loop, fetched, held, begin, end)
+        found = loop.timeline(end, begin, fetched, held)
         begin = max(end, begin + link)
         state = _ahead(program, loop, begin)
         if state == before:
@@ -110,12 +110,3 @@ def _ahead(program: Program, loop: EventLoop, begin: int) -> tuple[int, ...]:
     """How far the weight fetch is when the next batch begins: all that its times depend on, counted from there."""
     last = slice(-program.machine.queue.depth(program.target) if program.machine.queue is not None else 0, None)
     return tuple(time - begin for column in (loop.arrived[last], loop.shifted[last], loop.taken[-1:]) for time in column)
-
-
-def _relative(program: Program, touched: Effects, loop: EventLoop, fetched: int, held: int, begin: int, end: int) -> Timeline:
-    """The last run as a timeline whose first cycle is the end of the batch before."""
-    start, stop = np.array(loop.start, np.int64) - begin, np.array(loop.end, np.int64) - begin
-    columns = (loop.asked, loop.arrived, loop.shifting, loop.shifted, loop.taken)
-    tiles = Tiles(*(np.array(times[fetched:], np.int64) - begin for times in columns))
-    waits = np.array(loop.held[held:], np.int64).reshape(-1, 2) - begin
-    return Timeline(start, stop, tiles, stalls_of(program.machine, touched, start, stop, tiles, waits), end - begin)

@@ -98,10 +98,7 @@ def time_program(program: Program) -> Timeline:
     touched = effects(program.instructions, program.machine)
     clock = EventLoop(program, touched, instruction_cycles(program, touched))
     clock.run()
-    start, end = np.array(clock.start, np.int64), np.array(clock.end, np.int64)
-    tiles = Tiles(*(np.array(times, np.int64) for times in (clock.asked, clock.arrived, clock.shifting, clock.shifted, clock.taken)))
-    stalls = stalls_of(program.machine, touched, start, end, tiles, np.array(clock.held, np.int64).reshape(-1, 2))
-    return Timeline(start, end, tiles, stalls, max(clock.finished))
+    return clock.timeline(max(clock.finished))
 
 
 class EventLoop:
@@ -110,6 +107,7 @@ class EventLoop:
     def __init__(self, program: Program, touched: Effects, cycles: Int64) -> None:
         """`cycles` are the durations of the instructions."""
         records, target, machine = program.instructions, program.target, program.machine
+        self._machine, self._touched = machine, touched
         queue, units = machine.queue, len(machine.units)
         self._units = touched.engine.tolist()
         self._specs, self._control = machine.by_opcode, machine.control
@@ -142,6 +140,15 @@ class EventLoop:
                 self._synchronise(index)
             else:
                 self._execute(index, unit)
+
+    def timeline(self, end: int, begin: int = 0, fetched: int = 0, waited: int = 0) -> Timeline:
+        """The last run, which ended in cycle `end`, in cycles from cycle `begin` on. The runs before it asked for the first `fetched`
+        entries, and made the first `waited` entries of `held`."""
+        start, stop = np.array(self.start, np.int64) - begin, np.array(self.end, np.int64) - begin
+        columns = (self.asked, self.arrived, self.shifting, self.shifted, self.taken)
+        tiles = Tiles(*(np.array(times[fetched:], np.int64) - begin for times in columns))
+        waits = np.array(self.held[waited:], np.int64).reshape(-1, 2) - begin
+        return Timeline(start, stop, tiles, stalls_of(self._machine, self._touched, start, stop, tiles, waits), end - begin)
 
     def _execute(self, index: int, unit: int) -> None:
         """An instruction starts when its unit is free, its synchronisations hold, the entry that it takes is in the shadow, and there is a

@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.diagnostics import did_you_mean, listed, printable
 from tpucc.ir.codec import line_error
 from tpucc.isa.fields import kinds, names_of, well_formed
-from tpucc.isa.listing.words import Word, place_of
+from tpucc.isa.listing.words import Word, keyed, place_of
 from tpucc.machine.instruction import OperandSpec, Space, Spec
 from tpucc.machine.machine import Machine
 from tpucc.machine.record import MAXIMUM, RECORD, Records
@@ -102,7 +102,7 @@ def instruction_fields(machine: Machine, line: Sequence[Word], resolve: Resolve,
         near = "a comment begins with ;" if head.text.startswith(("#", "//")) else did_you_mean(head.text, machine.by_mnemonic)
         choices = f"the instructions are {listed([*machine.by_mnemonic])}"
         raise line_error("E0710", f"no instruction is named {head}", head.span, near or choices)
-    given, flags = _given(line[1:])
+    given, flags = keyed(line[1:]), [word for word in line[1:] if not word.key]
     function = _number(machine, spec, "function", given["function"]) if spec.functions and "function" in given else 0
     fields = {"opcode": spec.opcode.value, "flags": 0}
     used, known = operands(spec, function), _flag_names(spec, function)
@@ -120,16 +120,6 @@ def instruction_fields(machine: Machine, line: Sequence[Word], resolve: Resolve,
             _unknown(word, head, [*known, *keys])
         fields["flags"] |= known[word.text]
     return fields
-
-
-def _given(line: Sequence[Word]) -> tuple[dict[str, Word], list[Word]]:
-    given: dict[str, Word] = {}
-    for word in line:
-        if word.key in given:
-            raise line_error("E0714", f"{word.key} is given twice", word.span)
-        if word.key:
-            given[word.key] = word
-    return given, [word for word in line if not word.key]
 
 
 def _value(machine: Machine, spec: Spec, operand: OperandSpec, word: Word | None, mnemonic: Word, resolve: Resolve) -> int:

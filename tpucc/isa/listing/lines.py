@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tpucc.diagnostics import Diagnostic, Label, Source, Span, counted, did_you_mean, listed, printable
 from tpucc.ir.codec import Errors, line_error
-from tpucc.isa.listing.words import Word, label_in, place_of, words
+from tpucc.isa.listing.words import Word, keyed, label_in, place_of, words
 
 _NUMBER = re.compile(r"; (\d{1,12})\r?$")
 """The comment with which `numbered` ends an instruction's line."""
@@ -171,12 +171,7 @@ class Arguments:
 
     def __post_init__(self) -> None:
         self.positional = [word for word in self.directive.words if not word.key]
-        self.keyed = {}
-        for word in self.directive.words:
-            if word.key in self.keyed:
-                raise line_error("E0714", f"{word.key} is given twice", word.span)
-            if word.key:
-                self.keyed[word.key] = word
+        self.keyed = keyed(self.directive.words)
 
     def next(self, what: str) -> Word:
         """The next word without a key. Raises `LineError` E0716 when there is none."""

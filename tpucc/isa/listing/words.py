@@ -58,6 +58,17 @@ def words(text: str, line: int) -> Iterator[Word]:
             )
 
 
+def keyed(line: Sequence[Word]) -> dict[str, Word]:
+    """The words with a key, by their keys. Raises `LineError` E0714 for a key that is given twice."""
+    found: dict[str, Word] = {}
+    for word in line:
+        if word.key in found:
+            raise line_error("E0714", f"{word.key} is given twice", word.span)
+        if word.key:
+            found[word.key] = word
+    return found
+
+
 def place_of(line: Sequence[Word]) -> Span:
     """From the first word of a line to its last."""
     return Span(line[0].line, line[0].start, line[0].line, line[-1].end)

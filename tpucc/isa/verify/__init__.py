@@ -7,6 +7,7 @@ rows aren't checked. If rows lie outside the memories, their history isn't check
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -24,7 +25,7 @@ from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.machine.memory import Contents, Memory
 
-__all__ = ["RULES", "Rule", "Violation", "check", "check_structure", "verify"]
+__all__ = ["RULES", "Rule", "Violation", "check", "check_structure", "raise_violations", "reported", "verify"]
 
 _FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, endings)
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
@@ -39,7 +40,7 @@ def verify(program: Program, places: Places | None = None) -> tuple[Violation, .
     """
     context = Context(program, places)
     for stage in (_structure, encoding.check, ranges.check, _meaning):
-        found = _reported(stage(context))
+        found = reported(stage(context))
         if found:
             return found
     return ()
@@ -51,22 +52,37 @@ def check(program: Program, places: Places | None = None, numbering: Numbering |
     `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
     `numbering` gives its numbers in a listing that somebody knows who doesn't know the program.
     """
-    _raise(program, verify(program, places), places, numbering)
+    model = _model(program)
+    raise_violations(program, verify(program, places), model, places.source if places else model, places, numbering)
 
 
 def check_structure(program: Program) -> None:
     """Raises `ProgramError` where parts of the program don't fit each other, so that not even its listing can be made."""
-    _raise(program, _reported(_structure(Context(program))))
+    model = _model(program)
+    raise_violations(program, reported(_structure(Context(program))), model, model)
 
 
-def _raise(program: Program, found: Sequence[Violation], places: Places | None = None, numbering: Numbering | None = None) -> None:
+def _model(program: Program) -> Source | None:
+    """The source that the program was compiled from, if it has it."""
+    return Source(program.source, program.source_text) if program.source_text else None
+
+
+def raise_violations(
+    program: Program,
+    found: Sequence[Violation],
+    model: Source | None,
+    source: Source | None,
+    places: Places | None = None,
+    numbering: Numbering | None = None,
+) -> None:
+    """Raises `ProgramError` about `source` with a diagnostic for each violation, if there are any; each shows the instruction's line in
+    `places`, and the line of `model` that its layer comes from, where these are known."""
     if not found:
         return
-    model = Source(program.source, program.source_text) if program.source_text else None
     if numbering is not None:
         found = [replace(each, message=numbering.words(each.message, each.instruction, each.other)) for each in found]
     diagnostics = [_diagnostic(program, violation, model, places) for violation in found]
-    raise ProgramError(with_numbering(diagnostics, places), places.source if places else model)
+    raise ProgramError(with_numbering(diagnostics, places), source)
 
 
 def _structure(context: Context) -> Iterator[Violation]:
@@ -111,16 +127,17 @@ def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Viol
             assert_never(memory.contents)
 
 
-def _reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:
+def reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:
     """In order of instructions, of each rule and instruction one, of each rule the first few."""
     first: dict[tuple[str, int, str], Violation] = {}
     for violation in violations:
         first.setdefault((violation.code, violation.instruction, violation.message if violation.instruction < 0 else ""), violation)
-    kept: dict[str, list[Violation]] = {code: [] for code in RULES}
+    kept, counts = list[Violation](), Counter[str]()
     for violation in sorted(first.values(), key=_order):
-        if len(kept[violation.code]) < MAX_REPORTED:
-            kept[violation.code].append(violation)
-    return tuple(sorted((violation for part in kept.values() for violation in part), key=_order))
+        counts[violation.code] += 1
+        if counts[violation.code] <= MAX_REPORTED:
+            kept.append(violation)
+    return tuple(kept)
 
 
 def _order(violation: Violation) -> tuple[int, str]:
@@ -136,5 +153,5 @@ def _diagnostic(program: Program, violation: Violation, model: Source | None, pl
         layer = int(program.layer_of[violation.instruction])
         spans = program.layers[layer].origin.call if layer < len(program.layers) else ()
         labels += tuple(Label(span, "compiled from here", model) for span in spans)
-    rule = f"rule {violation.code}: {RULES[violation.code].description}"
-    return Diagnostic(violation.code, violation.message, labels, (rule,))
+    rule = RULES.get(violation.code)
+    return Diagnostic(violation.code, violation.message, labels, (f"rule {rule.code}: {rule.description}",) if rule is not None else ())

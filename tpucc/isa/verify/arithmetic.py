@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -50,8 +50,8 @@ def blocks(context: Context) -> Iterator[Violation]:
 def _widths(context: Context) -> Iterator[Violation]:
     """A narrow instruction in a wide program would take the low bytes for values."""
     effects = context.effects
-    computes = effects.multiplies | _touching(context, Contents.SUMS, effects.reading)
-    computes |= _touching(context, Contents.VALUES, effects.writing) & ~_touching(context, Contents.BUFFERS, effects.reading)
+    computes = effects.multiplies | effects.any_of(Contents.SUMS, "reads")
+    computes |= effects.any_of(Contents.VALUES, "writes") & ~effects.host_reads
     wide = effects.bytes_per_value > 1
     if wide.any():
         yield from context.each("V0904", computes & ~wide, "computes 8-bit values, and others 16-bit values")
@@ -60,12 +60,6 @@ def _widths(context: Context) -> Iterator[Violation]:
             if port.format.bytes_per_value != effects.bytes_per_value.max(initial=1) and computes.any():
                 message = f"the port {printable(port.name)} is {port.format.name}, and the instructions compute other values"
                 yield Violation("V0904", message, about=(kind, port.name))
-
-
-def _touching(context: Context, contents: Contents, how: Callable[[Memory], Bools]) -> Bools:
-    """Which instructions read, or write, the memory with these contents, if there is one."""
-    memory = context.program.machine.holding(contents)
-    return how(memory) if memory is not None else np.zeros(len(context.effects), np.bool_)
 
 
 def _weighted(context: Context) -> Iterator[Violation]:

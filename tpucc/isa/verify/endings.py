@@ -10,8 +10,9 @@ import numpy as np
 from tpucc.diagnostics import counted
 from tpucc.isa.verify.events import END, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
-from tpucc.isa.verify.ranges import buffer_of, host_walks
+from tpucc.isa.verify.ranges import buffer_of
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+from tpucc.machine.memory import Contents
 
 RULES = (
     Rule("V1001", "halt", "The last instruction is halt, and no other is."),
@@ -42,7 +43,7 @@ def written(context: Context) -> Iterator[Violation]:
     host = sorted(context.program.host, key=lambda b: b.start)
     kept = np.array([b.kind in ("input", "constant") for b in host] + [False], np.bool_)
     name = [f"{held.name}, which is the {held.kind} of the program" for held in host]
-    for walks in host_walks(context):
+    for walks in context.effects.holding(Contents.BUFFERS):
         buffer = buffer_of(context, walks.low)
         yield from context.each("V1004", walks.writes & kept[buffer], partial(lambda of, i: f"writes rows of {name[of[i]]}", buffer))
 
@@ -72,6 +73,6 @@ def interrupts(context: Context) -> Iterator[Violation]:
     if len(found) < steps:
         yield Violation("V1005", f"the program ends before host step {len(found):,} of {steps:,}", len(number) - 1)
     if len(found) > steps:
-        for walks in host_walks(context):
+        for walks in context.effects.holding(Contents.BUFFERS):
             late = np.flatnonzero(walks.writes)
             yield from context.each("V1005", late[late > found[steps]], "writes for the host after the last interrupt")

@@ -69,12 +69,6 @@ def _outside(context: Context, memory: Memory, walks: Walks, index: int) -> str:
     return f"moves {rows}, which are not all in host buffers of one kind{held}"
 
 
-def host_walks(context: Context) -> list[Walks]:
-    """The rows of buffers that are touched, by operand."""
-    memory = context.program.machine.holding(Contents.BUFFERS)
-    return context.effects.of(memory) if memory is not None else []
-
-
 def buffer_of(context: Context, rows: Int64) -> Int64:
     """For each host row the position of its buffer in the order of their starts, -1 when it lies before all of them."""
     starts = np.array(sorted(buffer.start for buffer in context.program.host), np.int64)
@@ -98,10 +92,10 @@ def _of(number: int, count: int) -> str:
 
 
 def _repeated(context: Context) -> Iterator[Violation]:
-    records, effects, machine = context.program.instructions, context.effects, context.program.machine
-    memory = machine.holding(Contents.VALUES)
+    records, effects = context.program.instructions, context.effects
+    memory = context.program.machine.holding(Contents.VALUES)
     size = memory.size(context.program.target) if memory is not None else 0
-    for target in effects.of(memory) if memory is not None else ():
+    for target in effects.holding(Contents.VALUES):
         steps = ("outer", "inner", f"{target.field}_pitch", f"{target.field}_stride")
         twice = target.used & target.writes & target.walked & ~_distinct(records, steps, target.size)
         for index in np.flatnonzero(twice).tolist():

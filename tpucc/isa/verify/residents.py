@@ -63,8 +63,7 @@ def overlaps(context: Context) -> Iterator[Violation]:
 
 def _pairs(context: Context) -> list[tuple[Walks, Walks]]:
     """Each operand through which rows of the memory of values are read, with each one through which they are written."""
-    memory = context.program.machine.holding(Contents.VALUES)
-    walks = context.effects.of(memory) if memory is not None else []
+    walks = context.effects.holding(Contents.VALUES)
     return [(source, target) for source in walks if not source.writes.any() for target in walks if target.writes.any()]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -20,11 +20,10 @@ from tpucc.isa.program import Program
 from tpucc.machine.instruction import Meaning
 from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
-from tpucc.machines.v1.functions import Block
 from tpucc.numerics import Int8, Int64
 from tpucc.sim.fast.product import Product, Scratch
 from tpucc.sim.fast.walks import Grid, Places, looker, put, regular, taken
-from tpucc.sim.memories import Applied, Memories, Rows
+from tpucc.sim.memories import Applied, Memories, Rows, after
 from tpucc.sim.ports import stretches
 
 Compute = Callable[[Sequence[Int8]], Int8]
@@ -95,13 +94,13 @@ class Lanes:
     def __post_init__(self) -> None:
         program, self._numbers = self.program, dict[bytes, int]()
         self.mxu = program.target.mxu
-        self._kind(np.zeros(self.mxu, np.int8), 0)
+        self._kind(np.zeros(self.mxu, np.int8))
         self.ub, self.host = Known.of(program.target.unified_buffer_rows), Known.of(program.host_rows)
         first = 0
         for buffer in program.host:
             if buffer.kind == "constant":
                 for row in range(buffer.rows):
-                    self.host.set(slice(buffer.start + row, buffer.start + row + 1), 0, self._kind(program.constants[first + row], 0))
+                    self.host.set(slice(buffer.start + row, buffer.start + row + 1), 0, self._kind(program.constants[first + row]))
                 first += buffer.rows
             elif buffer.kind != "input":  # what an earlier run has left
                 self.host.set(slice(buffer.start, buffer.end), self.mxu, 0)
@@ -119,7 +118,7 @@ class Lanes:
                 if (done := output.activation) is not None:
                     used = output.columns.stop - output.columns.start
                     if done.to.bytes_per_value == 1:
-                        self.ub.set(done.dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), done.tail]), used))
+                        self.ub.set(done.dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), done.tail])))
                     else:
                         self._unknown(done.dest, done.to.bytes_per_value)
 
@@ -156,7 +155,7 @@ class Lanes:
             if place is not Place.KERNEL and (kinds[-1] != kinds[-1].flat[0]).any():
                 used = self.mxu
         tail = self._tail(action, kinds)[used:] if used < self.mxu else np.zeros(0, np.int8)
-        self.ub.set(dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), tail]), used))
+        self.ub.set(dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), tail])))
         lanes = slice(0, used)
         read = [slice(0, 1) if action.flags & action.machine.rows_at(place).splat else lanes for place, _ in action.reads]
         sources = tuple(zip(_alike([rows for _, rows in action.reads]), read, strict=True))
@@ -170,9 +169,7 @@ class Lanes:
                 values[action.machine.rows_at(place).operand] = np.stack([self.rows[each] for each in kind.tolist()])
                 continue
             row = self.rows[kind.flat[0]][None, : 1 if action.flags & action.machine.rows_at(place).splat else None]
-            values[action.machine.rows_at(place).operand] = (
-                np.repeat(row[:, None], window_of(rows), axis=1) if rows_are_windows(rows) else row
-            )
+            values[action.machine.rows_at(place).operand] = np.repeat(row[:, None], rows.shape[1], axis=1) if _are_windows(rows) else row
         result: Int8 = action.meaning(action.machine.operands(action.flags, **values, **action.constants))
         whole = np.zeros(self.mxu, np.int8)
         whole[:] = result[0]
@@ -182,12 +179,12 @@ class Lanes:
         target.used[dest], target.kind[dest] = source.used[rows], source.kind[rows]
 
     def _unknown(self, rows: Rows, bytes_per_value: int) -> None:
-        for byte in range(bytes_per_value):
-            shifted = slice(rows.start + byte, rows.stop + byte, rows.step) if isinstance(rows, slice) else rows + byte
-            self.ub.set(shifted, self.mxu, 0)
+        for _ in range(bytes_per_value):
+            self.ub.set(rows, self.mxu, 0)
+            rows = after(rows)
 
-    def _kind(self, row: Int8, used: int) -> int:
-        """The number of a constant row. Lanes before `used` don't count: they are zero."""
+    def _kind(self, row: Int8) -> int:
+        """The number of a constant row, whose lanes in use are zero."""
         number = self._numbers.setdefault(row.tobytes(), len(self.rows))
         if number == len(self.rows):
             self.rows.append(row)
@@ -197,51 +194,46 @@ class Lanes:
 _FUNCTION_OF: dict[Meaning, Function] = {row.meaning: function for function, row in FUNCTIONS.items()}
 
 
-def window_of(rows: Rows) -> int:
-    """How many rows a window has."""
-    return rows.shape[1] if isinstance(rows, np.ndarray) else 1
-
-
-def rows_are_windows(rows: Rows) -> bool:
+def _are_windows(rows: Rows) -> TypeGuard[Int64]:
+    """Whether rows are windows [rows of the result, rows of a window]."""
     return isinstance(rows, np.ndarray) and rows.ndim == 2
 
 
 def _alike(sources: Sequence[Rows]) -> Sequence[Places]:
     """The sources as grids of one shape where all of them are; else as they are."""
-    grids = [rows if rows_are_windows(rows) else regular(rows) for rows in sources]
+    grids = [rows if _are_windows(rows) else regular(rows) for rows in sources]
     same = {(grid.outer, grid.inner) if isinstance(grid, Grid) else None for grid in grids}
     return grids if len(same) == 1 and None not in same else sources
 
 
 def compute_of(action: Applied) -> Compute | None:
-    """The action's function on 8-bit values, with the numbers of its block taken out once; None for one that doesn't compute each lane by
-    itself, or of which that isn't known. The bits are those of `FUNCTIONS`."""
-    function, block = _FUNCTION_OF.get(action.meaning), action.constants.get("block")
-    match function:
+    """The action's function on 8-bit values, with what it needs of its block taken out once; None for one that doesn't compute each lane by
+    itself, or of which that isn't known."""
+    operands, constants = [action.machine.rows_at(place).operand for place, _ in action.reads], action.constants
+
+    def computed(sources: Sequence[Int8]) -> Int8:
+        found: Int8 = action.meaning(action.machine.operands(action.flags, **dict(zip(operands, sources, strict=True)), **constants))
+        return found
+
+    match _FUNCTION_OF.get(action.meaning):
         case Function.COPY:
             return lambda sources: sources[0]
-        case Function.MAX:
-            return lambda sources: sources[0].max(axis=1)
         case Function.TABLE:
-            assert block is not None
-            look_up = looker(block)
+            look_up = looker(constants["block"])
             return lambda sources: look_up(sources[0])
         case Function.ADD | Function.SUBTRACT | Function.MULTIPLY:
-            assert block is not None
-            return _of_two(function, block)
-        case Function.AVERAGE:
-            return lambda sources: action.meaning(action.machine.operands(action.flags, a=sources[0], **action.constants))
-        case Function.WEIGHTED:
-            return lambda sources: action.meaning(action.machine.operands(action.flags, a=sources[0], b=sources[1], **action.constants))
+            return _by_table(computed)
+        case Function.MAX | Function.AVERAGE | Function.WEIGHTED:
+            return computed
         case _:
             return None
 
 
-def _of_two(function: Function, block: Block) -> Compute:
+def _by_table(computed: Compute) -> Compute:
     """A function of two operands, as a table of its 65,536 results: looking up takes a third of the time that computing takes on small
     operands, and less on large ones too."""
     byte = np.arange(256, dtype=np.uint8).view(np.int8)
-    table = _computed(function, block, byte[:, None], byte).reshape(-1)
+    table = computed((byte[:, None], byte)).reshape(-1)
 
     def compute(sources: Sequence[Int8]) -> Int8:
         a, b = sources
@@ -251,20 +243,3 @@ def _of_two(function: Function, block: Block) -> Compute:
         return found
 
     return compute
-
-
-def _computed(function: Function, block: Block, a: Int8, b: Int8) -> Int8:
-    """The results of a function of two 8-bit operands, with the numbers of its block."""
-    x, y = a - np.float32(block["zero_a"]), b - np.float32(block["zero_b"])
-    scale_a, scale_b = np.float32(block["scale_a"]), np.float32(block["scale_b"])
-    match function:
-        case Function.MULTIPLY:
-            x = x * y * scale_a
-        case Function.ADD:
-            x = x * scale_a + y * scale_b
-        case _:
-            x = x * scale_a - y * scale_b
-    zero = np.float32(block["zero"])
-    low, high = np.float32(int(block["low"]) - int(block["zero"])), np.float32(int(block["high"]) - int(block["zero"]))
-    values = (np.minimum(np.maximum(np.rint(x), low), high) + zero).astype(np.int8)
-    return looker(block)(values) if block["has_table"] else values

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tpucc.machines.v1.functions import Block
-from tpucc.numerics import Int8, Int64
-from tpucc.sim.memories import Rows
+from tpucc.numerics import Int8
+from tpucc.sim.memories import Rows, offsets
 
 
 class Grid(NamedTuple):
@@ -46,12 +46,7 @@ def regular(rows: Rows) -> Places:
         return rows
     pitch = int(rows[inner] - rows[0]) if inner < len(rows) else 0
     grid = Grid(int(rows[0]), len(rows) // inner, inner, pitch, int(steps[0]))
-    return grid if np.array_equal(_numbers(grid), rows) else rows
-
-
-def _numbers(grid: Grid) -> Int64:
-    steps = np.arange(grid.outer, dtype=np.int64)[:, None] * grid.pitch + np.arange(grid.inner, dtype=np.int64) * grid.stride
-    return (grid.start + steps).reshape(-1)
+    return grid if np.array_equal(grid.start + offsets(*grid[1:]), rows) else rows
 
 
 def taken(memory: Int8, rows: Places, lanes: slice) -> Int8:
