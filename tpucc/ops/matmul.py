@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,15 +10,14 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.node import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import product
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
-from tpucc.ops.parts import Shape
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
+from tpucc.ops.parts import Shape, Shapes
 from tpucc.ops.rules import broadcast, require_f32
 
 
-def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(_: NoAttributes, types: Types) -> TensorType:
     """`[..., M, K] @ [..., K, N]` is `[..., M, N]`, where the sizes before broadcast; a vector [K] on the left gives no axis M."""
     a, b = types
     require_f32(types)
@@ -59,13 +58,13 @@ def _swapped(rank: int) -> tuple[int, ...]:
     return (*range(rank - 2), rank - 1, rank - 2)
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     """One product of all rows where the right side is one matrix: NumPy's own would take the leading dimensions one by one."""
     a, b = operands
     return np.asarray(a @ b) if b.ndim > 2 else (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[1])
 
 
-def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """As the reference, with the machine's product for each matrix of the batch."""
     a, b = operands
     if b.ndim == 2:
@@ -76,7 +75,7 @@ def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) 
     return arithmetic.products(lefts, rights).reshape(*batch, *a.shape[-2:-1], b.shape[-1])
 
 
-def prepared(attributes: NoAttributes, shapes: Sequence[Shape], arithmetic: Arithmetic) -> Callable[[Array, Array], Array]:
+def prepared(attributes: NoAttributes, shapes: Shapes, arithmetic: Arithmetic) -> Callable[[Array, Array], Array]:
     if len(shapes[0]) == len(shapes[1]) == 2:
         return arithmetic.product
     return lambda a, b: defined(attributes, (a, b), arithmetic)
@@ -112,7 +111,7 @@ def _batched(g: Backward, a: Value, b: Value) -> Gradients:
     # lab 10 end
 
 
-def _obstacle(_: NoAttributes, shapes: Sequence[Shape]) -> str:
+def _obstacle(_: NoAttributes, shapes: Shapes) -> str:
     return "the device multiplies rows by one matrix" if len(shapes[1]) > 2 else ""
 
 

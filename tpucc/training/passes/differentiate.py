@@ -19,8 +19,8 @@ from tpucc.ir.node import Node, Output
 from tpucc.ops import OPS
 from tpucc.ops.gradient import Backward, Gradients, Missing, Rule, Stops, Value
 from tpucc.passes.base import Context, graph_pass
-from tpucc.passes.training.build import Growing
-from tpucc.passes.training.names import GRADIENT, NEXT, loss_of, states, values_of
+from tpucc.training.passes.build import Growing
+from tpucc.training.passes.names import GRADIENT, NEXT, loss_of, states, values_of
 
 
 @graph_pass("differentiate", "adds the gradient of the loss with respect to each state", level=0)

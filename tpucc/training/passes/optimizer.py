@@ -11,9 +11,9 @@ from tpucc.ir.types import TensorType
 from tpucc.ops.gradient import Value
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.base import Context, graph_pass
-from tpucc.passes.training.build import Growing
-from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
-from tpucc.passes.training.optimizers import OPTIMIZERS, Update
+from tpucc.training.passes.build import Growing
+from tpucc.training.passes.names import GRADIENT, NEXT, key_of, states, values_of
+from tpucc.training.passes.optimizers import OPTIMIZERS, Update
 
 
 @graph_pass("optimizer", "writes the optimizer's step as operators", level=0)

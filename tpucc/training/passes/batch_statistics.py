@@ -18,8 +18,8 @@ from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter
-from tpucc.passes.training.build import Within
-from tpucc.passes.training.names import NEXT
+from tpucc.training.passes.build import Within
+from tpucc.training.passes.names import NEXT
 
 
 @graph_pass("batch-statistics", "computes the statistics of batch normalisation, and moves their averages", level=0)

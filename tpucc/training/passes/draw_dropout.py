@@ -17,8 +17,8 @@ from tpucc.ops.names import input as input_
 from tpucc.ops.opdef import Expression
 from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.passes.rules import Match, Rule, rule, rules_pass, value
-from tpucc.passes.training.build import Within
-from tpucc.passes.training.names import DRAW
+from tpucc.training.passes.build import Within
+from tpucc.training.passes.names import DRAW
 
 
 @rules_pass("draw-dropout", "makes a product with random numbers of dropout", level=0)
