@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import IntegerFormat
-from tpucc.ir.types import Quantisation
 from tpucc.layers.histogram import Counter, Histogram
 from tpucc.numerics import AnyArray, DeviceInts, Float64
 

@@ -8,11 +8,8 @@ from typing import assert_never
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, counted, listed
-from tpucc.ir.constants import Constant
+from tpucc.ir import Constant, Graph, Node, TensorType
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, I8, DeviceFormat
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import (
     FUNCTIONS_OF_TWO,
     LAYERS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.facts import always, of_two_values
 from tpucc.ops.families import function_of_two_values
 from tpucc.ops.gradient import Backward, Gradients, Rule

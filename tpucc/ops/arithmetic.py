@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import f32
+from tpucc.ir import NoAttributes, f32
 from tpucc.ops import OPS
 from tpucc.ops.facts import of_two_values
 from tpucc.ops.fused import Fused, fused

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Missing

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.gradient import Backward, Gradients, Rule

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops import avg_pool
 from tpucc.ops.avg_pool import AvgPoolAttributes, average_axes
 from tpucc.ops.axis import Axis

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tpucc.ir.node import Attributes, Node
+from tpucc.ir import Attributes, Node
 
 
 class MixedError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops import clip
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import UNIT, loss_of_two_values, pairs, share

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Backward, Gradients, Rule

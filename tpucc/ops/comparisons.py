@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
 from tpucc.ops.families import function_of_two_values

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import joined
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value

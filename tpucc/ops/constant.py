@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, TensorType
 from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import Declared
 from tpucc.ops.opdef import Array, Arrays, Example, Given, Types

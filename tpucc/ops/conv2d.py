@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.floating.arithmetic import PORTABLE, Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import windowed
 from tpucc.ops.gradient import Backward, Gradients, Rule

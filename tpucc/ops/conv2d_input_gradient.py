@@ -8,7 +8,7 @@ from itertools import product as pairs
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import sized_images
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes, conv_shape, require_groups
 from tpucc.ops.facts import whole

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import added_up
 from tpucc.ops.conv2d import conv_axes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes, require_convolved, require_four

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops import conv2d_input_gradient as back
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images

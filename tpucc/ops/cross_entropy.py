@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Range
+from tpucc.ir import NoAttributes, Range
 from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import at_labels, hot, labelled, loss_of_labels, of_labels, onnx_items, share

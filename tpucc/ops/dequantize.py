@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import listed
+from tpucc.ir import Quantisation, TensorType, f32
 from tpucc.ir.dtypes import DEFAULT_FORMAT, INTEGER_FORMATS
-from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import dequantise
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.gradient import Missing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Missing

@@ -8,7 +8,7 @@ import numpy as np
 
 from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.facts import of_one_value
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements_with

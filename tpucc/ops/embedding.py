@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.numerics import place_of_largest
 from tpucc.ops.batch import each
 from tpucc.ops.facts import table_rows

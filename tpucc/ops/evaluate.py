@@ -8,9 +8,8 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, LimitError, ProgramError, did_you_mean
 from tpucc.floating.arithmetic import PORTABLE
+from tpucc.ir import Attributes, Graph, Node
 from tpucc.ir.dtypes import OF_NUMPY
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, Node
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes, explicit

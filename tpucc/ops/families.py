@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.facts import given
 from tpucc.ops.gradient import LEAF, Missing
 from tpucc.ops.onnx_form import NoForm

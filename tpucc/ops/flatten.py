@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops import reshape
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, RuleError, Types, View

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import Attributes, NoAttributes
-from tpucc.ir.types import Range, TensorType, f32
+from tpucc.ir import Attributes, NoAttributes, Range, TensorType, f32
 from tpucc.ops import add
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form

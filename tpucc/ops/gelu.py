@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.floating.erf import erf
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form, Layout

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.gradient import Backward, Gradients, Rule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops import hard_sigmoid
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.families import function_of_one_value

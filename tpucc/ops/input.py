@@ -6,8 +6,7 @@ its sequence. The node's name is the input's name.
 
 from __future__ import annotations
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import Declared
 from tpucc.ops.opdef import Example, Given

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.floating import double
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.families import function_of_one_value
 from tpucc.ops.gradient import Backward, Gradients, Rule

@@ -8,8 +8,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Range, TensorType, f32
+from tpucc.ir import NoAttributes, Range, TensorType, f32
 from tpucc.ops.batch import AVERAGED, Case, Division, MixedError, aligned
 from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Backward, Value

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.constants import Constant
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, TensorType
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.facts import product
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form

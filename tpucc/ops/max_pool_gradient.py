@@ -6,7 +6,7 @@ from itertools import product as pairs
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import aligned_images
 from tpucc.ops.facts import whole
 from tpucc.ops.families import gradient_operator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
 from tpucc.ops.families import function_of_two_values

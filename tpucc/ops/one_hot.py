@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.numerics import place_of_largest
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole

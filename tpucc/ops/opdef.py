@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Origin
 from tpucc.floating import arithmetic as floating
-from tpucc.ir.node import Attributes, Node, Side
-from tpucc.ir.types import TensorType
+from tpucc.ir import Attributes, Node, TensorType
+from tpucc.ir.node import Side
 from tpucc.ops.facts import MOVED, Facts, Values
 from tpucc.ops.gradient import Gradient
 from tpucc.ops.onnx_form import OnnxForm

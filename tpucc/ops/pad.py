@@ -8,7 +8,7 @@ from operator import add
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import padded
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.gradient import Backward, Gradients, Rule

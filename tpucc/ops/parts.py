@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tpucc.ir.node import Attributes
+from tpucc.ir import Attributes
 from tpucc.ops.axis import Ends
 
 Shape = tuple[int, ...]

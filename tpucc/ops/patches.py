@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
 from tpucc.ops.facts import whole

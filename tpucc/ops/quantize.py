@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import listed
+from tpucc.ir import Quantisation, TensorType, f32
 from tpucc.ir.dtypes import BY_BITS, INTEGER_FORMATS, IntegerFormat
-from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import quantise
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.gradient import Missing

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.floating.random import uniform
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.families import step_of_training

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import AVERAGED, Batch, Case, Division, MixedError
 from tpucc.ops.gradient import Backward, Value
 from tpucc.ops.onnx_form import Call

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import methodcaller
 
-from tpucc.ir.node import Attributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import Attributes, TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.gradient import Backward, Gradients, Rule

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import Constant, TensorType, f32
 from tpucc.numerics import AnyArray, Float64
 from tpucc.ops.batch import images
 from tpucc.ops.facts import whole

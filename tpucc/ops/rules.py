@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.ir import NoAttributes, Range, TensorType, f32
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops.opdef import A, Array, Arrays, Example, RuleError, Types
 
 UNARY = (Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),)))

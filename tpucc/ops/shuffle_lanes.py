@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, beside
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.gradient import Missing

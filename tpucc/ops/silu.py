@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops import sigmoid
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.families import function_of_one_value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Backward, Gradients, Rule

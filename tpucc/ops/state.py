@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Example, Given, Types

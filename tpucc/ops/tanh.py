@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.families import function_of_one_value
 from tpucc.ops.gradient import Backward, Gradients, Rule

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import methodcaller
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.gradient import Backward, Gradients, Rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.types import f32
+from tpucc.ir import f32
 from tpucc.ops import conv_transpose2d
 from tpucc.ops.fused import Fused, fused
 from tpucc.ops.onnx_form import Form, Layout

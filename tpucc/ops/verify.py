@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef, RuleError, Types
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Backward, Gradients, Rule

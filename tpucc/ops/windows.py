@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis, Ends
 from tpucc.ops.facts import WindowRule
 from tpucc.ops.opdef import Array, Example, RuleError, Types

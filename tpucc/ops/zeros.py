@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import constant_of
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Types

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import counted
+from tpucc.ir import Attributes, Graph, Node, TensorType
 from tpucc.ir.dataflow import backward
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, Node
-from tpucc.ir.types import TensorType
 from tpucc.lowering.bands.choice import Choice, Chooser
 from tpucc.lowering.bands.maps import Lines, Maps
 from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tpucc.ir import Attributes, Graph, Node, TensorType, f32
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, Node
-from tpucc.ir.types import TensorType, f32
 from tpucc.ops import dequantizes, facts_of
 from tpucc.ops.facts import UNCHANGED
 from tpucc.ops.names import dequantize

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, nearest_few, some
+from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import Computed
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Boundary
 from tpucc.passes.device_work import computes

@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import chain
 
 from tpucc.diagnostics import listed, some
+from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import Computed, backward, forward, leading_to, reached_from
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Side
+from tpucc.ir.node import Side
 from tpucc.ops.matmul import OP as matmul
 from tpucc.passes.device_work import computes
 from tpucc.passes.kept_layers import SHOWN, Layers

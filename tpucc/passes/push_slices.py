@@ -14,10 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dataflow import constant_values, leading_to, reached_from
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.facts import COPIED
 from tpucc.ops.names import slice as slice_

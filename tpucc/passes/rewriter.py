@@ -10,10 +10,8 @@ from operator import is_
 from typing import Self, TypeVar, cast
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output, Side
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, Graph, Node, Output, TensorType
+from tpucc.ir.node import Side
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes

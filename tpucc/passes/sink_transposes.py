@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, Graph, NoAttributes, Node, TensorType
 from tpucc.ops import facts_of
 from tpucc.ops.names import matmul, transpose
 from tpucc.ops.names import slice as slice_

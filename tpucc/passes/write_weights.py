@@ -16,11 +16,9 @@ from itertools import accumulate, pairwise
 from math import prod
 
 from tpucc.diagnostics import counted, listed
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dataflow import constant_values, stages
 from tpucc.ir.dtypes import DEFAULT_FORMAT
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.names import as_weights, matmul

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.compilation import Compilation
+from tpucc.ir import Graph
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph
 from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray

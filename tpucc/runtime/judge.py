@@ -24,7 +24,7 @@ import numpy.typing as npt
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error, UsageError
 from tpucc.driver import without_passes
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.reference import LAYER_REFERENCES

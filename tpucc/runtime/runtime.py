@@ -15,10 +15,8 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.files import MODELS, read_file, write_file
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dataflow import leading_to
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
+from tpucc.ir import Node, Quantisation
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Sides
 from tpucc.layers.parameters import BIAS_BOUND, Requantisation, fitting_scales, requantisation
 from tpucc.layers.verify import conv_shape

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
+from tpucc.ir import Graph, Node, Output
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.gradient import Value
 from tpucc.ops.names import add

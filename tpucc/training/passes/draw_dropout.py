@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType
+from tpucc.ir import NoAttributes, TensorType
 from tpucc.ops.names import dropout, mul
 from tpucc.ops.names import input as input_
 from tpucc.ops.opdef import Expression

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.names import full, matmul, ones, zeros
 from tpucc.ops.opdef import Ieee

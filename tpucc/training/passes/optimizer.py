@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, Node, Output, TensorType
 from tpucc.ops.gradient import Value
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.base import Context, graph_pass

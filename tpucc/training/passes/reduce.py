@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Output
+from tpucc.ir import Graph, Output
 from tpucc.ops.all_reduce import AllReduceAttributes
 from tpucc.passes.base import Context, graph_pass
 from tpucc.training.passes.build import Growing
