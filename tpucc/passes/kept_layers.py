@@ -209,6 +209,6 @@ def _of_given(node: Node, computed: Computed) -> Iterator[str]:
 
 def _names(node: Node) -> Iterator[str]:
     """The names of a node's layer, the name to show first."""
-    yield layer_name(node) if is_product(node) else node.name
+    yield layer_name(node)
     if is_product(node):
         yield node.name

@@ -98,7 +98,7 @@ class Placed:
     def _kept_name(self, node: Node, layer: tuple[str, ...]) -> str:
         """How a note names the layer with this node: as its product's weights, `fc1`; else by the node that is shown, with the others, also
         where layers that the device computes go by the name of the weights, too."""
-        name = layer_name(node) if is_product(node) else node.name
+        name = layer_name(node)
         alike = [other for other in self._computed.nodes if is_product(other) and layer_name(other) == name]
         if name != node.name and all(self.lacking.get(other.name) == KEPT for other in alike):
             return name
