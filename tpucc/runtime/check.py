@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.compilation import Compilation
 from tpucc.ir import Graph
 from tpucc.ir.dataflow import constant_values
-from tpucc.layers.error import Noise
+from tpucc.layers.noise import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops import quantizes
