@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.families import step_of_training
+from tpucc.ops.families import training_operator
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, Types
 from tpucc.ops.rules import require_f32, require_integer
@@ -39,7 +39,7 @@ def _batch(case: Case) -> Division:
     raise MixedError("all_reduce is the mean over the parts of a batch")
 
 
-OP = step_of_training(
+OP = training_operator(
     name="all_reduce",
     summary="the mean over the parts of a batch, the same on every core",
     documentation="Made by training on several cores, or in several microbatches. TensorFlow: CrossShardOptimizer. JAX: lax.pmean.",

@@ -20,7 +20,7 @@ function_of_two_values = partial(OpDef, operands=(Operand("a"), Operand("b")), a
 """A function of two values, element by element."""
 leaf = partial(OpDef, operands=(), facts=given(), gradient=LEAF, floats=Ieee())
 """A value that is there from the start."""
-step_of_training = partial(OpDef, onnx=NoForm("training makes it, and an exported model computes results"), floats=Ieee())
+training_operator = partial(OpDef, onnx=NoForm("training makes it, and an exported model computes results"), floats=Ieee())
 """An operator that only training makes."""
-gradient_operator = partial(step_of_training, gradient=Missing("training differentiates once"))
+gradient_operator = partial(training_operator, gradient=Missing("training differentiates once"))
 """An operator that the gradient of another one is made of."""

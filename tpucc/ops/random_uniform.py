@@ -11,7 +11,7 @@ from tpucc.floating.random import uniform
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.families import step_of_training
+from tpucc.ops.families import training_operator
 from tpucc.ops.gradient import Stops
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_integer, require_shape
@@ -49,7 +49,7 @@ def _batch(case: Case) -> Division:
     raise MixedError(f"{case.node.op} gets one seed for all items")
 
 
-OP = step_of_training(
+OP = training_operator(
     name="random_uniform",
     summary="random numbers of [0, 1), each a function of seed, step, use and place",
     documentation=(
