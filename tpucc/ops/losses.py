@@ -98,10 +98,7 @@ def share(g: Backward, items: Value) -> Value:
 
 def of_labels(case: Case) -> Division:
     """The batch lies at one place in the values and their labels, and not along the classes."""
-    found = {batch for batch in case.divided if batch is not None}
-    if len(found) != 1:
-        raise MixedError(f"{case.node.op} brings different items of the batch together")
-    batch = found.pop()
+    batch = case.common(case.divided)
     if batch.axis == case.operands[0].type.rank - 1:
         raise MixedError(f"{case.node.op} takes the batch for the classes")
     return Division(AVERAGED, {index: batch for index, where in enumerate(case.batches) if where is None})
