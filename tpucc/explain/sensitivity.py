@@ -22,7 +22,8 @@ from tpucc.ops.evaluate import compute, evaluate
 from tpucc.passes.kept_layers import Keepable
 from tpucc.passes.model_inputs import checked, largest_batch, rounds
 from tpucc.passes.place import Place
-from tpucc.runtime.check import Arrays, float_reference
+from tpucc.runtime.batches import Arrays
+from tpucc.runtime.check import float_reference
 from tpucc.runtime.runtime import Runtime
 
 MOST_ROWS = 256

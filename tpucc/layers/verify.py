@@ -38,9 +38,9 @@ from tpucc.numerics import AnyArray
 from tpucc.ops import quantizes
 from tpucc.ops.constant import OP as constant
 from tpucc.ops.opdef import RuleError
+from tpucc.ops.parts import Shape
 from tpucc.ops.rules import broadcast
 
-Shape = tuple[int, ...]
 TABLES = {name: TensorType(name, (format.table_entries,)) for name, format in DEVICE_FORMATS.items()}
 """Of the functions of values of these types."""
 REPORTED = 20

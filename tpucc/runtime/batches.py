@@ -12,6 +12,7 @@ from tpucc.ir import TensorType
 from tpucc.numerics import AnyArray
 
 Arrays = Mapping[str, AnyArray]
+"""Arrays by the names of inputs or outputs."""
 RoundObserver = Callable[[int, int], None]
 
 

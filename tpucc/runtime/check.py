@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,8 @@ from tpucc.numerics import AnyArray
 from tpucc.ops import quantizes
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes import model_inputs
-from tpucc.runtime.batches import Batches
+from tpucc.runtime.batches import Arrays, Batches
 from tpucc.runtime.runtime import DevicePart, Runtime
-
-Arrays = Mapping[str, AnyArray]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError, ProgramError, counted
 from tpucc.ir import TensorType
 from tpucc.numerics import AnyArray
-
-Arrays = Mapping[str, AnyArray]
+from tpucc.runtime.batches import Arrays
 
 
 def whole_type(name: str, part: TensorType, cores: int) -> TensorType:

@@ -30,9 +30,9 @@ from tpucc.isa.verify import verify
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.evaluate import evaluate
+from tpucc.runtime.batches import Arrays
 from tpucc.runtime.blame import maker_of
 from tpucc.runtime.check import (
-    Arrays,
     Comparison,
     calibrated_inputs,
     compare_executors,
