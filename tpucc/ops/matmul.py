@@ -13,7 +13,7 @@ from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
 from tpucc.ops.parts import Shape, Shapes
-from tpucc.ops.rules import broadcast, require_f32
+from tpucc.ops.rules import broadcast, require_f32, swapped
 
 
 def infer(_: NoAttributes, types: Types) -> TensorType:
@@ -46,15 +46,10 @@ def _inner_help(a: TensorType, b: TensorType) -> str:
     if a.rank == b.rank == 2 and b.shape[1] == a.shape[0]:
         return f"{text}; {{1}} @ {{0}} would fit"
     if a.shape[-1] == b.shape[-1]:
-        return f"{text}; transpose({{1}}, {_swapped(b.rank)}) would fit"
+        return f"{text}; transpose({{1}}, {swapped(b.rank)}) would fit"
     if a.rank == b.rank and a.shape[-2] == b.shape[-2]:
-        return f"{text}; transpose({{0}}, {_swapped(a.rank)}) would fit"
+        return f"{text}; transpose({{0}}, {swapped(a.rank)}) would fit"
     return text
-
-
-def _swapped(rank: int) -> tuple[int, ...]:
-    """The axes with the last two exchanged."""
-    return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def reference(_: NoAttributes, operands: Arrays) -> Array:
@@ -104,8 +99,8 @@ def _batched(g: Backward, a: Value, b: Value) -> Gradients:
     rows = a.reshape(*lead, a.shape[-1])
     dy = g.dy.reshape(*_batch(a.shape, b.shape), lead[-1], b.shape[-1])
     return (
-        (dy @ b.transposed(*_swapped(b.type.rank))).summed_to(rows.shape).reshape(*a.shape) if g.wanted[0] else None,
-        (rows.transposed(*_swapped(rows.type.rank)) @ dy).summed_to(b.shape) if g.wanted[1] else None,
+        (dy @ b.transposed(*swapped(b.type.rank))).summed_to(rows.shape).reshape(*a.shape) if g.wanted[0] else None,
+        (rows.transposed(*swapped(rows.type.rank)) @ dy).summed_to(b.shape) if g.wanted[1] else None,
     )
     # lab 10 end
 

@@ -103,6 +103,11 @@ def require_sizes(shape: tuple[int, ...], about: int | str) -> None:
             raise RuleError("E0308", f"a size is larger than {MAX_SIZE:,}", about=(about,))
 
 
+def swapped(rank: int) -> tuple[int, ...]:
+    """The axes with the last two exchanged."""
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
 def reshaped(type_: TensorType, shape: tuple[int, ...]) -> TensorType:
     """The type of the same values in another shape or order; integers of the device stay quantised as they are."""
     return TensorType(type_.dtype, shape, quantisation=None if type_.dtype == "f32" else type_.quantisation)
