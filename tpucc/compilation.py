@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tpucc.diagnostics import Source
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ir.printer import print_firings, print_graph
 from tpucc.isa.program import Program
 from tpucc.language.elaborate import Model

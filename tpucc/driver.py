@@ -16,9 +16,9 @@ from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
 from tpucc.data.sources import bind_weights, named_at, params_of, read_calibration
 from tpucc.data.weights import require_computable_values
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, ProgramError, Source, UsageError
+from tpucc.ir import Graph
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
-from tpucc.ir.graph import Graph
 from tpucc.isa.program import CORES, HOST_ROWS, Program
 from tpucc.language.elaborate import Model, elaborate
 from tpucc.language.parse import parse

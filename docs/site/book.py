@@ -24,8 +24,6 @@ PACKAGE = ROOT / "tpucc"
 CONTRACT = "the core imports nothing of the annex"
 """The name of the import contract in pyproject.toml whose sources are the core."""
 LAYERS = "imports point down only"
-ANNEX_IN_CORE = PACKAGE / "passes" / "training"
-"""A folder in a package of the core that is the annex's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def reading_order() -> Iterator[tuple[str, list[Path]]]:
         raise SystemExit(f"not among the layers of pyproject.toml: {', '.join(sorted(missing))}")
     for name in order:
         folder, file = PACKAGE / name, PACKAGE / f"{name}.py"
-        paths = sorted(path for path in folder.rglob("*.py") if ANNEX_IN_CORE not in path.parents) if folder.is_dir() else [file]
+        paths = sorted(folder.rglob("*.py")) if folder.is_dir() else [file]
         yield name, by_imports(paths)
 
 

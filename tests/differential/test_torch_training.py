@@ -17,7 +17,7 @@ from tpucc.diagnostics import Source
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray
-from tpucc.passes.training.names import GRADIENT, key_of, states, values_of
+from tpucc.training.passes.names import GRADIENT, key_of, states, values_of
 from tpucc.training.plan import Plan
 from tpucc.training.session import Session, Settings
 

@@ -25,7 +25,7 @@ from tpucc.labs.gradients.training import STEPS, asked, network
 from tpucc.labs.grading import run
 from tpucc.labs.lab import Failed, Plain, Term
 from tpucc.ops import OPS
-from tpucc.passes.training.build import Apart
+from tpucc.training.passes.build import Apart
 
 LAB = find("gradients")
 TERMS = [Term(name) for name in ("", "3", "6", "2026-autumn", "2027-spring")]

@@ -19,7 +19,7 @@ def test_a_file_stands_after_what_it_imports() -> None:
     late = [(book.module_of(path), name) for at, path in enumerate(paths) for name in book.imported(path) if place.get(name, at) > at]
     assert late == []
     packages = {path.parent for path in paths if path.parent != book.PACKAGE}
-    assert {path for folder in packages for path in folder.rglob("*.py") if book.ANNEX_IN_CORE not in path.parents} <= set(paths)
+    assert {path for folder in packages for path in folder.rglob("*.py")} <= set(paths)
 
 
 def test_a_docstring_is_text_and_the_code_begins_below_it(tmp_path: Path) -> None:

@@ -29,6 +29,6 @@ def test_no_module_asks_the_package_for_its_public_names(imports: dict[str, set[
 
 
 def test_the_core_imports_the_core_alone(imports: dict[str, set[str]]) -> None:
-    """The contract of pyproject.toml sees no import under TYPE_CHECKING, and takes passes/training for the core."""
+    """The contract of pyproject.toml sees no import under TYPE_CHECKING."""
     annex = {name: {other for other in found if not is_core(other)} for name, found in imports.items() if is_core(name)}
     assert {name: found for name, found in annex.items() if found} == {}

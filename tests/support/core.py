@@ -16,8 +16,6 @@ from tests.support.package_copies import keep_compiled
 from tpucc import _HOME_OF as HOMES
 
 CONTRACT = "the core imports nothing of the annex"
-ANNEX_IN_CORE = "tpucc.passes.training"
-"""A room of the core's that is the annex's."""
 NEEDED = ("numpy", "lark", "networkx", "msgspec")
 """The distributions that the core needs."""
 FOR_TESTS = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "hypothesis", "sortedcontainers")
@@ -33,7 +31,7 @@ def core_parts() -> tuple[str, ...]:
 
 
 def is_core(module: str) -> bool:
-    return _within(module, core_parts()) and not _within(module, (ANNEX_IN_CORE,))
+    return _within(module, core_parts())
 
 
 def core_files() -> list[Path]:
@@ -53,7 +51,7 @@ def copy_core(folder: Path) -> None:
     for part in core_parts():
         place = Path(*part.split("."))
         if (ROOT / place).is_dir():
-            shutil.copytree(ROOT / place, folder / place, ignore=shutil.ignore_patterns("__pycache__", "training"))
+            shutil.copytree(ROOT / place, folder / place, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy((ROOT / place).with_suffix(".py"), package)
     shutil.copytree(ROOT / "tpucc" / "targets", package / "targets")

@@ -13,8 +13,7 @@ from tests.support.cases import each
 from tests.support.gradients import UNIT, WIDE, arrays
 from tpucc.floating.arithmetic import NUMPY, Machine
 from tpucc.ops import OPS
-from tpucc.ops.floats import Defined, Ieee
-from tpucc.ops.opdef import Array, Example, OpDef
+from tpucc.ops.opdef import Array, Defined, Example, Ieee, OpDef
 
 LARGEST = 100_000
 """Elements of the operands of examples that are tried here."""

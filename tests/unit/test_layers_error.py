@@ -11,8 +11,9 @@ from tests.support.cases import each
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation
-from tpucc.layers.error import FLOAT32, ErrorMeter, LayerError
+from tpucc.layers.error import ErrorMeter, LayerError
 from tpucc.layers.histogram import BINS
+from tpucc.layers.noise import FLOAT32
 from tpucc.numerics import AnyArray, quantise
 from tpucc.viz.charts.errors import alone, as_it_runs, headline
 

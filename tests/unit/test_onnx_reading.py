@@ -29,7 +29,7 @@ from tpucc.interop.onnx.reading.operators.rows import ROWS
 from tpucc.interop.sources import open_sizes
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph
-from tpucc.layers.error import Noise
+from tpucc.layers.noise import Noise
 from tpucc.numerics import AnyArray, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.lrn import LrnAttributes

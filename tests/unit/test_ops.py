@@ -21,8 +21,10 @@ from tpucc.ir.types import Range, TensorType
 from tpucc.layers.kinds import FUNCTIONS_OF_TWO, VectorFunction
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.arithmetic import ArithmeticAttributes, fusible
-from tpucc.ops.fused import Fused
+from tpucc.ops.families import function_of_one_value, function_of_two_values, gradient_operator, leaf
+from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Arithmetic, Array, Clamp, Example, OpDef, RuleError, Table
+from tpucc.ops.reductions import reduction
 from tpucc.ops.verify import DECLARED, verify_operators
 
 CASES = {f"{name}: {example.title}": (op, example) for name, op in OPS.items() for example in op.examples}
@@ -162,6 +164,29 @@ def test_internal_operators_take_in_activations_and_the_language_has_none() -> N
     fused = {name for name, op in OPS.items() if issubclass(op.attributes, Fused)}
     assert fused == {"linear", "convolution", "transposed_convolution", "arithmetic"}
     assert fused <= set(INTERNAL)
+
+
+@pytest.mark.parametrize(
+    ("name", "base"), [("linear", "matmul"), ("convolution", "conv2d"), ("transposed_convolution", "conv_transpose2d")]
+)
+def test_a_fused_operator_is_its_parts_one_after_the_other(name: str, base: str) -> None:
+    before = OPS[base]
+    for example in OPS[name].examples:
+        left, right, *bias = drawn(example.operands)
+        own = before.attributes(**{field.name: getattr(example.attributes, field.name) for field in fields(before.attributes)})
+        expected = before.reference(own, (left, right))
+        for each_bias in bias:
+            expected = OPS["add"].reference(NoAttributes(), (expected, each_bias))
+        if (activation := activation_of(example.attributes)) is not None:
+            operator, parameters = activation
+            expected = operator.reference(parameters, (expected,))
+        assert np.array_equal(OPS[name].reference(example.attributes, (left, right, *bias)), expected, equal_nan=True), example.title
+
+
+@pytest.mark.parametrize("family", [function_of_one_value, function_of_two_values, leaf, gradient_operator, reduction])
+def test_a_field_that_neither_family_nor_operator_gives_is_missed(family: Any) -> None:
+    with pytest.raises(TypeError, match=r"missing \d+ required .*'summary'"):
+        family(name="lacking")
 
 
 def test_every_code_of_a_rule_is_one_of_theirs() -> None:

@@ -29,9 +29,8 @@ from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
 from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes
 from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
-from tpucc.ops.floats import Defined
 from tpucc.ops.lrn import LrnAttributes
-from tpucc.ops.opdef import Array, RuleError
+from tpucc.ops.opdef import Array, Defined, RuleError
 from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.ops.resize import ResizeAttributes
 from tpucc.ops.windows import Padding, PoolAttributes, axes

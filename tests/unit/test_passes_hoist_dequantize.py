@@ -84,3 +84,15 @@ def test_nothing_to_move_leaves_the_graph() -> None:
     q = model.op("quantize", model.input("x", 6, 5), name="q", scale=0.1, zero_point=3)
     graph = model.build(model.op("dequantize", q, name="d", scale=0.1, zero_point=3), q)
     assert hoist_dequantize.run(graph, None) is graph  # type: ignore[arg-type]
+
+
+def test_a_chain_of_moves_may_be_long() -> None:
+    """Longer than Python's calls may be nested."""
+    model = Model()
+    turned = model.op("quantize", model.input("x", 6, 6), name="q", scale=0.1, zero_point=3)
+    for number in range(1500):
+        turned = model.op("transpose", turned, name=f"t{number}", perm=(1, 0))
+    after = applied(model.build(model.op("dequantize", turned, name="d", scale=0.1, zero_point=3)), hoist_dequantize)
+    (source,) = (node for node in after if node.op == "dequantize")
+    assert source.operands == ("q",)
+    assert len(after) == 1500 + 3

@@ -10,7 +10,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tpucc.explain.quality import not_finite
-from tpucc.layers.error import Noise
+from tpucc.layers.noise import Noise
 from tpucc.runtime.check import float_reference
 
 SOFTMAX = """

@@ -19,8 +19,8 @@ from tpucc.floating.reduction import all_reduce_steps
 from tpucc.ir.parser import parse_graph
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
-from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
 from tpucc.training.examples import Examples
+from tpucc.training.passes.names import GRADIENT, NEXT, key_of, states, values_of
 from tpucc.training.plan import Plan
 from tpucc.training.session import Settings
 from tpucc.training.start import started

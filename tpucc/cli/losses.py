@@ -16,7 +16,8 @@ from tpucc.interop.reads import held_out_file
 from tpucc.layers.error import LayerError
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked
-from tpucc.runtime.check import Arrays, calibrated_inputs
+from tpucc.runtime.batches import Arrays
+from tpucc.runtime.check import calibrated_inputs
 
 
 def layer_errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:

@@ -10,7 +10,7 @@ from tpucc.cli.columns import described, filled, prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from tpucc.passes.base import ASKED, Pass, options_of
 from tpucc.passes.pipeline import PASSES
-from tpucc.passes.training.pipeline import TRAINING_PASSES
+from tpucc.training.passes.pipeline import TRAINING_PASSES
 
 LEVELS = {0: "needed", ASKED: "--with"}
 """What stands for the level of a pass that no `-O` adds."""

@@ -18,7 +18,8 @@ from tpucc.diagnostics import counted, printable
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray, place_of_largest
-from tpucc.runtime.check import Arrays, float_reference
+from tpucc.runtime.batches import Arrays
+from tpucc.runtime.check import float_reference
 from tpucc.runtime.runtime import Runtime
 
 Measure = Literal["accuracy", "rmse", "r2"]

@@ -15,13 +15,15 @@ from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import Measurement, both_graphs, graph_before, narrowed, rows_used, work_of
 from tpucc.explain.quality import score
 from tpucc.ir.graph import Graph
-from tpucc.layers.error import LayerError, Noise
+from tpucc.layers.error import LayerError
+from tpucc.layers.noise import Noise
 from tpucc.numerics import AnyArray, Float32, dequantise
 from tpucc.ops.evaluate import compute, evaluate
 from tpucc.passes.kept_layers import Keepable
 from tpucc.passes.model_inputs import checked, largest_batch, rounds
 from tpucc.passes.place import Place
-from tpucc.runtime.check import Arrays, float_reference
+from tpucc.runtime.batches import Arrays
+from tpucc.runtime.check import float_reference
 from tpucc.runtime.runtime import Runtime
 
 MOST_ROWS = 256

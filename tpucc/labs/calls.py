@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tpucc.passes.training.build import Apart
+from tpucc.training.passes.build import Apart
 
 PACKAGES = ("diagnostics", "ir", "isa", "lowering", "ops", "schedule", "target")
 """Parts of tpucc whose frozen classes a file may name: making their values checks fields and does nothing else."""

@@ -30,9 +30,8 @@ from math import prod
 
 import numpy as np
 
+from tpucc.ir import Graph, Node
 from tpucc.ir.dtypes import I8, IntegerFormat
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.ops import quantizes
 from tpucc.ops.constant import ConstantAttributes
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import I8, IntegerFormat
-from tpucc.ir.types import Quantisation
 from tpucc.numerics import (
     INT32_MAX,
     AnyArray,

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tpucc.ir import Graph, NoAttributes, Node, Output
 from tpucc.ir.dataflow import backward, forward, leading_to, stages, true_of
 from tpucc.ir.dtypes import DEVICE_FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS, is_layer, weights_of
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import OP as constant

@@ -15,8 +15,8 @@ from typing import Any, assert_never
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tpucc.ir import Node
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
-from tpucc.ir.node import Node
 from tpucc.layers.kinds import (
     FUNCTIONS_OF_TWO,
     LAYERS,

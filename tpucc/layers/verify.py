@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import reduce
 from typing import assert_never
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, counted, listed
-from tpucc.ir.constants import Constant
+from tpucc.ir import Constant, Graph, Node, TensorType
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, I8, DeviceFormat
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import (
     FUNCTIONS_OF_TWO,
     LAYERS,
@@ -39,8 +37,10 @@ from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.numerics import AnyArray
 from tpucc.ops import quantizes
 from tpucc.ops.constant import OP as constant
+from tpucc.ops.opdef import RuleError
+from tpucc.ops.parts import Shape
+from tpucc.ops.rules import broadcast
 
-Shape = tuple[int, ...]
 TABLES = {name: TensorType(name, (format.table_entries,)) for name, format in DEVICE_FORMATS.items()}
 """Of the functions of values of these types."""
 REPORTED = 20
@@ -105,10 +105,8 @@ def _sources(layer: Layer, operands: Sequence[Node]) -> int:
 
 def _layer_faults(node: Node, layer: Layer, operands: Sequence[Node]) -> Iterator[Fault]:
     match layer:
-        case Fc():
-            yield from _fc_faults(node, layer, operands)
-        case Conv():
-            yield from _conv_faults(node, layer, operands)
+        case Fc() | Conv():
+            yield from _product_faults(node, layer, operands)
         case Pool():
             yield from _pool_faults(node, layer, operands)
         case Vector():
@@ -148,21 +146,30 @@ def _format(node: Node) -> DeviceFormat:
     return DEVICE_FORMATS.get(node.type.dtype, DEFAULT_FORMAT)
 
 
-def _fc_faults(node: Node, layer: Fc, operands: Sequence[Node]) -> Iterator[Fault]:
-    count = layer.sources
-    if count < 1 or len(operands) != 2 * count + 2 + looks_up(layer):
+def _product_faults(node: Node, layer: Fc | Conv, operands: Sequence[Node]) -> Iterator[Fault]:
+    """The faults of values, as many weights, and their constants: bias, multiplier, and a table if the layer looks up."""
+    count, tables = _sources(layer, operands), looks_up(layer)
+    if count < 1 or len(operands) != 2 * count + 2 + tables:
         pairs = "x, weights" if count == 1 else f"{count} values, as many weights"
-        yield "E0821", f"it has {len(operands)} operands, and takes {pairs}, bias, multiplier{', table' if looks_up(layer) else ''}"
+        yield "E0821", f"it has {len(operands)} operands, and takes {pairs}, bias, multiplier{', table' if tables else ''}"
         return
-    xs, weights = [o.type for o in operands[:count]], [o.type for o in operands[count : 2 * count]]
-    n = node.type.columns
-    expected = (TensorType(_format(node).weights, (*w.shape[:-2], x.columns, n)) for x, w in zip(xs, weights, strict=True))
-    wrong = _misfits(operands[count:], (*expected, *_tail_types(n, node)))
-    for x, w in zip(xs, weights, strict=True):
-        if not x.shape or _product_shape(x.shape, w.shape[:-2], n) != node.type.shape:
-            wrong.append(("E0823", f"{x.brief} times {w.brief} isn't {node.type.brief}"))
-    yield from wrong or _product_constants(node, operands[count : 2 * count], operands[2 * count :])
+    weights, tail = operands[count : 2 * count], operands[2 * count :]
+    misfits = _misfits(tail, _tail_types(node.type.columns, node))
+    if isinstance(layer, Fc):
+        shapes = _fc_faults(node, operands[:count], weights)
+    else:
+        shapes = _conv_faults(node, layer, operands[0].type, weights[0].type)
+    yield from [*shapes, *misfits] or _product_constants(node, weights, tail)
     yield from _epilogue_faults(node, layer.epilogue, (0, 0))
+
+
+def _fc_faults(node: Node, values: Sequence[Node], weights: Sequence[Node]) -> Iterator[Fault]:
+    """The faults of the shapes of values and their weights."""
+    n = node.type.columns
+    for x, w in zip(values, weights, strict=True):
+        yield from _misfits([w], [TensorType(_format(node).weights, (*w.type.shape[:-2], x.type.columns, n))])
+        if not x.type.shape or _product_shape(x.type.shape, w.type.shape[:-2], n) != node.type.shape:
+            yield "E0823", f"{x.type.brief} times {w.type.brief} isn't {node.type.brief}"
 
 
 def _product_shape(x: Shape, matrices: Shape, n: int) -> Shape | None:
@@ -173,21 +180,15 @@ def _product_shape(x: Shape, matrices: Shape, n: int) -> Shape | None:
     return None if lead is None else (*lead, x[-2], n)
 
 
-def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[Fault]:
-    if len(operands) != 4 + looks_up(layer):
-        yield "E0821", f"it has {len(operands)} operands, and takes x, weights, bias, multiplier{', table' if looks_up(layer) else ''}"
-        return
-    x, weights = operands[0].type, operands[1].type
-    wrong = _misfits(operands[2:], _tail_types(node.type.columns, node))
+def _conv_faults(node: Node, layer: Conv, x: TensorType, weights: TensorType) -> Iterator[Fault]:
+    """The faults of the windows' shape, of the pixels around the image, and of the unit."""
     if weights.dtype != _format(node).weights or conv_shape(layer, x.shape, weights.shape) != node.type.shape:
-        wrong.append(("E0823", f"{x.brief} under the kernel {weights.brief} isn't {node.type.brief}"))
+        yield "E0823", f"{x.brief} under the kernel {weights.brief} isn't {node.type.brief}"
     held = x.quantisation
     if held is not None and layer.outside != held.zero_point:
-        wrong.append(("E0824", f"pixels outside the image are {layer.outside}, and zero is {held.zero_point}"))
+        yield "E0824", f"pixels outside the image are {layer.outside}, and zero is {held.zero_point}"
     if layer.unit not in tuple(ConvUnit) or (layer.unit == ConvUnit.VECTOR and not is_lane_by_lane(layer, weights.shape, node.type.dtype)):
-        wrong.append(("E0821", f"the {layer.unit} unit doesn't compute {x.brief} under the kernel {weights.brief}"))
-    yield from wrong or _product_constants(node, operands[1:2], operands[2:])
-    yield from _epilogue_faults(node, layer.epilogue, (0, 0))
+        yield "E0821", f"the {layer.unit} unit doesn't compute {x.brief} under the kernel {weights.brief}"
 
 
 def _tail_types(n: int, node: Node) -> tuple[TensorType, TensorType, TensorType]:
@@ -291,12 +292,12 @@ def _zero_faults(node: Node, zeros: Sequence[int]) -> Iterator[Fault]:
         yield "E0824", f"its zero points must be in {allowed[0]}…{allowed[-1]}"
 
 
-def _common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """NumPy's common shape, on Python's unbounded integers; None when there is none."""
-    rank = max(map(len, shapes))
-    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    sizes = [set(axis) - {1} for axis in zip(*padded, strict=True)]
-    return tuple(next(iter(axis), 1) for axis in sizes) if all(len(axis) <= 1 for axis in sizes) else None
+def _common_shape(shapes: Sequence[Shape]) -> Shape | None:
+    """The shape that NumPy broadcasts all to; None when there is none."""
+    try:
+        return reduce(broadcast, shapes)
+    except RuleError:
+        return None
 
 
 def _value(node: Node) -> AnyArray | None:

@@ -1,7 +1,7 @@
 """The operators: one a file, found by name.
 
-`OPS` maps the language's name to the operator. Adding an operator is adding a file that ends in `OP = OpDef(...)`. The file is imported
-when its operator is first asked for: a model needs few of them.
+`OPS` maps the language's name to the operator. Adding an operator is adding a file that ends in `OP = OpDef(...)`, or in a
+family of it (`families.py`). The file is imported when its operator is first asked for: a model needs few of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INTERNAL = frozenset(
 
 _SHARED = frozenset(
     (
-        *("axis", "batch", "comparisons", "evaluate", "facts", "floats", "fused", "gradient", "losses", "names", "onnx_form", "opdef"),
+        *("axis", "batch", "comparisons", "evaluate", "facts", "families", "fused", "gradient", "losses", "names", "onnx_form", "opdef"),
         *("parts", "products", "reductions", "rules", "verify", "windows"),
     )
 )

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.facts import always, of_two_values
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import function_of_two_values
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
-from tpucc.ops.rules import BROADCAST, binary
+from tpucc.ops.opdef import Arithmetic, Array, Arrays, Ieee
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     return np.asarray(np.add(*operands))
 
 
@@ -28,7 +25,7 @@ def gradient(g: Backward) -> Gradients:
     )
 
 
-OP = OpDef(
+OP = function_of_two_values(
     name="add",
     summary="a + b, element by element",
     documentation=(
@@ -36,14 +33,10 @@ OP = OpDef(
         "`[..., N]` is added to every row, and costs nothing after a product. "
         "Adding a number, as in `x + 1.0`, adds a scalar `f32[]`. ONNX: Add."
     ),
-    operands=(Operand("a"), Operand("b")),
-    attributes=NoAttributes,
-    infer=binary,
     reference=reference,
     legalisation=Arithmetic(lambda _: "add"),
     facts=of_two_values(commutative=always, signs=(1, 1), fuses_into="arithmetic"),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.add),
     onnx=of_elements("Add"),
-    examples=BROADCAST,
 )

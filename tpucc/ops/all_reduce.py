@@ -6,16 +6,14 @@ values by recursive halving, whose order of additions is a tree (`tpucc.floating
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import training_operator
 from tpucc.ops.gradient import Missing
-from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, Types
 from tpucc.ops.rules import require_f32, require_integer
 
 
@@ -26,13 +24,13 @@ class AllReduceAttributes:
     parts: int
 
 
-def infer(attributes: AllReduceAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: AllReduceAttributes, types: Types) -> TensorType:
     require_f32(types)
     require_integer(attributes.parts, "parts", 1)
     return types[0].plain()
 
 
-def reference(_: AllReduceAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: AllReduceAttributes, operands: Arrays) -> Array:
     """The mean of equal values: evaluated by itself, a graph stands for a batch whose parts are all the same."""
     return operands[0]
 
@@ -41,7 +39,7 @@ def _batch(case: Case) -> Division:
     raise MixedError("all_reduce is the mean over the parts of a batch")
 
 
-OP = OpDef(
+OP = training_operator(
     name="all_reduce",
     summary="the mean over the parts of a batch, the same on every core",
     documentation="Made by training on several cores, or in several microbatches. TensorFlow: CrossShardOptimizer. JAX: lax.pmean.",
@@ -52,8 +50,6 @@ OP = OpDef(
     legalisation=OnHost("the machine's cores don't talk to each other"),
     facts=whole(batch=_batch),
     gradient=Missing("training differentiates before it reduces"),
-    floats=Ieee(),
-    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", AllReduceAttributes(8), (f32(256, 256),)),
         Example("ragged", AllReduceAttributes(2), (f32(3, 257),)),

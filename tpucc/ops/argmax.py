@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, beside
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Stops
 from tpucc.ops.onnx_form import Call, Form
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, Types
 from tpucc.ops.rules import require_axis, require_f32
 
 
@@ -24,13 +22,13 @@ class ArgmaxAttributes:
     axis: int = -1
 
 
-def infer(attributes: ArgmaxAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ArgmaxAttributes, types: Types) -> TensorType:
     require_f32(types)
     axis = require_axis(attributes.axis, types[0].rank)
     return TensorType("i32", types[0].shape[:axis] + types[0].shape[axis + 1 :])
 
 
-def reference(attributes: ArgmaxAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ArgmaxAttributes, operands: Arrays) -> Array:
     return np.asarray(operands[0].argmax(axis=attributes.axis)).astype(np.int32)
 
 

@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tpucc.floating.arithmetic import Arithmetic as FloatArithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, f32
 from tpucc.ops import OPS
 from tpucc.ops.facts import of_two_values
-from tpucc.ops.floats import Defined
-from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, onnx_activated, reference_fused
-from tpucc.ops.gradient import Missing
+from tpucc.ops.fused import Fused, fused
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Arithmetic, Example, OpDef, Operand, RuleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +38,6 @@ def _is_fusible(operator: OpDef[Any]) -> bool:
     return isinstance(operator.legalisation, Arithmetic) and operator.name != OP.name
 
 
-def infer(attributes: ArithmeticAttributes, types: Sequence[TensorType]) -> TensorType:
-    """The shape that NumPy broadcasts both operands to."""
-    return infer_fused(attributes, unfused(attributes).infer(NoAttributes(), types))
-
-
-def reference(attributes: ArithmeticAttributes, operands: Sequence[Array]) -> Array:
-    return reference_fused(attributes, unfused(attributes).reference(NoAttributes(), operands))
-
-
 def _function(attributes: ArithmeticAttributes) -> str:
     """The operator's name as a function of the vector unit."""
     legalisation = unfused(attributes).legalisation
@@ -58,19 +45,16 @@ def _function(attributes: ArithmeticAttributes) -> str:
     return legalisation.function(NoAttributes())
 
 
-def defined(attributes: ArithmeticAttributes, operands: Sequence[Array], arithmetic: FloatArithmetic) -> Array:
-    """One operator after the other, each as it is computed alone."""
-    result = defined_alone(unfused(attributes), NoAttributes(), operands[:2], arithmetic)
-    return defined_fused(attributes, result, operands[2:], arithmetic)
-
-
 def onnx(g: Call) -> str:
     form = unfused(g.attributes).onnx
     assert isinstance(form, Form)
-    return onnx_activated(g, form.function(g))
+    return form.function(g)
 
 
-OP = OpDef(
+OP = fused(
+    ArithmeticAttributes,
+    unfused,
+    Form(onnx, Layout.ANY),
     name="arithmetic",
     summary="activation(a + b), activation(a - b) or activation(a * b)",
     documentation=(
@@ -78,16 +62,10 @@ OP = OpDef(
         "al., arXiv 1512.03385: relu(x + shortcut). It becomes one vector layer. ONNX: Add, then Relu."
     ),
     operands=(Operand("a"), Operand("b")),
-    attributes=ArithmeticAttributes,
-    infer=infer,
-    reference=reference,
     legalisation=Arithmetic(_function),
     facts=of_two_values(
         commutative=lambda attributes: unfused(attributes).facts.commutative(NoAttributes()), signs=(), fuses_into="arithmetic"
     ),
-    gradient=Missing("made by fusion, after differentiation"),
-    floats=Defined(defined),
-    onnx=Form(onnx, Layout.ANY),
     examples=(
         Example("one whole tile", ArithmeticAttributes("relu"), (f32(8, 256), f32(8, 256))),
         Example("ragged", ArithmeticAttributes("tanh", of="mul"), (f32(3, 5, 257), f32(3, 1, 257))),

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import require_f32
 
 
-def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(_: NoAttributes, types: Types) -> TensorType:
     """`[..., K, N]`: the matrices that rows are multiplied by."""
     require_f32(types)
     if types[0].rank < 2:
@@ -23,7 +19,7 @@ def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
     return f32(*types[0].shape)
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     return operands[0]
 
 

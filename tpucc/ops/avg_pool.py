@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
-from tpucc.ops.parts import Shape
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, Pooling, Types
+from tpucc.ops.parts import Shape, Shapes
 from tpucc.ops.rules import require_flag
 from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, onnx_windows, pixels_seen, pool_axes, pool_part, reduce_axis
 
@@ -26,7 +24,7 @@ class AvgPoolAttributes(PoolAttributes):
     count_padding: bool = False
 
 
-def infer(attributes: AvgPoolAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: AvgPoolAttributes, types: Types) -> TensorType:
     require_flag(attributes.count_padding, "count_padding")
     return infer_pool(attributes, types)
 
@@ -36,7 +34,7 @@ def average_axes(attributes: AvgPoolAttributes, x: Shape) -> tuple[Axis, Axis]:
     return pool_axes(attributes, x, attributes.count_padding)
 
 
-def reference(attributes: AvgPoolAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: AvgPoolAttributes, operands: Arrays) -> Array:
     """Sums first along columns of pixels, then along rows; then one division by the number of pixels."""
     x = operands[0]
     height, width = average_axes(attributes, x.shape)
@@ -51,7 +49,7 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-def _windows(attributes: AvgPoolAttributes, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
+def _windows(attributes: AvgPoolAttributes, shapes: Shapes) -> tuple[Axis, Axis]:
     return average_axes(attributes, shapes[0])
 
 

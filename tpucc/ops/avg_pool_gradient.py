@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops import avg_pool
 from tpucc.ops.avg_pool import AvgPoolAttributes, average_axes
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import sized_images
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
-from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.families import gradient_operator
+from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_f32, require_shape
 from tpucc.ops.windows import Padding, Pair, pixels_seen, spread_axis
 
@@ -38,7 +35,7 @@ class AvgPoolGradientAttributes:
         return AvgPoolAttributes(self.size, self.stride, self.padding, self.ceil, self.count_padding)
 
 
-def infer(attributes: AvgPoolGradientAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: AvgPoolGradientAttributes, types: Types) -> TensorType:
     """`[N, H', W', C]` becomes `[N, H, W, C]`."""
     require_f32(types)
     shape = require_shape(attributes.shape)
@@ -54,14 +51,14 @@ def _axes(attributes: AvgPoolGradientAttributes) -> tuple[Axis, Axis]:
     return average_axes(attributes.forward, require_shape(attributes.shape))
 
 
-def reference(attributes: AvgPoolGradientAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: AvgPoolGradientAttributes, operands: Arrays) -> Array:
     """One division by the number of pixels; then along rows and along columns of pixels: the way back of the pool."""
     height, width = _axes(attributes)
     shares = np.divide(operands[0], pixels_seen(height, width), dtype=operands[0].dtype)
     return spread_axis(spread_axis(shares, 2, width), 1, height)
 
 
-OP = OpDef(
+OP = gradient_operator(
     name="avg_pool_gradient",
     summary="the gradient of avg_pool",
     documentation=(
@@ -74,9 +71,6 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device pools, but has no way back"),
     facts=whole(batch=sized_images),
-    gradient=Missing("training differentiates once"),
-    floats=Ieee(),
-    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", AvgPoolGradientAttributes((1, 8, 8, 256)), (f32(1, 4, 4, 256),)),
         Example("ragged", AvgPoolGradientAttributes((2, 7, 8, 5), 3, 2, "same"), (f32(2, 4, 4, 5),)),

@@ -6,11 +6,11 @@ others in their operators' files; the layers have theirs in `tpucc.layers.batch`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tpucc.ir.node import Attributes, Node
+from tpucc.ir import Attributes, Node
 
 
 class MixedError(Exception):
@@ -88,6 +88,13 @@ class Case:
             raise MixedError(f"{self.node.op} needs {operand.name}, a mean over the whole batch, of which a core has a part")
         return batch
 
+    def common(self, places: Iterable[Batch | None]) -> Batch:
+        """The one place where the batch lies, among these places in the result; None for a constant. Raises `MixedError`."""
+        found = {place for place in places if place is not None}
+        if len(found) != 1:
+            raise MixedError(f"{self.node.op} brings different items of the batch together")
+        return found.pop()
+
     def part(self, shape: tuple[int, ...], batch: Batch) -> tuple[int, ...]:
         """The shape of one core's part of a value in which the batch lies so."""
         return (*shape[: batch.axis], shape[batch.axis] // self.cores, *shape[batch.axis + 1 :])
@@ -119,10 +126,9 @@ def _is_mean(op: str, batches: Sequence[Batch | Averaged | None]) -> bool:
 def aligned(case: Case, indices: Sequence[int]) -> Division:
     """Operands that go together element by element: the batch lies at one place in all of them, and constants there go along."""
     rank, batches = case.node.type.rank, case.divided
-    found = {Batch(b.axis + rank - case.operands[i].type.rank, b.inner) for i in indices if (b := batches[i]) is not None}
-    if len(found) != 1 or any(batches[i] is not None for i in range(len(case.operands)) if i not in indices):
-        raise MixedError(f"{case.node.op} brings different items of the batch together")
-    batch = found.pop()
+    lying = [Batch(b.axis + rank - case.operands[i].type.rank, b.inner) for i in indices if (b := batches[i]) is not None]
+    beside = any(batches[i] is not None for i in range(len(case.operands)) if i not in indices)
+    batch = case.common(() if beside else lying)
     constants = {}
     for index in indices:
         type_ = case.operands[index].type
@@ -138,10 +144,7 @@ def product(case: Case) -> Division:
     rank = case.node.type.rank
     shifts = (rank - len(left), rank + (len(left) == 1) - len(right))
     lying = (_kept(case, 0, len(left) - 1, shifts[0]), _kept(case, 1, len(right) - 2, shifts[1]), *case.divided[2:])
-    found = {batch for batch in lying if batch is not None}
-    if len(found) != 1:
-        raise MixedError(f"{case.node.op} brings different items of the batch together")
-    batch = found.pop()
+    batch = case.common(lying)
     constants = {}
     for index, shape in enumerate((left, right)):
         axis = batch.axis - shifts[index]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import require_f32, require_number, shown
 
 
@@ -28,7 +26,7 @@ class BatchNormAttributes:
     momentum: float = 0.99
 
 
-def infer(attributes: BatchNormAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: BatchNormAttributes, types: Types) -> TensorType:
     """`[..., C]` and four times `[C]`."""
     require_f32(types)
     if types[0].rank == 0:
@@ -44,7 +42,7 @@ def infer(attributes: BatchNormAttributes, types: Sequence[TensorType]) -> Tenso
     return types[0].plain()
 
 
-def reference(attributes: BatchNormAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: BatchNormAttributes, operands: Arrays) -> Array:
     x, gamma, beta, mean, variance = operands
     return np.asarray((x - mean) / np.sqrt(variance + np.float32(attributes.epsilon)) * gamma + beta)
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops import clip
-from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.losses import ON_HOST, UNIT, infer_pair, of_pairs, pairs, share
+from tpucc.ops.losses import UNIT, loss_of_two_values, pairs, share
 from tpucc.ops.onnx_form import Call, Form, clipped
-from tpucc.ops.opdef import Array, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Defined, Operand
 
 EPSILON = 1e-7
 """Keras' bound: probabilities are clipped to it and to 1 less it, so that no logarithm is infinite."""
 CLIPPED = clip.ClipAttributes(EPSILON, 1 - EPSILON)
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     p, y = clip.reference(CLIPPED, operands[:1]), operands[1]
     return np.asarray(-(y * np.log(p) + (1 - y) * np.log(1 - p)).mean())
 
 
-def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The sum of y * log(p) + (1 - y) * log(1 - p), divided by its number of terms, with the sign turned."""
     p, y = clip.reference(CLIPPED, operands[:1]), operands[1]
     terms: Array = y * arithmetic.log(p) + (1 - y) * arithmetic.log(1 - p)
@@ -50,7 +46,7 @@ def onnx(g: Call) -> str:
     return g.node("Neg", g.node("ReduceMean", g.node("Add", yes, no), keepdims=0))
 
 
-OP = OpDef(
+OP = loss_of_two_values(
     name="binary_cross_entropy",
     summary="the mean of -(y * log(p) + (1 - y) * log(1 - p)), over all values",
     documentation=(
@@ -58,11 +54,7 @@ OP = OpDef(
         "1e-7…1 - 1e-7 first. Keras: BinaryCrossentropy. PyTorch: binary_cross_entropy."
     ),
     operands=(Operand("p"), Operand("y")),
-    attributes=NoAttributes,
-    infer=infer_pair,
     reference=reference,
-    legalisation=ON_HOST,
-    facts=whole(batch=of_pairs),
     gradient=Rule(gradient),
     floats=Defined(defined),
     onnx=Form(onnx),

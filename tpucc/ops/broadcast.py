@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import broadcast, require_f32, require_shape
 
 
@@ -24,7 +22,7 @@ class BroadcastAttributes:
     shape: tuple[int, ...]
 
 
-def infer(attributes: BroadcastAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: BroadcastAttributes, types: Types) -> TensorType:
     require_f32(types)
     shape = require_shape(attributes.shape)
     if broadcast(types[0].shape, shape, (0, "shape")) != shape:
@@ -32,7 +30,7 @@ def infer(attributes: BroadcastAttributes, types: Sequence[TensorType]) -> Tenso
     return f32(*shape)
 
 
-def reference(attributes: BroadcastAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: BroadcastAttributes, operands: Arrays) -> Array:
     return np.broadcast_to(operands[0], require_shape(attributes.shape))
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form, Layout, clipped
-from tpucc.ops.opdef import Array, Clamp, Example, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Clamp, Example, Ieee, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import require_f32, require_number
 
 
@@ -24,14 +22,14 @@ class ClipAttributes:
     high: float
 
 
-def infer(attributes: ClipAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ClipAttributes, types: Types) -> TensorType:
     require_f32(types)
     if require_number(attributes.low, "low") > require_number(attributes.high, "high"):
         raise RuleError("E0307", "low is above high", about=("low",), help="clip(x, low, high)")
     return types[0].plain()
 
 
-def reference(attributes: ClipAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ClipAttributes, operands: Arrays) -> Array:
     """By comparisons, so that it is defined which of 0 and -0 comes out; NaN stays."""
     (x,) = operands
     return np.asarray(np.where(x < attributes.low, attributes.low, np.where(x > attributes.high, attributes.high, x)))

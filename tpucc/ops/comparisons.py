@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import function_of_two_values
 from tpucc.ops.gradient import Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.rules import BROADCAST, binary
+from tpucc.ops.opdef import Array, Arrays, Ieee, OnHost, OpDef
 
 FLAT = Rule(lambda g: (None,) * len(g.operands))
 """The rule of steps: where they have a derivative it is 0, so that nothing goes back through them."""
@@ -23,27 +22,23 @@ FLAT = Rule(lambda g: (None,) * len(g.operands))
 def comparison(name: str, symbol: str, function: Callable[[Array, Array], Array], onnx: str) -> OpDef[NoAttributes]:
     """The operator `name` of a relation that NumPy has as `function`. With NaN only `!=` holds."""
 
-    def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    def reference(_: NoAttributes, operands: Arrays) -> Array:
         return np.asarray(function(*operands)).astype(operands[0].dtype)
 
     def form(g: Call) -> str:
         return g.nodes.real(reduce(lambda made, op: g.node(op, made), then, g.node(first, *g.operands)))
 
     first, *then = onnx.split(", then ")
-    return OpDef(
+    return function_of_two_values(
         name=name,
         summary=f"1.0 where a {symbol} b, else 0.0, element by element",
         documentation=(
             f"NumPy's broadcasting. The result is f32, a mask for `where` or a factor. Its gradient is 0. NumPy: {name}. ONNX: {onnx}."
         ),
-        operands=(Operand("a"), Operand("b")),
-        attributes=NoAttributes,
-        infer=binary,
         reference=reference,
         legalisation=OnHost("the device compares no values"),
         facts=whole(batch=element_by_element),
         gradient=FLAT,
         floats=Ieee(),
         onnx=Form(form, Layout.ANY),
-        examples=BROADCAST,
     )

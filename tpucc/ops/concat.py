@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import joined
 from tpucc.ops.facts import Values, moving
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form, Layout
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
-from tpucc.ops.parts import Bounds, Part, Shape
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, Rearrangement, RuleError, Types
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes
 from tpucc.ops.rules import require_axis, require_sizes, reshaped
 
 
@@ -26,7 +24,7 @@ class ConcatAttributes:
     axis: int = -1
 
 
-def infer(attributes: ConcatAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ConcatAttributes, types: Types) -> TensorType:
     """Sizes add up along the axis; all others, and the data types, are the same."""
     if not types:
         raise RuleError("E0314", "there is nothing to join", help="concat takes a list of at least one tensor: concat([a, b])")
@@ -52,11 +50,11 @@ def _require_fit(first: TensorType, other: TensorType, axis: int, index: int) ->
             raise RuleError("E0314", f"sizes of axis {other_axis} differ: {m} and {n}", about=(0, index), help=mend)
 
 
-def reference(attributes: ConcatAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ConcatAttributes, operands: Arrays) -> Array:
     return np.concatenate(operands, axis=attributes.axis)
 
 
-def _part(attributes: ConcatAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def _part(attributes: ConcatAttributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """The same part of every operand; None along the axis that is joined."""
     axis = attributes.axis % len(result)
     if bounds[axis] != (0, result[axis]):

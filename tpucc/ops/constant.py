@@ -6,18 +6,14 @@ and the folding of constants make the same node.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.types import TensorType
-from tpucc.ops.facts import given
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import LEAF
+from tpucc.ir import Constant, TensorType
+from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import Declared
-from tpucc.ops.opdef import Array, Example, Given, OpDef
+from tpucc.ops.opdef import Array, Arrays, Example, Given, Types
 from tpucc.ops.rules import declared
 
 
@@ -28,11 +24,11 @@ class ConstantAttributes:
     value: Constant
 
 
-def infer(attributes: ConstantAttributes, _: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ConstantAttributes, _: Types) -> TensorType:
     return declared(attributes, (TensorType(attributes.value.dtype, attributes.value.shape),))
 
 
-def reference(attributes: ConstantAttributes, _: Sequence[Array]) -> Array:
+def reference(attributes: ConstantAttributes, _: Arrays) -> Array:
     return attributes.value.data
 
 
@@ -40,18 +36,14 @@ def _example(title: str, *shape: int) -> Example[ConstantAttributes]:
     return Example(title, ConstantAttributes(Constant(np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape))), ())
 
 
-OP = OpDef(
+OP = leaf(
     name="constant",
     summary="a value written in the source",
     documentation="`constant([[1.0, 2.0], [3.0, 4.0]])` is f32[2, 2]. Lists at the same depth have the same length. ONNX: Constant.",
-    operands=(),
     attributes=ConstantAttributes,
     infer=infer,
     reference=reference,
     legalisation=Given(),
-    facts=given(),
-    gradient=LEAF,
-    floats=Ieee(),
     onnx=Declared("an initializer"),
     examples=(_example("one whole tile", 256, 256), _example("ragged", 3, 257), _example("a scalar")),
 )

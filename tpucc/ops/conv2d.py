@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from tpucc.floating.arithmetic import PORTABLE, Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import windowed
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
-from tpucc.ops.parts import Bounds, Part, Shape
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes
 from tpucc.ops.rules import MAX_SIZE, require_f32, require_integer, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, of_groups, onnx_windows, patches_of, window_part
 
@@ -38,7 +36,7 @@ class Conv2dAttributes:
     groups: int = 1
 
 
-def infer(attributes: Conv2dAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: Conv2dAttributes, types: Types) -> TensorType:
     """`[N, H, W, C]` with a kernel `[R, S, C/groups, F]` becomes `[N, H', W', F]`."""
     x, w = types
     require_f32(types)
@@ -89,7 +87,7 @@ def conv_shape(attributes: Conv2dAttributes, x: Shape, w: Shape) -> Shape:
     return x[0], height.outputs, width.outputs, w[3]
 
 
-def reference(attributes: Conv2dAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: Conv2dAttributes, operands: Arrays) -> Array:
     """One product a kernel position and group: all pixels that it meets, times its matrix [C/groups, F/groups]."""
     x, w = operands
     height, width = conv_axes(attributes, x.shape, w.shape)
@@ -114,7 +112,7 @@ def _product(pixels: Array, matrix: Array, groups: int) -> Array:
     return products.reshape(*pixels.shape[:3], matrix.shape[1])
 
 
-def conv_windows(attributes: Any, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
+def conv_windows(attributes: Any, shapes: Shapes) -> tuple[Axis, Axis]:
     """The axes of a convolution, whatever is fused into it."""
     return conv_axes(Conv2dAttributes(attributes.stride, attributes.padding, attributes.dilation), shapes[0], shapes[1])
 
@@ -122,7 +120,7 @@ def conv_windows(attributes: Any, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
 _lines_part = window_part(conv_windows)
 
 
-def conv_part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def conv_part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """As that of all windows. Filters of whole groups, or some of one group, read these groups' channels; others read all channels."""
     part = _lines_part(attributes, shapes, result, bounds)
     filters, depth = result[3] // attributes.groups, shapes[1][2]
@@ -136,7 +134,7 @@ def conv_part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: B
     return Part(((*image[:3], (first * depth, last * depth)), *kernel), replace(part.attributes, groups=last - first))
 
 
-def defined(attributes: Conv2dAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: Conv2dAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The product of the patches [N·H'·W', R·S·C] with the kernel [R·S·C, F]: depth in the order kernel row, kernel column, channel.
 
     The zeros of padding have their places in that order. Each group of channels is a product of its own. Many images are convolved one by

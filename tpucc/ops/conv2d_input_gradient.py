@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product as pairs
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import sized_images
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes, conv_shape, require_groups
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
-from tpucc.ops.gradient import Missing
-from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.families import gradient_operator
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_rank, require_shape
 from tpucc.ops.windows import Padding, Pair, of_groups, patches_of
@@ -37,7 +35,7 @@ class Conv2dGradientAttributes:
         return Conv2dAttributes(self.stride, self.padding, self.dilation, self.groups)
 
 
-def infer(attributes: Conv2dGradientAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: Conv2dGradientAttributes, types: Types) -> TensorType:
     """`[N, H', W', F]` with a kernel `[R, S, C/groups, F]` becomes `[N, H, W, C]`."""
     dy, w = types
     require_f32(types)
@@ -66,7 +64,7 @@ def require_convolved(attributes: Conv2dGradientAttributes, x: Shape, w: Shape, 
         raise RuleError("E0302", f"the gradient of this convolution is {expected}, found {dy.brief}", about=(index,))
 
 
-def _gradient(attributes: Conv2dGradientAttributes, operands: Sequence[Array], product: Callable[[Array, Array], Array]) -> Array:
+def _gradient(attributes: Conv2dGradientAttributes, operands: Arrays, product: Callable[[Array, Array], Array]) -> Array:
     """A convolution of dy with the kernel flipped and its channel axes exchanged: the product of patches of dy with that kernel.
 
     With a stride it is one such convolution for each phase: pixels at multiples of the stride from one another, which the same few kernel
@@ -88,7 +86,7 @@ def _gradient(attributes: Conv2dGradientAttributes, operands: Sequence[Array], p
     return dx
 
 
-OP = OpDef(
+OP = gradient_operator(
     name="conv2d_input_gradient",
     summary="the gradient of a convolution with respect to its image",
     documentation=(
@@ -102,9 +100,7 @@ OP = OpDef(
     reference=lambda attributes, operands: _gradient(attributes, operands, np.matmul),
     legalisation=OnHost("the device's kernels are constants, and training changes them"),
     facts=whole(batch=sized_images),
-    gradient=Missing("training differentiates once"),
     floats=Defined(lambda attributes, operands, arithmetic: _gradient(attributes, operands, arithmetic.product)),
-    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", Conv2dGradientAttributes((1, 4, 4, 256)), (f32(1, 4, 4, 256), f32(1, 1, 256, 256))),
         Example("ragged", Conv2dGradientAttributes((2, 7, 9, 3), 2, "same"), (f32(2, 4, 5, 5), f32(3, 2, 3, 5))),

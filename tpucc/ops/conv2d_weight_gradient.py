@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import added_up
 from tpucc.ops.conv2d import conv_axes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes, require_convolved, require_four
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
-from tpucc.ops.gradient import Missing
-from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.families import gradient_operator
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, Types
 from tpucc.ops.rules import require_f32, require_rank, require_shape
 from tpucc.ops.windows import of_groups, patches_of
 
 
-def infer(attributes: Conv2dGradientAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: Conv2dGradientAttributes, types: Types) -> TensorType:
     """`[N, H, W, C]` with `[N, H', W', F]` becomes `[R, S, C/groups, F]`."""
     x, dy = types
     require_f32(types)
@@ -29,7 +27,7 @@ def infer(attributes: Conv2dGradientAttributes, types: Sequence[TensorType]) -> 
     return f32(*shape)
 
 
-def _gradient(attributes: Conv2dGradientAttributes, operands: Sequence[Array], product: Callable[[Array, Array], Array]) -> Array:
+def _gradient(attributes: Conv2dGradientAttributes, operands: Arrays, product: Callable[[Array, Array], Array]) -> Array:
     """The product of the patches, transposed, [R·S·C, N·H'·W'] with dy [N·H'·W', F]: depth in the order image, row, column.
 
     Each group of channels is a product of its own.
@@ -42,7 +40,7 @@ def _gradient(attributes: Conv2dGradientAttributes, operands: Sequence[Array], p
     return np.concatenate([product(group.T, change) for group, change in zip(rows, changes, strict=True)], axis=1).reshape(shape)
 
 
-OP = OpDef(
+OP = gradient_operator(
     name="conv2d_weight_gradient",
     summary="the gradient of a convolution with respect to its kernel",
     documentation=(
@@ -56,9 +54,7 @@ OP = OpDef(
     reference=lambda attributes, operands: _gradient(attributes, operands, np.matmul),
     legalisation=OnHost("the device multiplies by constants, and here both sides are values"),
     facts=whole(batch=added_up),
-    gradient=Missing("training differentiates once"),
     floats=Defined(lambda attributes, operands, arithmetic: _gradient(attributes, operands, arithmetic.product)),
-    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", Conv2dGradientAttributes((1, 1, 256, 256)), (f32(1, 4, 4, 256), f32(1, 4, 4, 256))),
         Example("ragged", Conv2dGradientAttributes((3, 2, 3, 5), 2, "same"), (f32(2, 7, 9, 3), f32(2, 4, 5, 5))),

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops import conv2d_input_gradient as back
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
 from tpucc.ops.facts import product
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
-from tpucc.ops.parts import Bounds, Part, Shape, all_of
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes, all_of
 from tpucc.ops.rules import require_f32, require_pair, require_rank
 from tpucc.ops.windows import Padding, Pair, axes, onnx_windows, sides_of
 
@@ -37,7 +35,7 @@ SWAPPED = (0, 1, 3, 2)
 """A kernel with its channels exchanged: that of the convolution which goes from the result back to the image."""
 
 
-def infer(attributes: ConvTranspose2dAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ConvTranspose2dAttributes, types: Types) -> TensorType:
     """`[N, H, W, C]` with a kernel `[R, S, C, F]` becomes `[N, H', W', F]`."""
     x, w = types
     require_f32(types)
@@ -68,7 +66,7 @@ def transposed_axes(attributes: Any, x: Shape, w: Shape) -> tuple[Axis, Axis]:
     return axes((x[0], height, width, w[3]), (w[0], w[1]), stride, attributes.padding)
 
 
-def _backwards(attributes: ConvTranspose2dAttributes, operands: Sequence[Array]) -> tuple[Conv2dGradientAttributes, tuple[Array, Array]]:
+def _backwards(attributes: ConvTranspose2dAttributes, operands: Arrays) -> tuple[Conv2dGradientAttributes, tuple[Array, Array]]:
     """The same as the gradient of a convolution with respect to its image: attributes and operands."""
     x, w = operands
     height, width = transposed_axes(attributes, x.shape, w.shape)
@@ -76,11 +74,11 @@ def _backwards(attributes: ConvTranspose2dAttributes, operands: Sequence[Array])
     return Conv2dGradientAttributes(shape, attributes.stride, attributes.padding), (x, w.transpose(SWAPPED))
 
 
-def reference(attributes: ConvTranspose2dAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ConvTranspose2dAttributes, operands: Arrays) -> Array:
     return back.OP.reference(*_backwards(attributes, operands))
 
 
-def defined(attributes: ConvTranspose2dAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: ConvTranspose2dAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """As conv2d_input_gradient with the kernel's channels exchanged: one product for each phase."""
     floats = back.OP.floats
     assert isinstance(floats, Defined)
@@ -98,7 +96,7 @@ def gradient(g: Backward) -> Gradients:
     )
 
 
-def _part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def _part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """Filters of some images; a part of the pixels is not computed alone."""
     if bounds[1:3] != all_of(result)[1:3]:
         return None

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Range
+from tpucc.ir import NoAttributes, Range
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, onnx_items, share
+from tpucc.ops.losses import at_labels, hot, labelled, loss_of_labels, of_labels, onnx_items, share
 from tpucc.ops.onnx_form import Call, Form
-from tpucc.ops.opdef import Array, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Defined, Operand
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     """Infinite where a right class has probability 0. Raises `InputError` (E0454) for a label that is no class."""
     p, label = operands
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(-np.log(at_labels(p, label, "cross_entropy")).mean())
 
 
-def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The sum of -log p[label] over all items, divided by their number."""
     p, label = operands
     losses = -arithmetic.log(at_labels(p, label, "cross_entropy"))
@@ -41,7 +37,7 @@ def onnx(g: Call) -> str:
     return g.node("NegativeLogLikelihoodLoss", *onnx_items(g, g.node("Log", g.operands[0])), reduction="mean")
 
 
-OP = OpDef(
+OP = loss_of_labels(
     name="cross_entropy",
     summary="the mean of -log p[label]",
     documentation=(
@@ -50,10 +46,7 @@ OP = OpDef(
         "ONNX: NegativeLogLikelihoodLoss of Log. PyTorch's cross_entropy takes values before the softmax."
     ),
     operands=(Operand("p"), Operand("label")),
-    attributes=NoAttributes,
-    infer=infer_labelled,
     reference=reference,
-    legalisation=ON_HOST,
     facts=whole(batch=of_labels, singular=(0,)),
     gradient=Rule(gradient),
     floats=Defined(defined),

@@ -5,20 +5,18 @@ The source writes `dequantize(q)`: the parameters are those of q's type. The ari
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.diagnostics import listed
+from tpucc.ir import Quantisation, TensorType, f32
 from tpucc.ir.dtypes import DEFAULT_FORMAT, INTEGER_FORMATS
-from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import dequantise
 from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Boundary, Example, Ieee, OpDef, Operand, RuleError, Types
 from tpucc.ops.quantize import quantisation
 
 
@@ -42,7 +40,7 @@ def explicit(attributes: DequantizeAttributes, type_: TensorType) -> DequantizeA
     return DequantizeAttributes(type_.quantisation.scale, type_.quantisation.zero_point)
 
 
-def infer(attributes: DequantizeAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: DequantizeAttributes, types: Types) -> TensorType:
     """An f32 value of which nothing more is known."""
     explicit(attributes, types[0])
     if types[0].dtype not in INTEGER_FORMATS:
@@ -50,7 +48,7 @@ def infer(attributes: DequantizeAttributes, types: Sequence[TensorType]) -> Tens
     return f32(*types[0].shape)
 
 
-def reference(attributes: DequantizeAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: DequantizeAttributes, operands: Arrays) -> Array:
     """Needs attributes with a scale (see `explicit`). Raises `RuleError` without."""
     if attributes.scale is None:
         raise RuleError("E0315", "{0} isn't quantised", about=(0,))

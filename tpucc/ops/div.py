@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import function_of_two_values
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.rules import BROADCAST, ONE_TO_TWO, binary
+from tpucc.ops.opdef import Array, Arrays, Ieee, OnHost
+from tpucc.ops.rules import BROADCAST, ONE_TO_TWO
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     """IEEE 754's quotient: infinite, or NaN, where the divisor is 0."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return np.asarray(np.divide(*operands))
@@ -32,16 +31,13 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-OP = OpDef(
+OP = function_of_two_values(
     name="div",
     summary="a / b, element by element",
     documentation=(
         "NumPy's broadcasting. Division by a number that is known while compiling is a multiplication by its reciprocal, which the device "
         "has. ONNX: Div. NumPy: divide."
     ),
-    operands=(Operand("a"), Operand("b")),
-    attributes=NoAttributes,
-    infer=binary,
     reference=reference,
     legalisation=OnHost("the device has no division"),
     facts=whole(batch=element_by_element, singular=(1,)),

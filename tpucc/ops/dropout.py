@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Form, Layout
-from tpucc.ops.opdef import Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Example, Ieee, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import require_f32, require_number, same, shown
 
 
@@ -22,7 +20,7 @@ class DropoutAttributes:
     rate: float
 
 
-def infer(attributes: DropoutAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: DropoutAttributes, types: Types) -> TensorType:
     require_f32(types)
     if not 0 <= require_number(attributes.rate, "rate") < 1:
         mend = "0.5 makes half of the values zero"

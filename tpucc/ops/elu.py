@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.facts import of_one_value
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements_with
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OpDef, Operand, Table, Types
 from tpucc.ops.rules import applied, require_number, unary
 
 
@@ -25,7 +23,7 @@ class EluAttributes:
     alpha: float = 1.0
 
 
-def infer(attributes: EluAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: EluAttributes, types: Types) -> TensorType:
     require_number(attributes.alpha, "alpha")
     return unary(attributes, types)
 
@@ -35,7 +33,7 @@ def function(attributes: EluAttributes, x: Array) -> Array:
     return np.where(x < 0, attributes.alpha * double.expm1(np.minimum(x, 0)).astype(x.dtype), x)
 
 
-def defined(attributes: EluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: EluAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """exp(x) - 1 as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0."""
     x = operands[0]
     left: Array = np.minimum(x, 0)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import added_up
 from tpucc.ops.embedding import require_indices, require_rows
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
-from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.families import gradient_operator
+from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_integer
 
 
@@ -25,7 +22,7 @@ class EmbeddingGradientAttributes:
     rows: int
 
 
-def infer(attributes: EmbeddingGradientAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: EmbeddingGradientAttributes, types: Types) -> TensorType:
     """`i32[...]` and `f32[..., D]` give `f32[rows, D]`."""
     ids, dy = types
     require_indices(ids)
@@ -34,7 +31,7 @@ def infer(attributes: EmbeddingGradientAttributes, types: Sequence[TensorType]) 
     return f32(require_integer(attributes.rows, "rows", 1), dy.columns)
 
 
-def reference(attributes: EmbeddingGradientAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: EmbeddingGradientAttributes, operands: Arrays) -> Array:
     """Each row's sum starts at 0 and goes in the order of the indices. Raises `InputError` (E0454) as embedding does.
 
     Elements are added by their number, for which NumPy is several times faster than for whole rows.
@@ -47,7 +44,7 @@ def reference(attributes: EmbeddingGradientAttributes, operands: Sequence[Array]
     return table.reshape(attributes.rows, columns)
 
 
-OP = OpDef(
+OP = gradient_operator(
     name="embedding_gradient",
     summary="rows added up into a table, by their numbers",
     documentation=(
@@ -60,9 +57,6 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device has no indexed writes"),
     facts=whole(batch=added_up),
-    gradient=Missing("training differentiates once"),
-    floats=Ieee(),
-    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", EmbeddingGradientAttributes(256), (TensorType("i32", (8,)), f32(8, 256))),
         Example("ragged", EmbeddingGradientAttributes(11), (TensorType("i32", (3, 5)), f32(3, 5, 7))),

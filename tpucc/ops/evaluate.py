@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, LimitError, ProgramError, did_you_mean
 from tpucc.floating.arithmetic import PORTABLE
+from tpucc.ir import Attributes, Graph, Node
 from tpucc.ir.dtypes import OF_NUMPY
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, Node
-from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes, explicit
 from tpucc.ops.fused import defined_alone
-from tpucc.ops.opdef import Array
+from tpucc.ops.opdef import Array, Arrays, Types
 
-Extra = Mapping[str, Callable[[Node, Sequence[Array]], Array]]
+Extra = Mapping[str, Callable[[Node, Arrays], Array]]
 """Operators of other packages by name: functions of the node and its operands' arrays."""
 
 NO_EXTRA: Extra = {}
@@ -54,7 +52,7 @@ def evaluate(
     return {name: value for name, value in values.items() if name in kept}
 
 
-def compute(node: Node, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
+def compute(node: Node, types: Types, operands: Arrays) -> Array:
     """The value of one node of a computing operator, from its operands' types and arrays: the same bits on every processor.
 
     Raises `ProgramError` for an unknown operator.
@@ -64,7 +62,7 @@ def compute(node: Node, types: Sequence[TensorType], operands: Sequence[Array]) 
     return defined_alone(operator, _attributes(node, types), operands, PORTABLE)
 
 
-def _attributes(node: Node, types: Sequence[TensorType]) -> Attributes:
+def _attributes(node: Node, types: Types) -> Attributes:
     if isinstance(node.attributes, DequantizeAttributes):
         return explicit(node.attributes, types[0])
     return node.attributes

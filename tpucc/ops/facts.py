@@ -6,7 +6,7 @@ A pass asks for a fact and never for a name, so that an operator that is added i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -14,14 +14,14 @@ from typing import Any
 from tpucc.ops import batch as rules
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import BatchRule
-from tpucc.ops.parts import PartRule, Shape, element_by_element, inseparable
+from tpucc.ops.parts import PartRule, Shapes, element_by_element, inseparable
 from tpucc.ops.parts import product as rows_and_columns
 
 Predicate = Callable[[Any], bool]
 """A fact that the attributes decide."""
-Terms = Callable[[Sequence[Shape]], int]
+Terms = Callable[[Shapes], int]
 """A count of the terms of a sum, from the operands' shapes."""
-WindowRule = Callable[[Any, Sequence[Shape]], tuple[Axis, Axis]]
+WindowRule = Callable[[Any, Shapes], tuple[Axis, Axis]]
 """The two spatial axes of an operator on images, from its attributes and its operands' shapes."""
 
 
@@ -96,7 +96,7 @@ def never(_: object) -> bool:
     return False
 
 
-def one_term(_: Sequence[Shape]) -> int:
+def one_term(_: Shapes) -> int:
     return 1
 
 

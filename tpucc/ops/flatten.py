@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops import reshape
-from tpucc.ops.floats import Ieee
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, RuleError, Types, View
 from tpucc.ops.rules import require_sizes, reshaped
 
 
-def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(_: NoAttributes, types: Types) -> TensorType:
     """`[N, ...]` becomes `[N, product]`, and `[N]` becomes `[N, 1]`."""
     x = types[0]
     if x.rank == 0:
@@ -24,7 +21,7 @@ def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
     return reshaped(x, shape)
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     x = operands[0]
     return x.reshape(x.shape[0], math.prod(x.shape[1:]))
 

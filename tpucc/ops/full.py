@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops import zeros
-from tpucc.ops.facts import given
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import LEAF
+from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import constant_of
-from tpucc.ops.opdef import Array, Example, OpDef
+from tpucc.ops.opdef import Array, Arrays, Example, Types
 from tpucc.ops.rules import require_number, require_shape
 
 
@@ -25,27 +22,23 @@ class FullAttributes:
     value: float
 
 
-def infer(attributes: FullAttributes, _: Sequence[TensorType]) -> TensorType:
+def infer(attributes: FullAttributes, _: Types) -> TensorType:
     require_number(attributes.value, "value")
     return f32(*require_shape(attributes.shape))
 
 
-def reference(attributes: FullAttributes, _: Sequence[Array]) -> Array:
+def reference(attributes: FullAttributes, _: Arrays) -> Array:
     return np.full(require_shape(attributes.shape), attributes.value, np.float32)
 
 
-OP = OpDef(
+OP = leaf(
     name="full",
     summary="a constant whose elements are all one value",
     documentation="`full([2, 3], 0.5)` is f32[2, 3]. NumPy: full. ONNX: ConstantOfShape.",
-    operands=(),
     attributes=FullAttributes,
     infer=infer,
     reference=reference,
     legalisation=zeros.OP.legalisation,
-    facts=given(),
-    gradient=LEAF,
-    floats=Ieee(),
     onnx=constant_of(lambda attributes: attributes.value),
     examples=(
         Example("one whole tile", FullAttributes((256, 256), 0.5), ()),

@@ -1,18 +1,17 @@
-"""Activations that were fused into the operator before them: what `linear`, `convolution` and `arithmetic` share."""
+"""Activations that were fused into the operator before them: `linear`, `convolution`, `transposed_convolution` and `arithmetic`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import Attributes, NoAttributes
-from tpucc.ir.types import Range, TensorType, f32
+from tpucc.ir import Attributes, NoAttributes, Range, TensorType, f32
 from tpucc.ops import add
-from tpucc.ops.floats import Defined
-from tpucc.ops.onnx_form import Call
-from tpucc.ops.opdef import Array, Clamp, OpDef, RuleError, Table
+from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Call, Form
+from tpucc.ops.opdef import Array, Arrays, Clamp, Defined, OpDef, RuleError, Table, Types
 from tpucc.ops.rules import FLOAT32_MAX
 
 Parameter = int | float | str | bool | None
@@ -76,16 +75,58 @@ def activation_of(attributes: Fused) -> tuple[OpDef[Any], Attributes] | None:
     return operator, operator.attributes(*attributes.parameters)
 
 
-def infer_fused(attributes: Fused, result: TensorType, biases: Sequence[TensorType] = ()) -> TensorType:
+def fused(attributes: type[F], base: Callable[[F], OpDef[Any]], onnx: Form, **parts: Any) -> OpDef[F]:
+    """The operator `activation(f(a, b) + bias)`, which fusion makes. The bias is an optional third operand.
+
+    `base` gives the operator f, whose attributes have the same names among `attributes`. `onnx` is the form of all before the activation.
+    `parts` are the other fields of `OpDef`.
+    """
+
+    def unfused(attributes: F) -> tuple[OpDef[Any], Attributes]:
+        operator = base(attributes)
+        return operator, operator.attributes(**{each.name: getattr(attributes, each.name) for each in fields(operator.attributes)})
+
+    def infer(attributes: F, types: Types) -> TensorType:
+        operator, own = unfused(attributes)
+        return _inferred(attributes, operator.infer(own, types[:2]), types[2:])
+
+    def reference(attributes: F, operands: Arrays) -> Array:
+        """One operator after the other: bit for bit what they give unfused."""
+        operator, own = unfused(attributes)
+        result = _with_bias(operator.reference(own, operands[:2]), operands[2:])
+        activation = activation_of(attributes)
+        return result if activation is None else activation[0].reference(activation[1], (result,))
+
+    def defined(attributes: F, operands: Arrays, arithmetic: Arithmetic) -> Array:
+        """One operator after the other, each as it is computed alone."""
+        operator, own = unfused(attributes)
+        result = _with_bias(defined_alone(operator, own, operands[:2], arithmetic), operands[2:])
+        activation = activation_of(attributes)
+        return result if activation is None else defined_alone(*activation, (result,), arithmetic)
+
+    def form(g: Call) -> str:
+        result, activation = onnx.function(g), activation_of(g.attributes)
+        return result if activation is None else g.applied(activation[0].onnx, activation[1], result)
+
+    return OpDef(
+        attributes=attributes,
+        infer=infer,
+        reference=reference,
+        gradient=Missing("made by fusion, after differentiation"),
+        floats=Defined(defined),
+        onnx=Form(form, onnx.layout),
+        **parts,
+    )
+
+
+def _inferred(attributes: Fused, result: TensorType, biases: Types) -> TensorType:
     """The type of `activation(result + bias)`, for at most one bias: its operand is the third. Raises `RuleError`."""
     _require_range(attributes.pre)
     for bias in biases:
         if bias.plain() != f32(result.columns):
             raise RuleError("E0302", f"the bias must be f32[{result.columns}], found {bias.brief}", about=(2,))
-    if (fused := activation_of(attributes)) is None:
-        return result
-    operator, parameters = fused
-    return operator.infer(parameters, (result,))
+    activation = activation_of(attributes)
+    return result if activation is None else activation[0].infer(activation[1], (result,))
 
 
 def _require_range(pre: tuple[float, float] | None) -> None:
@@ -96,35 +137,12 @@ def _require_range(pre: tuple[float, float] | None) -> None:
         raise RuleError("E0307", "pre must be a finite range (low, high)", about=("pre",))
 
 
-def reference_fused(attributes: Fused, result: Array, biases: Sequence[Array] = ()) -> Array:
-    """`activation(result + bias)`, one operator after the other: bit for bit what they give unfused."""
-    for bias in biases:
-        result = add.reference(NoAttributes(), (result, bias))
-    if (fused := activation_of(attributes)) is None:
-        return result
-    operator, parameters = fused
-    return operator.reference(parameters, (result,))
+def _with_bias(result: Array, biases: Arrays) -> Array:
+    """The sum of the result and its bias, if it has one."""
+    return add.reference(NoAttributes(), (result, *biases)) if biases else result
 
 
-def defined_alone(operator: OpDef[Any], attributes: Any, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined_alone(operator: OpDef[Any], attributes: Any, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """What a machine for floats computes for an operator that it has."""
     floats = operator.floats
     return floats.function(attributes, operands, arithmetic) if isinstance(floats, Defined) else operator.reference(attributes, operands)
-
-
-def defined_fused(attributes: Fused, result: Array, biases: Sequence[Array], arithmetic: Arithmetic) -> Array:
-    """As `reference_fused`, on a machine for floats."""
-    for bias in biases:
-        result = add.reference(NoAttributes(), (result, bias))
-    if (fused := activation_of(attributes)) is None:
-        return result
-    operator, parameters = fused
-    return defined_alone(operator, parameters, (result,), arithmetic)
-
-
-def onnx_activated(g: Call, result: str) -> str:
-    """The ONNX form of the activation after a result."""
-    if (fused := activation_of(g.attributes)) is None:
-        return result
-    operator, parameters = fused
-    return g.applied(operator.onnx, parameters, result)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +10,11 @@ import numpy as np
 from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.floating.erf import erf
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.facts import never, of_one_value
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form, Layout
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OpDef, Operand, Table, Types
 from tpucc.ops.rules import applied, require_flag, unary
 
 FLAT = 16.0
@@ -30,7 +28,7 @@ class GeluAttributes:
     approximate: bool = False
 
 
-def infer(attributes: GeluAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: GeluAttributes, types: Types) -> TensorType:
     require_flag(attributes.approximate, "approximate")
     return unary(attributes, types)
 
@@ -45,7 +43,7 @@ def _inner(x: Array) -> Array:
     return math.sqrt(2.0 / math.pi) * near * (1.0 + 0.044715 * near * near)
 
 
-def defined(attributes: GeluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: GeluAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     x = operands[0]
     inner: Array = _inner(x) if attributes.approximate else x * math.sqrt(0.5)
     return 0.5 * x * (1.0 + (arithmetic.tanh if attributes.approximate else arithmetic.erf)(inner))

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
-from tpucc.ops.parts import Bounds, Part, Shape, all_of
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OpDef, Operand, Pooling, Types
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes, all_of
 from tpucc.ops.rules import require_f32, require_rank
 
 
-def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(_: NoAttributes, types: Types) -> TensorType:
     """`[N, H, W, C]` becomes `[N, C]`."""
     require_f32(types)
     require_rank(types[0], 4, 0, "[batch, height, width, channels]")
     return f32(types[0].shape[0], types[0].shape[3])
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     return np.asarray(operands[0].mean(axis=(1, 2), dtype=operands[0].dtype))
 
 
-def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The machine's sum over rows and columns, divided by the number of pixels."""
     x = operands[0]
     return np.asarray(arithmetic.sum(x, (1, 2)) / x.dtype.type(x.shape[1] * x.shape[2]))
@@ -44,13 +40,13 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-def _windows(_: NoAttributes, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
+def _windows(_: NoAttributes, shapes: Shapes) -> tuple[Axis, Axis]:
     """One window: the image."""
     height, width = shapes[0][1:3]
     return Axis(height, height, height, 0, 0), Axis(width, width, width, 0, 0)
 
 
-def _part(attributes: NoAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
+def _part(attributes: NoAttributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part:
     """Some channels of some images, and of these all pixels."""
     images, channels = bounds
     return Part(((images, *all_of(shapes[0])[1:3], channels),), attributes)

@@ -13,9 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Attributes
-from tpucc.ir.types import TensorType
+from tpucc.ir import Attributes, Constant, TensorType
 
 DEFAULTS: Mapping[str, Any] = {}
 """The attributes of a call that gives none: the operator's defaults."""

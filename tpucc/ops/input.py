@@ -6,29 +6,22 @@ its sequence. The node's name is the input's name.
 
 from __future__ import annotations
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
-from tpucc.ops.facts import given
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import LEAF
+from tpucc.ir import NoAttributes, TensorType, f32
+from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import Declared
-from tpucc.ops.opdef import Example, Given, OpDef
+from tpucc.ops.opdef import Example, Given
 from tpucc.ops.rules import declared, same
 
-OP = OpDef(
+OP = leaf(
     name="input",
     summary="an input of the model",
     documentation=(
         "Made by the parameters of `model`. Its type is declared there. The caller's array must have exactly that type and shape."
     ),
-    operands=(),
     attributes=NoAttributes,
     infer=declared,
     reference=same,
     legalisation=Given(),
-    facts=given(),
-    gradient=LEAF,
-    floats=Ieee(),
     onnx=Declared("an input of the graph"),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256),)),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import require_f32, require_number, shown
 
 
@@ -25,7 +23,7 @@ class LayerNormAttributes:
     epsilon: float = 1e-5
 
 
-def infer(attributes: LayerNormAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: LayerNormAttributes, types: Types) -> TensorType:
     """`[..., C]` and twice `[C]`."""
     require_f32(types)
     if types[0].rank == 0:
@@ -39,14 +37,14 @@ def infer(attributes: LayerNormAttributes, types: Sequence[TensorType]) -> Tenso
     return types[0].plain()
 
 
-def reference(attributes: LayerNormAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: LayerNormAttributes, operands: Arrays) -> Array:
     """The variance is the mean square of what the mean is subtracted from: nothing cancels."""
     x, gamma, beta = operands
     centred = x - x.mean(axis=-1, keepdims=True)
     return _normalised(attributes, centred, np.square(centred).mean(axis=-1, keepdims=True), gamma, beta)
 
 
-def defined(attributes: LayerNormAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: LayerNormAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """As the reference; each mean is the machine's sum, divided by the number of columns."""
     x, gamma, beta = operands
 

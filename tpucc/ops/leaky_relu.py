@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.facts import of_one_value
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements_with
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
+from tpucc.ops.opdef import Array, Example, Ieee, OpDef, Operand, Table, Types
 from tpucc.ops.rules import applied, require_number, unary
 
 
@@ -23,7 +21,7 @@ class LeakyReluAttributes:
     alpha: float = 0.01
 
 
-def infer(attributes: LeakyReluAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: LeakyReluAttributes, types: Types) -> TensorType:
     require_number(attributes.alpha, "alpha")
     return unary(attributes, types)
 

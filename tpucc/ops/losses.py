@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Range, TensorType, f32
+from tpucc.ir import NoAttributes, Range, TensorType, f32
 from tpucc.ops.batch import AVERAGED, Case, Division, MixedError, aligned
+from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Backward, Value
 from tpucc.ops.one_hot import require_labels
 from tpucc.ops.onnx_form import Call
-from tpucc.ops.opdef import Array, Example, OnHost, RuleError
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, RuleError, Types
 from tpucc.ops.rules import require_f32
 
 ON_HOST = OnHost("a loss is part of training, for which the device has no arithmetic")
@@ -41,7 +40,7 @@ def pairs(range_: Range | None = None) -> tuple[Example[NoAttributes], ...]:
     return example("one whole tile", 8, 256), example("ragged", 3, 5, 7), example("a scalar")
 
 
-def infer_labelled(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer_labelled(_: NoAttributes, types: Types) -> TensorType:
     """`f32[..., C]` and the number of a class in `i32[...]` give `f32[]`."""
     values, label = types
     require_f32([values])
@@ -60,7 +59,7 @@ def infer_labelled(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
     return f32()
 
 
-def infer_pair(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer_pair(_: NoAttributes, types: Types) -> TensorType:
     """Two values of one shape give `f32[]`."""
     require_f32(types)
     if types[0].shape != types[1].shape:
@@ -99,10 +98,7 @@ def share(g: Backward, items: Value) -> Value:
 
 def of_labels(case: Case) -> Division:
     """The batch lies at one place in the values and their labels, and not along the classes."""
-    found = {batch for batch in case.divided if batch is not None}
-    if len(found) != 1:
-        raise MixedError(f"{case.node.op} brings different items of the batch together")
-    batch = found.pop()
+    batch = case.common(case.divided)
     if batch.axis == case.operands[0].type.rank - 1:
         raise MixedError(f"{case.node.op} takes the batch for the classes")
     return Division(AVERAGED, {index: batch for index, where in enumerate(case.batches) if where is None})
@@ -111,3 +107,9 @@ def of_labels(case: Case) -> Division:
 def of_pairs(case: Case) -> Division:
     """The batch lies at one place in both values."""
     return replace(aligned(case, (0, 1)), result=AVERAGED)
+
+
+loss_of_labels = partial(OpDef, attributes=NoAttributes, infer=infer_labelled, legalisation=ON_HOST, facts=whole(batch=of_labels))
+"""The family of losses of values and labels."""
+loss_of_two_values = partial(OpDef, attributes=NoAttributes, infer=infer_pair, legalisation=ON_HOST, facts=whole(batch=of_pairs))
+"""The family of losses of two values."""

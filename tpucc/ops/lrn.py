@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.constants import Constant
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, TensorType
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST, Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import UNARY, require_axis, require_f32, require_integer, require_number
 from tpucc.ops.windows import MAX_STEP, reduce_axis
 
@@ -31,7 +28,7 @@ class LrnAttributes:
     bias: float = 1.0
 
 
-def infer(attributes: LrnAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: LrnAttributes, types: Types) -> TensorType:
     require_f32(types)
     require_axis(-1, types[0].rank)
     require_integer(attributes.size, "size", 1, MAX_STEP)
@@ -51,11 +48,11 @@ def _sums(attributes: LrnAttributes, x: Array) -> Array:
     return np.asarray(attributes.bias + attributes.alpha / attributes.size * squares)
 
 
-def reference(attributes: LrnAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: LrnAttributes, operands: Arrays) -> Array:
     return np.asarray(operands[0] / _sums(attributes, operands[0]) ** attributes.beta)
 
 
-def defined(attributes: LrnAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: LrnAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The power is exp(beta * log(…)) of the arithmetic."""
     return np.asarray(operands[0] / arithmetic.exp(np.float32(attributes.beta) * arithmetic.log(_sums(attributes, operands[0]))))
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.facts import product
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
-from tpucc.ops.parts import Shape
-from tpucc.ops.rules import broadcast, require_f32
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
+from tpucc.ops.parts import Shape, Shapes
+from tpucc.ops.rules import broadcast, require_f32, swapped
 
 
-def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(_: NoAttributes, types: Types) -> TensorType:
     """`[..., M, K] @ [..., K, N]` is `[..., M, N]`, where the sizes before broadcast; a vector [K] on the left gives no axis M."""
     a, b = types
     require_f32(types)
@@ -48,24 +46,19 @@ def _inner_help(a: TensorType, b: TensorType) -> str:
     if a.rank == b.rank == 2 and b.shape[1] == a.shape[0]:
         return f"{text}; {{1}} @ {{0}} would fit"
     if a.shape[-1] == b.shape[-1]:
-        return f"{text}; transpose({{1}}, {_swapped(b.rank)}) would fit"
+        return f"{text}; transpose({{1}}, {swapped(b.rank)}) would fit"
     if a.rank == b.rank and a.shape[-2] == b.shape[-2]:
-        return f"{text}; transpose({{0}}, {_swapped(a.rank)}) would fit"
+        return f"{text}; transpose({{0}}, {swapped(a.rank)}) would fit"
     return text
 
 
-def _swapped(rank: int) -> tuple[int, ...]:
-    """The axes with the last two exchanged."""
-    return (*range(rank - 2), rank - 1, rank - 2)
-
-
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     """One product of all rows where the right side is one matrix: NumPy's own would take the leading dimensions one by one."""
     a, b = operands
     return np.asarray(a @ b) if b.ndim > 2 else (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[1])
 
 
-def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """As the reference, with the machine's product for each matrix of the batch."""
     a, b = operands
     if b.ndim == 2:
@@ -76,7 +69,7 @@ def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) 
     return arithmetic.products(lefts, rights).reshape(*batch, *a.shape[-2:-1], b.shape[-1])
 
 
-def prepared(attributes: NoAttributes, shapes: Sequence[Shape], arithmetic: Arithmetic) -> Callable[[Array, Array], Array]:
+def prepared(attributes: NoAttributes, shapes: Shapes, arithmetic: Arithmetic) -> Callable[[Array, Array], Array]:
     if len(shapes[0]) == len(shapes[1]) == 2:
         return arithmetic.product
     return lambda a, b: defined(attributes, (a, b), arithmetic)
@@ -106,13 +99,13 @@ def _batched(g: Backward, a: Value, b: Value) -> Gradients:
     rows = a.reshape(*lead, a.shape[-1])
     dy = g.dy.reshape(*_batch(a.shape, b.shape), lead[-1], b.shape[-1])
     return (
-        (dy @ b.transposed(*_swapped(b.type.rank))).summed_to(rows.shape).reshape(*a.shape) if g.wanted[0] else None,
-        (rows.transposed(*_swapped(rows.type.rank)) @ dy).summed_to(b.shape) if g.wanted[1] else None,
+        (dy @ b.transposed(*swapped(b.type.rank))).summed_to(rows.shape).reshape(*a.shape) if g.wanted[0] else None,
+        (rows.transposed(*swapped(rows.type.rank)) @ dy).summed_to(b.shape) if g.wanted[1] else None,
     )
     # lab 10 end
 
 
-def _obstacle(_: NoAttributes, shapes: Sequence[Shape]) -> str:
+def _obstacle(_: NoAttributes, shapes: Shapes) -> str:
     return "the device multiplies rows by one matrix" if len(shapes[1]) > 2 else ""
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, beside, infer, lines, reduced, to_first_largest
+from tpucc.ops.opdef import Array, Arrays, Ieee, OnHost
+from tpucc.ops.reductions import ReductionAttributes, as_result, beside, lines, reduced, reduction, to_first_largest
 
 
-def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ReductionAttributes, operands: Arrays) -> Array:
     """The first of the largest values, so that it is defined which of 0 and -0 it is; NaN if one of them is."""
     rows = lines(attributes, operands[0])
     places = np.expand_dims(rows.argmax(axis=-1), -1)
@@ -26,21 +23,17 @@ def gradient(g: Backward) -> Gradients:
     return (to_first_largest(g, g.operands[0]),)
 
 
-OP = OpDef(
+OP = reduction(
     name="max",
     summary="the largest of the values along some axes, or of all of them",
     documentation=(
         "`max(x)` is a scalar; `max(x, axis=-1)` takes the largest value of each row. Of two tensors, maximum takes the larger, "
         "element by element. NumPy: max. ONNX: ReduceMax (there keepdims is 1 unless said otherwise). TensorFlow: reduce_max."
     ),
-    operands=(Operand("x"),),
-    attributes=ReductionAttributes,
-    infer=infer,
     reference=reference,
     legalisation=OnHost("the device compares no values with their neighbours"),
     facts=whole(batch=lambda case: beside(case, "takes the largest value of")),
     gradient=Rule(gradient),
     floats=Ieee(),
     onnx=Form(lambda g: reduced(g, "ReduceMax")),
-    examples=EXAMPLES,
 )

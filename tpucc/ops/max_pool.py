@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
 
 from tpucc.ops.facts import one_term, windowed
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
+from tpucc.ops.opdef import Array, Arrays, Ieee, OpDef, Operand, Pooling
 from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, onnx_windows, pool_axes, pool_part, pool_windows, reduce_axis
 
 
-def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: PoolAttributes, operands: Arrays) -> Array:
     """First along columns of pixels, then along rows: as many steps as the window's sides, not its area."""
     x = operands[0]
     height, width = pool_axes(attributes, x.shape)

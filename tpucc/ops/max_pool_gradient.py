@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product as pairs
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import aligned_images
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
-from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.families import gradient_operator
+from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes
 
 
-def infer(attributes: PoolAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: PoolAttributes, types: Types) -> TensorType:
     """`[N, H, W, C]` with two of `[N, H', W', C]` becomes `[N, H, W, C]`."""
     pooled = infer_pool(attributes, types[:1])
     for index in (1, 2):
@@ -26,7 +23,7 @@ def infer(attributes: PoolAttributes, types: Sequence[TensorType]) -> TensorType
     return f32(*types[0].shape)
 
 
-def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: PoolAttributes, operands: Arrays) -> Array:
     """One step a window position, row by row: the windows whose largest pixel it is, among those that have found none yet.
 
     Where windows overlap, a pixel's sum starts at 0 and goes in that order of the positions. A NaN is no largest pixel; a gradient that is
@@ -44,7 +41,7 @@ def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
     return dx
 
 
-OP = OpDef(
+OP = gradient_operator(
     name="max_pool_gradient",
     summary="the gradient of max_pool",
     documentation=(
@@ -58,9 +55,6 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device pools, but doesn't tell which pixel won"),
     facts=whole(batch=aligned_images),
-    gradient=Missing("training differentiates once"),
-    floats=Ieee(),
-    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", PoolAttributes(), (f32(1, 8, 8, 256), f32(1, 4, 4, 256), f32(1, 4, 4, 256))),
         Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5), f32(2, 4, 4, 5), f32(2, 4, 4, 5))),

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import function_of_two_values
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.rules import BROADCAST, binary
+from tpucc.ops.opdef import Array, Arrays, Ieee, OnHost
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     """`a` of two equal values, so that it is defined which of 0 and -0 comes out; NaN if one of them is."""
     a, b = operands
     return np.asarray(np.where((a >= b) | np.isnan(a), a, b))
@@ -29,18 +26,14 @@ def gradient(g: Backward) -> Gradients:
     return of_a.call("where", g.dy, 0.0).summed_to(a.shape), of_a.call("where", 0.0, g.dy).summed_to(b.shape)
 
 
-OP = OpDef(
+OP = function_of_two_values(
     name="maximum",
     summary="the larger of a and b, element by element",
     documentation="NumPy's broadcasting; of one tensor's values, max takes the largest. NumPy: maximum. ONNX: Max.",
-    operands=(Operand("a"), Operand("b")),
-    attributes=NoAttributes,
-    infer=binary,
     reference=reference,
     legalisation=OnHost("the device compares no values"),
     facts=whole(batch=element_by_element),
     gradient=Rule(gradient),
     floats=Ieee(),
     onnx=of_elements("Max"),
-    examples=BROADCAST,
 )

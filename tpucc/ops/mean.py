@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ops import sum as summed
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, averaged, axes_of, count, infer, reduced, spread
+from tpucc.ops.opdef import Array, Arrays, Defined, OnHost
+from tpucc.ops.reductions import ReductionAttributes, as_result, averaged, axes_of, count, reduced, reduction, spread
 
 
-def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ReductionAttributes, operands: Arrays) -> Array:
     return as_result(attributes, operands[0], np.asarray(operands[0].mean(axis=axes_of(attributes, operands[0].ndim))))
 
 
-def defined(attributes: ReductionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: ReductionAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The sum, divided by the number of its terms."""
     return np.asarray(summed.defined(attributes, operands, arithmetic) / count(attributes, operands[0].shape))
 
@@ -33,21 +30,17 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-OP = OpDef(
+OP = reduction(
     name="mean",
     summary="the average of the values along some axes, or of all of them",
     documentation=(
         "`mean(x)` is a scalar, and `mean(x, axis=-1)` averages each row. In training on several cores, a mean over the batch is the mean "
         "of the cores' means. NumPy: mean. ONNX: ReduceMean (there keepdims is 1 unless said otherwise). TensorFlow: reduce_mean."
     ),
-    operands=(Operand("x"),),
-    attributes=ReductionAttributes,
-    infer=infer,
     reference=reference,
     legalisation=OnHost("the device has no sum along a row"),
     facts=whole(batch=averaged),
     gradient=Rule(gradient),
     floats=Defined(defined),
     onnx=Form(lambda g: reduced(g, "ReduceMean")),
-    examples=EXAMPLES,
 )

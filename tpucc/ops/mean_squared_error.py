@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
+from tpucc.ir import NoAttributes
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.losses import ON_HOST, infer_pair, of_pairs, pairs, share
+from tpucc.ops.losses import loss_of_two_values, pairs, share
 from tpucc.ops.onnx_form import Call, Form
-from tpucc.ops.opdef import Array, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Defined, Operand
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     a, b = operands
     with np.errstate(over="ignore"):
         return np.asarray(np.square(a - b).mean())
 
 
-def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The sum of the squares, divided by their number."""
     squares = np.square(operands[0] - operands[1])
     return np.asarray(arithmetic.sum(squares, tuple(range(squares.ndim))) / squares.size)
@@ -40,16 +36,12 @@ def onnx(g: Call) -> str:
     return g.node("ReduceMean", g.node("Mul", difference, difference), keepdims=0)
 
 
-OP = OpDef(
+OP = loss_of_two_values(
     name="mean_squared_error",
     summary="the mean of (a - b)², over all values",
     documentation="Both have one shape: nothing is repeated. Keras: MeanSquaredError. PyTorch: mse_loss. ONNX: ReduceMean of a square.",
     operands=(Operand("a"), Operand("b")),
-    attributes=NoAttributes,
-    infer=infer_pair,
     reference=reference,
-    legalisation=ON_HOST,
-    facts=whole(batch=of_pairs),
     gradient=Rule(gradient),
     floats=Defined(defined),
     onnx=Form(onnx),

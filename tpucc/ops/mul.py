@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.facts import always, of_two_values
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import function_of_two_values
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
-from tpucc.ops.rules import BROADCAST, binary
+from tpucc.ops.opdef import Arithmetic, Array, Arrays, Ieee
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     return np.asarray(np.multiply(*operands))
 
 
@@ -30,7 +27,7 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-OP = OpDef(
+OP = function_of_two_values(
     name="mul",
     summary="a * b, element by element",
     documentation=(
@@ -38,14 +35,10 @@ OP = OpDef(
         "each column by its own factor. A number is a scalar `f32[]`. Both can be multiplied into the weights of a product before "
         "them. ONNX: Mul."
     ),
-    operands=(Operand("a"), Operand("b")),
-    attributes=NoAttributes,
-    infer=binary,
     reference=reference,
     legalisation=Arithmetic(lambda _: "multiply"),
     facts=of_two_values(commutative=always, signs=(), fuses_into="arithmetic"),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.multiply),
     onnx=of_elements("Mul"),
-    examples=BROADCAST,
 )

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.numerics import place_of_largest
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Rule
 from tpucc.ops.onnx_form import Call, Form
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import require_integer, require_sizes
 
 
@@ -26,7 +25,7 @@ class OneHotAttributes:
     n: int
 
 
-def infer(attributes: OneHotAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: OneHotAttributes, types: Types) -> TensorType:
     """`i32[...]` gives `f32[..., n]`."""
     if types[0].dtype != "i32":
         mend = "the numbers of classes are i32[...]; argmax(x) gives the place of the largest value of each row"
@@ -57,7 +56,7 @@ def prepared(attributes: OneHotAttributes) -> Callable[[Array], Array]:
     return one_hot
 
 
-def reference(attributes: OneHotAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: OneHotAttributes, operands: Arrays) -> Array:
     return prepared(attributes)(operands[0])
 
 

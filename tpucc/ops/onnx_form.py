@@ -16,8 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tpucc.ir.node import Attributes
-from tpucc.ir.types import TensorType
+from tpucc.ir import Attributes, TensorType
 from tpucc.numerics import AnyArray
 
 CHANNELS_FIRST = (0, 3, 1, 2)

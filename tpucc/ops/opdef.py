@@ -16,15 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.node import Attributes, Node, Side
-from tpucc.ir.types import TensorType
+from tpucc.floating import arithmetic as floating
+from tpucc.ir import Attributes, Node, TensorType
+from tpucc.ir.node import Side
 from tpucc.ops.facts import MOVED, Facts, Values
-from tpucc.ops.floats import Floats
 from tpucc.ops.gradient import Gradient
 from tpucc.ops.onnx_form import OnnxForm
+from tpucc.ops.parts import Shapes
 
 A = TypeVar("A", bound=Attributes)
 Array = npt.NDArray[Any]
+Arrays = Sequence[Array]
+"""The arrays of a node's operands, in order."""
+Types = Sequence[TensorType]
+"""The types of a node's operands, in order."""
 Float64 = npt.NDArray[np.float64]
 
 
@@ -82,7 +87,7 @@ class Matrix(Generic[A]):
     `obstacle` says, of the operator's attributes and its operands' shapes, why the device can't; it is empty when it can.
     """
 
-    obstacle: Callable[[A, Sequence[tuple[int, ...]]], str] = lambda _, __: ""
+    obstacle: Callable[[A, Shapes], str] = lambda _, __: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ class Rearrangement(Generic[A]):
     `obstacle` says, of the operator's attributes and its operands' shapes, why the device can't; it is empty when it can.
     """
 
-    obstacle: Callable[[A, Sequence[tuple[int, ...]]], str]
+    obstacle: Callable[[A, Shapes], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,45 @@ class Boundary:
 
 
 Legalisation = OnHost | Given | Matrix[Any] | Pooling | Table[Any] | Clamp[Any] | Arithmetic | View | Rearrangement[Any] | Boundary
+"""How the device computes an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ieee:
+    """The reference: it moves values, or does single float32 operations (+ - * /, square root, rounding to integers, compare, select).
+
+    `prepared` gives for the attributes a function of the operands, one argument each, with the reference's results. It is called often, so
+    that what depends on the attributes alone should be done before. Of scalars it needn't make arrays.
+    """
+
+    prepared: Callable[[Any], Callable[..., Array]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """The function of attributes, operands and arithmetic that gives the result; with `NUMPY` it may replace the reference.
+
+    `prepared` gives for the attributes, the operands' shapes and the arithmetic a function of the operands, as `Ieee.prepared` does.
+    """
+
+    function: Callable[[Any, Arrays, floating.Arithmetic], Array]
+    prepared: Callable[[Any, Shapes, floating.Arithmetic], Callable[..., Array]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoFloats:
+    """A machine for floats doesn't have the operator; `why` says the reason."""
+
+    why: str
+
+
+Floats = Ieee | Defined | NoFloats
+"""What an operator computes on a machine for floats.
+
+A result must not depend on the library, the processor or the number of threads. Single IEEE 754 operations in a defined order don't: `Ieee`
+says that the reference consists of nothing else. Products, sums, exponentials and the like do; `Defined` computes them with the machine's
+own (`tpucc.floating`), in which rounding and order are laid down.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +235,8 @@ class OpDef(Generic[A]):
     documentation: str
     operands: tuple[Operand, ...]
     attributes: type[A]
-    infer: Callable[[A, Sequence[TensorType]], TensorType]
-    reference: Callable[[A, Sequence[Array]], Array]
+    infer: Callable[[A, Types], TensorType]
+    reference: Callable[[A, Arrays], Array]
     legalisation: Legalisation
     facts: Facts
     gradient: Gradient

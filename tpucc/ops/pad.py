@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import add
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import padded
 from tpucc.ops.facts import Values, moving
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
-from tpucc.ops.parts import Bounds, Part, Shape
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, Rearrangement, RuleError, Types
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes
 from tpucc.ops.rules import require_f32, require_integer, require_sizes
 
 
@@ -26,7 +25,7 @@ class PadAttributes:
     pads: tuple[tuple[int, int], ...]
 
 
-def infer(attributes: PadAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: PadAttributes, types: Types) -> TensorType:
     require_f32(types)
     pads = _pairs(attributes)
     if len(pads) != types[0].rank:
@@ -62,11 +61,11 @@ def prepared(attributes: PadAttributes) -> Callable[[Array], Array]:
     return padded
 
 
-def reference(attributes: PadAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: PadAttributes, operands: Arrays) -> Array:
     return prepared(attributes)(operands[0])
 
 
-def _part(attributes: PadAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def _part(attributes: PadAttributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """Any part along axes without zeros; the others are padded whole."""
     (x,) = shapes
     padded = [any(pair) for pair in attributes.pads]

@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tpucc.ir.node import Attributes
+from tpucc.ir import Attributes
 from tpucc.ops.axis import Ends
 
 Shape = tuple[int, ...]
+Shapes = Sequence[Shape]
+"""The shapes of a node's operands, in order."""
 Bounds = tuple[Ends, ...]
 """A part of a value: start and stop of each axis."""
 
@@ -32,7 +34,7 @@ class Part:
     op: str = ""
 
 
-PartRule = Callable[[Any, Sequence[Shape], Shape, Bounds], Part | None]
+PartRule = Callable[[Any, Shapes, Shape, Bounds], Part | None]
 
 
 def all_of(shape: Shape) -> Bounds:
@@ -44,12 +46,12 @@ def shape_of(bounds: Bounds) -> Shape:
     return tuple(stop - start for start, stop in bounds)
 
 
-def inseparable(_: Attributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def inseparable(_: Attributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """The operator is computed whole."""
     return None
 
 
-def element_by_element(attributes: Attributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def element_by_element(attributes: Attributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """NumPy's broadcasting: the same elements of each operand; an axis of size 1 that repeats is read whole."""
     return Part(tuple(_aligned(shape, bounds) for shape in shapes), attributes)
 
@@ -59,7 +61,7 @@ def _aligned(shape: Shape, bounds: Bounds) -> Bounds:
     return tuple((0, 1) if size == 1 else pair for size, pair in zip(shape, ends, strict=True))
 
 
-def product(attributes: Attributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def product(attributes: Attributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """Rows of the left operand, columns of the right one, and of the bias if there is one; of batch dimensions the same items of both."""
     left, right = shapes[:2]
     depth, columns = (0, left[-1]), bounds[-1]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, Types
 from tpucc.ops.rules import require_f32, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, patches_of
 
@@ -29,7 +27,7 @@ class PatchesAttributes:
     dilation: Pair = 1
 
 
-def infer(attributes: PatchesAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: PatchesAttributes, types: Types) -> TensorType:
     """`[N, H, W, C]` becomes `[N, H', W', R·S·C]`, the channels of a pixel together: the order of a kernel `[R, S, C, F]`."""
     require_f32(types)
     require_rank(types[0], 4, 0, "[batch, height, width, channels]")
@@ -42,7 +40,7 @@ def window_axes(attributes: PatchesAttributes, x: tuple[int, ...]) -> tuple[Axis
     return axes(x, size, stride, attributes.padding, require_pair(attributes.dilation, "dilation", MAX_STEP))
 
 
-def reference(attributes: PatchesAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: PatchesAttributes, operands: Arrays) -> Array:
     return patches_of(operands[0], *window_axes(attributes, operands[0].shape))
 
 

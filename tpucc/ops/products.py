@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Matrix
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.diagnostics import listed
+from tpucc.ir import Quantisation, TensorType, f32
 from tpucc.ir.dtypes import BY_BITS, INTEGER_FORMATS, IntegerFormat
-from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import quantise
 from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Boundary, Example, Ieee, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import FLOAT32_NORMAL, require_integer, require_number, shown
 
 
@@ -42,7 +40,7 @@ def quantisation(scale: object, zero_point: object, of: IntegerFormat) -> Quanti
     return Quantisation(require_number(scale, "scale"), require_integer(zero_point, "zero_point", of.low, of.high))
 
 
-def infer(attributes: QuantizeAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: QuantizeAttributes, types: Types) -> TensorType:
     """An integer type with these parameters. An f32 operand may have parameters of its own already: those that it is held with."""
     x = types[0]
     if x.dtype in INTEGER_FORMATS and x.quantisation is not None:
@@ -53,7 +51,7 @@ def infer(attributes: QuantizeAttributes, types: Sequence[TensorType]) -> Tensor
     return TensorType(to.name, x.shape, quantisation=quantisation(attributes.scale, attributes.zero_point, to))
 
 
-def reference(attributes: QuantizeAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: QuantizeAttributes, operands: Arrays) -> Array:
     """Values past the range saturate, even where the division overflows."""
     with np.errstate(over="ignore"):
         return quantise(operands[0], attributes.scale, attributes.zero_point, attributes.format)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.floating.random import uniform
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import training_operator
 from tpucc.ops.gradient import Stops
-from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_integer, require_shape
 
 DRAW = TensorType("i32", (3,))
@@ -30,14 +28,14 @@ class RandomUniformAttributes:
     shape: tuple[int, ...]
 
 
-def infer(attributes: RandomUniformAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: RandomUniformAttributes, types: Types) -> TensorType:
     if types[0].plain() != DRAW:
         raise RuleError("E0305", f"expected {DRAW}: seed, step and first item; found {types[0].brief}", about=(0,))
     require_integer(attributes.use, "use", 0)
     return f32(*require_shape(attributes.shape))
 
 
-def reference(attributes: RandomUniformAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: RandomUniformAttributes, operands: Arrays) -> Array:
     """Element i of item n has the counter (n · elements an item + i, use), with the key (seed, step).
 
     So an item's numbers are the same whatever the part of the batch that it is drawn with.
@@ -51,7 +49,7 @@ def _batch(case: Case) -> Division:
     raise MixedError(f"{case.node.op} gets one seed for all items")
 
 
-OP = OpDef(
+OP = training_operator(
     name="random_uniform",
     summary="random numbers of [0, 1), each a function of seed, step, use and place",
     documentation=(
@@ -66,8 +64,6 @@ OP = OpDef(
     legalisation=OnHost("the device has no random numbers"),
     facts=whole(batch=_batch),
     gradient=Stops("random numbers depend on nothing that training changes"),
-    floats=Ieee(),
-    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", RandomUniformAttributes(0, (8, 256)), (DRAW,)),
         Example("ragged", RandomUniformAttributes(3, (3, 5, 257)), (DRAW,)),

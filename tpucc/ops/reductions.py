@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import AVERAGED, Batch, Case, Division, MixedError
 from tpucc.ops.gradient import Backward, Value
 from tpucc.ops.onnx_form import Call
-from tpucc.ops.opdef import Array, Example, RuleError
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import require_axis, require_f32, require_flag, require_integers
 
 
@@ -44,7 +44,7 @@ def axes_of(attributes: ReductionAttributes, rank: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def infer(attributes: ReductionAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ReductionAttributes, types: Types) -> TensorType:
     """The operand's shape without the reduced axes, or with size 1 in their places."""
     require_f32(types)
     axes = axes_of(attributes, types[0].rank)
@@ -114,3 +114,7 @@ def averaged(case: Case) -> Division:
     if case.only(0).axis in axes_of(case.attributes, case.operands[0].type.rank):
         return Division(AVERAGED)
     return beside(case, "averages over")
+
+
+reduction = partial(OpDef, operands=(Operand("x"),), attributes=ReductionAttributes, infer=infer, examples=EXAMPLES)
+"""The family: an operator gives the other fields."""

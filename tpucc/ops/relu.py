@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import function_of_one_value
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Array, Clamp, OpDef, Operand
-from tpucc.ops.rules import UNARY, unary
+from tpucc.ops.opdef import Array, Arrays, Clamp, Ieee
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     return np.maximum(operands[0], np.float32(0))
 
 
@@ -24,20 +21,16 @@ def gradient(g: Backward) -> Gradients:
     return [(g.result > 0.0).call("where", g.dy, 0.0)]
 
 
-OP = OpDef(
+OP = function_of_one_value(
     name="relu",
     summary="max(x, 0), element by element",
     documentation=(
         "The rectifier. On the device it is a clamp of the quantised value, in the layer before it, and costs nothing. ONNX: Relu."
     ),
-    operands=(Operand("x"),),
-    attributes=NoAttributes,
-    infer=unary,
     reference=reference,
     legalisation=Clamp(lambda _: (0.0, float("inf"))),
     facts=of_one_value(monotone=always, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(),
     onnx=of_elements("Relu"),
-    examples=UNARY,
 )

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import methodcaller
 
-from tpucc.ir.node import Attributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import Attributes, TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
-from tpucc.ops.parts import Bounds, Part, Shape, all_of, shape_of
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, RuleError, Types, View
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes, all_of, shape_of
 from tpucc.ops.rules import require_integers, require_shape, reshaped
 
 
@@ -26,7 +24,7 @@ class ReshapeAttributes:
     shape: tuple[int, ...]
 
 
-def infer(attributes: ReshapeAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ReshapeAttributes, types: Types) -> TensorType:
     x = types[0]
     wanted = require_integers(attributes.shape, "shape")
     if wanted.count(-1) > 1:
@@ -46,7 +44,7 @@ def prepared(attributes: ReshapeAttributes) -> Callable[[Array], Array]:
     return methodcaller("reshape", require_integers(attributes.shape, "shape"))
 
 
-def reference(attributes: ReshapeAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ReshapeAttributes, operands: Arrays) -> Array:
     return prepared(attributes)(operands[0])
 
 
@@ -55,7 +53,7 @@ def view(operand: Bounds, result: Bounds) -> Part:
     return Part((operand,), ReshapeAttributes(shape_of(result)), "reshape")
 
 
-def viewed(attributes: Attributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def viewed(attributes: Attributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """A part of the columns when the columns stay, any part when only axes of size 1 come or go."""
     (before,) = shapes
     if [size for size in before if size != 1] == [size for size in result if size != 1]:

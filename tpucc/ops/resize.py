@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import Constant, TensorType, f32
 from tpucc.numerics import AnyArray, Float64
 from tpucc.ops.batch import images
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import MAX_SIZE, require_f32, require_pair, require_rank, shown
 
 MODES = ("nearest", "bilinear")
@@ -29,7 +26,7 @@ class ResizeAttributes:
     mode: str = "nearest"
 
 
-def infer(attributes: ResizeAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ResizeAttributes, types: Types) -> TensorType:
     """`[N, H, W, C]` becomes `[N, H', W', C]`."""
     require_f32(types)
     require_rank(types[0], 4, 0, "[batch, height, width, channels]")
@@ -55,7 +52,7 @@ def between(size: int, outputs: int) -> tuple[AnyArray, AnyArray, Float64]:
     return first, np.minimum(first + 1, size - 1), centre - first
 
 
-def reference(attributes: ResizeAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ResizeAttributes, operands: Arrays) -> Array:
     """Rows of pixels first, then columns: `a * (1 - share) + b * share`, with shares rounded once to the type of the operand."""
     (x,) = operands
     height, width = require_pair(attributes.size, "size", MAX_SIZE)

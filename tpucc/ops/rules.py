@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tpucc.ir import NoAttributes, Range, TensorType, f32
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Range, TensorType, f32
-from tpucc.ops.opdef import A, Array, Example, RuleError
+from tpucc.ops.opdef import A, Array, Arrays, Example, RuleError, Types
 
 UNARY = (Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),)))
 """The examples of functions of one value."""
@@ -36,7 +35,7 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 FLOAT32_NORMAL = float(np.finfo(np.float32).tiny)
 
 
-def require_f32(types: Sequence[TensorType]) -> None:
+def require_f32(types: Types) -> None:
     """Raises `RuleError` for the first operand that isn't float32."""
     for index, type_ in enumerate(types):
         if type_.dtype != "f32":
@@ -50,13 +49,13 @@ def require_rank(type_: TensorType, rank: int, index: int, layout: str) -> None:
         raise RuleError("E0303", f"expected {rank} dimensions, {layout}, found {type_.rank}", about=(index,))
 
 
-def unary(_: Any, types: Sequence[TensorType]) -> TensorType:
+def unary(_: Any, types: Types) -> TensorType:
     """The rule of element-wise functions: float32 of any shape, the result likewise."""
     require_f32(types)
     return types[0].plain()
 
 
-def binary(_: Any, types: Sequence[TensorType]) -> TensorType:
+def binary(_: Any, types: Types) -> TensorType:
     """The rule of element-wise functions of two values: float32, shapes that broadcast as NumPy's do."""
     require_f32(types)
     return TensorType("f32", broadcast(types[0].shape, types[1].shape))
@@ -104,12 +103,17 @@ def require_sizes(shape: tuple[int, ...], about: int | str) -> None:
             raise RuleError("E0308", f"a size is larger than {MAX_SIZE:,}", about=(about,))
 
 
+def swapped(rank: int) -> tuple[int, ...]:
+    """The axes with the last two exchanged."""
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
 def reshaped(type_: TensorType, shape: tuple[int, ...]) -> TensorType:
     """The type of the same values in another shape or order; integers of the device stay quantised as they are."""
     return TensorType(type_.dtype, shape, quantisation=None if type_.dtype == "f32" else type_.quantisation)
 
 
-def declared(_: Any, types: Sequence[TensorType]) -> TensorType:
+def declared(_: Any, types: Types) -> TensorType:
     """The rule of inputs, weights and constants: a known data type and sizes of at least 1. `types` has the declared type alone."""
     if types[0].dtype not in FORMATS:
         raise RuleError("E0305", "no such data type", help=f"the data types are {', '.join(FORMATS)}")
@@ -117,7 +121,7 @@ def declared(_: Any, types: Sequence[TensorType]) -> TensorType:
     return types[0]
 
 
-def applied(function: Callable[[A, Array], Array]) -> Callable[[A, Sequence[Array]], Array]:
+def applied(function: Callable[[A, Array], Array]) -> Callable[[A, Arrays], Array]:
     """The reference of a function of one value: the same formula that fills its table in float64, here in float32.
 
     Python's numbers in a formula take the array's precision (NumPy's rule since 2.0), so that one formula serves both.
@@ -125,7 +129,7 @@ def applied(function: Callable[[A, Array], Array]) -> Callable[[A, Sequence[Arra
     return lambda attributes, operands: np.asarray(function(attributes, operands[0]))
 
 
-def same(_: Any, operands: Sequence[Array]) -> Array:
+def same(_: Any, operands: Arrays) -> Array:
     """The reference of inputs and weights: the array that was given."""
     return operands[0]
 

@@ -8,14 +8,13 @@ from math import prod
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, beside
 from tpucc.ops.facts import Values, moving
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Form, Layout
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
-from tpucc.ops.parts import Bounds, Part, Shape
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, Rearrangement, RuleError, Types
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes
 from tpucc.ops.rules import require_f32, require_integers, reshaped
 
 
@@ -33,7 +32,7 @@ def lanes(attributes: ShuffleLanesAttributes) -> Sequence[int]:
     return order
 
 
-def infer(attributes: ShuffleLanesAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ShuffleLanesAttributes, types: Types) -> TensorType:
     x = types[0]
     require_f32(types)
     sizes, perm = require_integers(attributes.sizes, "sizes"), require_integers(attributes.perm, "perm")
@@ -44,11 +43,11 @@ def infer(attributes: ShuffleLanesAttributes, types: Sequence[TensorType]) -> Te
     return reshaped(x, x.shape)
 
 
-def reference(attributes: ShuffleLanesAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ShuffleLanesAttributes, operands: Arrays) -> Array:
     return np.asarray(operands[0][..., lanes(attributes)])
 
 
-def _part(attributes: ShuffleLanesAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+def _part(attributes: ShuffleLanesAttributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
     """Whole rows."""
     return Part((bounds,), attributes) if bounds[-1] == (0, result[-1]) else None
 

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.comparisons import FLAT
 from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import function_of_one_value
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Array, OpDef, Operand, Table
-from tpucc.ops.rules import UNARY, unary
+from tpucc.ops.opdef import Array, Arrays, Ieee, Table
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     return np.asarray(np.sign(operands[0]))
 
 
-OP = OpDef(
+OP = function_of_one_value(
     name="sign",
     summary="-1.0, 0.0 or 1.0, element by element",
     documentation=(
         "The sign of each value; its gradient is 0. On the device it is a table of 256 entries in the layer before it. NumPy: sign. ONNX: "
         "Sign."
     ),
-    operands=(Operand("x"),),
-    attributes=NoAttributes,
-    infer=unary,
     reference=reference,
     legalisation=Table(lambda _, x: np.sign(x)),
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=FLAT,
     floats=Ieee(),
     onnx=of_elements("Sign"),
-    examples=UNARY,
 )

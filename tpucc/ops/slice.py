@@ -9,15 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Ends
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
-from tpucc.ops.parts import Bounds, Part, Shape, shape_of
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, Rearrangement, RuleError, Types
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes, shape_of
 from tpucc.ops.reshape import view
 from tpucc.ops.rules import reshaped
 
@@ -48,7 +47,7 @@ class SliceAttributes:
         return tuple(len(places) for axis, places in enumerate(self.ranges) if axis not in dropped)
 
 
-def infer(attributes: SliceAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: SliceAttributes, types: Types) -> TensorType:
     x = types[0]
     if len(attributes.starts) != x.rank or len(attributes.stops) != x.rank or len(attributes.steps) not in (0, x.rank):
         raise RuleError("E0303", f"the slice has {len(attributes.starts)} axes but {{0}} has {x.rank}", about=(0,))
@@ -80,7 +79,7 @@ def prepared(attributes: SliceAttributes) -> Callable[[Array], Array]:
     return itemgetter(tuple(places.start if axis in dropped else as_slice(places) for axis, places in enumerate(attributes.ranges)))
 
 
-def reference(attributes: SliceAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: SliceAttributes, operands: Arrays) -> Array:
     return prepared(attributes)(operands[0])
 
 
@@ -89,7 +88,7 @@ def as_slice(places: range) -> slice:
     return slice(places.start, places.stop if places.stop >= 0 else None, places.step)
 
 
-def _obstacle(attributes: SliceAttributes, shapes: Sequence[tuple[int, ...]]) -> str:
+def _obstacle(attributes: SliceAttributes, shapes: Shapes) -> str:
     """Rows are walked forwards, lanes picked by a product. But when the last axis is dropped, rows would become lanes."""
     last = len(shapes[0]) - 1
     if any(step < 0 for step in attributes.steps[:-1]):
@@ -98,7 +97,7 @@ def _obstacle(attributes: SliceAttributes, shapes: Sequence[tuple[int, ...]]) ->
     return "one lane of many rows would have to become one row, and the device moves whole rows" if turned else ""
 
 
-def _part(attributes: SliceAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
+def _part(attributes: SliceAttributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part:
     """A part of the operand; an axis that was dropped is read where the slice reads it. With steps, all between is read too."""
     kept = iter(bounds)
     found: list[Ends] = []

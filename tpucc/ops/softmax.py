@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, OpDef, Operand, Types
 from tpucc.ops.rules import require_axis, require_f32
 
 
@@ -25,13 +23,13 @@ class SoftmaxAttributes:
     axis: int = -1
 
 
-def infer(attributes: SoftmaxAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: SoftmaxAttributes, types: Types) -> TensorType:
     require_f32(types)
     require_axis(attributes.axis, types[0].rank)
     return types[0].plain()
 
 
-def reference(attributes: SoftmaxAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: SoftmaxAttributes, operands: Arrays) -> Array:
     """The largest value is subtracted first: the result is the same, and no exponential overflows.
 
     A difference may, to minus infinity, of which the exponential is 0 as it should be.
@@ -53,7 +51,7 @@ def exponentials(x: Array, axis: int, arithmetic: Arithmetic) -> tuple[Array, Ar
     return shifted, powers, arithmetic.sum(powers, (axis,)).reshape(largest.shape)
 
 
-def defined(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: SoftmaxAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """As the reference; the sum is the arithmetic's."""
     x = operands[0]
     axis = attributes.axis % x.ndim

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Range
-from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
+from tpucc.ir import NoAttributes, Range
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, onnx_items, share
+from tpucc.ops.losses import at_labels, hot, labelled, loss_of_labels, onnx_items, share
 from tpucc.ops.onnx_form import Call, Form
-from tpucc.ops.opdef import Array, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Defined, Operand
 from tpucc.ops.softmax import exponentials
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     """log(sum(exp(z))) - z[label], with the largest value of each row subtracted first: nothing overflows.
 
     Raises `InputError` (E0454) for a label that is no class.
@@ -29,7 +24,7 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
         return np.asarray((np.log(np.exp(shifted).sum(axis=-1)) - at_labels(shifted, label, "softmax_cross_entropy")).mean())
 
 
-def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The same, summed over all items and divided by their number."""
     z, label = operands
     shifted, _powers, sums = arithmetic.once(exponentials, z, z.ndim - 1)
@@ -47,7 +42,7 @@ def onnx(g: Call) -> str:
     return g.node("SoftmaxCrossEntropyLoss", *onnx_items(g, g.operands[0]), reduction="mean")
 
 
-OP = OpDef(
+OP = loss_of_labels(
     name="softmax_cross_entropy",
     summary="the mean of -log softmax(z)[label]",
     documentation=(
@@ -56,11 +51,7 @@ OP = OpDef(
         "PyTorch: cross_entropy."
     ),
     operands=(Operand("z"), Operand("label")),
-    attributes=NoAttributes,
-    infer=infer_labelled,
     reference=reference,
-    legalisation=ON_HOST,
-    facts=whole(batch=of_labels),
     gradient=Rule(gradient),
     floats=Defined(defined),
     onnx=Form(onnx),

@@ -5,15 +5,12 @@ Like a weight it has no operands and a declared type. The step graph has an outp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpucc.ir.types import TensorType, f32
-from tpucc.ops.facts import given
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import LEAF
+from tpucc.ir import TensorType, f32
+from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Example, Given, OpDef
+from tpucc.ops.opdef import Example, Given, Types
 from tpucc.ops.rules import declared, require_f32, same
 
 
@@ -28,23 +25,19 @@ class StateAttributes:
     initial: float | None = None
 
 
-def infer(attributes: StateAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: StateAttributes, types: Types) -> TensorType:
     require_f32(types)
     return declared(attributes, types)
 
 
-OP = OpDef(
+OP = leaf(
     name="state",
     summary="a value that a step of training reads and its end gives anew",
     documentation="Made by training: of every weight that it changes, and for what an optimizer keeps beside it (moments, powers).",
-    operands=(),
     attributes=StateAttributes,
     infer=infer,
     reference=same,
     legalisation=Given(),
-    facts=given(),
-    gradient=LEAF,
-    floats=Ieee(),
     onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", StateAttributes("fc1.w"), (f32(256, 256),)),

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
+from tpucc.ir import NoAttributes
 from tpucc.ops.facts import never, of_two_values
-from tpucc.ops.floats import Ieee
+from tpucc.ops.families import function_of_two_values
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
-from tpucc.ops.rules import BROADCAST, binary
+from tpucc.ops.opdef import Arithmetic, Array, Arrays, Ieee
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     return np.asarray(np.subtract(*operands))
 
 
@@ -28,21 +25,17 @@ def gradient(g: Backward) -> Gradients:
     )
 
 
-OP = OpDef(
+OP = function_of_two_values(
     name="sub",
     summary="a - b, element by element",
     documentation=(
         "NumPy's broadcasting: shapes are compared from the right, and a size of 1 or a missing one repeats. A constant `[N]` has one "
         "value for each column. A number is a scalar `f32[]`. Either side may be the constant. ONNX: Sub."
     ),
-    operands=(Operand("a"), Operand("b")),
-    attributes=NoAttributes,
-    infer=binary,
     reference=reference,
     legalisation=Arithmetic(lambda _: "subtract"),
     facts=of_two_values(commutative=never, signs=(1, -1), fuses_into="arithmetic"),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.subtract),
     onnx=of_elements("Sub"),
-    examples=BROADCAST,
 )

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.parts import Shape
-from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, axes_of, beside, infer, reduced, spread
+from tpucc.ops.opdef import Array, Arrays, Defined, OnHost
+from tpucc.ops.parts import Shapes
+from tpucc.ops.reductions import ReductionAttributes, as_result, axes_of, beside, reduced, reduction, spread
 
 
-def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: ReductionAttributes, operands: Arrays) -> Array:
     return as_result(attributes, operands[0], np.asarray(operands[0].sum(axis=axes_of(attributes, operands[0].ndim))))
 
 
-def defined(attributes: ReductionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: ReductionAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     return prepared(attributes, [operands[0].shape], arithmetic)(operands[0])
 
 
-def prepared(attributes: ReductionAttributes, shapes: Sequence[Shape], arithmetic: Arithmetic) -> Callable[[Array], Array]:
+def prepared(attributes: ReductionAttributes, shapes: Shapes, arithmetic: Arithmetic) -> Callable[[Array], Array]:
     axes = axes_of(attributes, len(shapes[0]))
     if attributes.keepdims:
         return lambda x: as_result(attributes, x, arithmetic.sum(x, axes))
@@ -38,21 +37,17 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-OP = OpDef(
+OP = reduction(
     name="sum",
     summary="the values along some axes, or all of them, added up",
     documentation=(
         "`sum(x)` is a scalar, `sum(x, axis=-1)` adds up each row, and `sum(x, axis=[0, 1], keepdims=True)` leaves both axes with size 1. "
         "NumPy: sum. ONNX: ReduceSum (there keepdims is 1 unless said otherwise). TensorFlow: reduce_sum."
     ),
-    operands=(Operand("x"),),
-    attributes=ReductionAttributes,
-    infer=infer,
     reference=reference,
     legalisation=OnHost("the device has no sum along a row"),
     facts=whole(batch=lambda case: beside(case, "adds up over")),
     gradient=Rule(gradient),
     floats=Defined(defined, prepared),
     onnx=Form(lambda g: reduced(g, "ReduceSum")),
-    examples=EXAMPLES,
 )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import methodcaller
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division
 from tpucc.ops.facts import Values, moving
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
-from tpucc.ops.parts import Bounds, Part, Shape
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OpDef, Operand, Rearrangement, RuleError, Types
+from tpucc.ops.parts import Bounds, Part, Shape, Shapes
 from tpucc.ops.rules import require_integers, reshaped
 
 
@@ -24,7 +23,7 @@ class TransposeAttributes:
     perm: tuple[int, ...]
 
 
-def infer(attributes: TransposeAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: TransposeAttributes, types: Types) -> TensorType:
     x = types[0]
     perm = require_integers(attributes.perm, "perm")
     if len(perm) != x.rank:
@@ -42,18 +41,18 @@ def prepared(attributes: TransposeAttributes) -> Callable[[Array], Array]:
     return methodcaller("transpose", require_integers(attributes.perm, "perm"))
 
 
-def reference(attributes: TransposeAttributes, operands: Sequence[Array]) -> Array:
+def reference(attributes: TransposeAttributes, operands: Arrays) -> Array:
     return prepared(attributes)(operands[0])
 
 
-def _obstacle(attributes: TransposeAttributes, shapes: Sequence[tuple[int, ...]]) -> str:
+def _obstacle(attributes: TransposeAttributes, shapes: Shapes) -> str:
     """Rows in another order are walked so; lanes can't become rows."""
     rank = len(shapes[0])
     kept = rank == 0 or attributes.perm[-1] % rank == rank - 1
     return "" if kept else "the device moves whole rows: it can't turn them into columns"
 
 
-def _part(attributes: TransposeAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
+def _part(attributes: TransposeAttributes, shapes: Shapes, result: Shape, bounds: Bounds) -> Part:
     axes = [axis % len(bounds) for axis in attributes.perm]
     return Part((tuple(bounds[axes.index(axis)] for axis in range(len(axes))),), attributes)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, Node
 from tpucc.ops import OPS
-from tpucc.ops.opdef import OpDef, RuleError
+from tpucc.ops.opdef import OpDef, RuleError, Types
 
 DECLARED = frozenset({"input", "state", "weight"})
 """Operators without operands whose type is declared: the rule checks that type."""
@@ -43,7 +41,7 @@ def _faults(graph: Graph, node: Node) -> Iterable[Diagnostic]:
         yield from _type_faults(operator, node, types)
 
 
-def _type_faults(operator: OpDef[Any], node: Node, types: Sequence[TensorType]) -> Iterable[Diagnostic]:
+def _type_faults(operator: OpDef[Any], node: Node, types: Types) -> Iterable[Diagnostic]:
     try:
         inferred = operator.infer(node.attributes, types)
     except RuleError as error:

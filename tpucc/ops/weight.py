@@ -6,15 +6,12 @@ its sequence. Binding the weights turns each into a `constant`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpucc.ir.types import TensorType, f32
-from tpucc.ops.facts import given
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import LEAF
+from tpucc.ir import TensorType, f32
+from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import Declared
-from tpucc.ops.opdef import Example, Given, OpDef
+from tpucc.ops.opdef import Example, Given, Types
 from tpucc.ops.rules import declared, require_f32, same
 
 
@@ -25,23 +22,19 @@ class WeightAttributes:
     key: str
 
 
-def infer(attributes: WeightAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(attributes: WeightAttributes, types: Types) -> TensorType:
     require_f32(types)
     return declared(attributes, types)
 
 
-OP = OpDef(
+OP = leaf(
     name="weight",
     summary="a trained constant, by its key in the weight file",
     documentation='Made by `weight NAME: TYPE = "KEY"`. Two declarations with the same key and type are one weight.',
-    operands=(),
     attributes=WeightAttributes,
     infer=infer,
     reference=same,
     legalisation=Given(),
-    facts=given(),
-    gradient=LEAF,
-    floats=Ieee(),
     onnx=Declared("an initializer, under its key"),
     examples=(
         Example("one whole tile", WeightAttributes("fc1.w"), (f32(256, 256),)),

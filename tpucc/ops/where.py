@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form, Layout
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, Types
 from tpucc.ops.rules import broadcast, require_f32
 
 
-def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer(_: NoAttributes, types: Types) -> TensorType:
     """All three broadcast as NumPy's do."""
     require_f32(types)
     mask, a, b = (type_.shape for type_ in types)
     return f32(*broadcast(mask, broadcast(a, b, (1, 2)), (0, 1, 2)))
 
 
-def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+def reference(_: NoAttributes, operands: Arrays) -> Array:
     mask, a, b = operands
     return np.where(mask != 0, a, b)
 

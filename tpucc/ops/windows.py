@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis, Ends
 from tpucc.ops.facts import WindowRule
-from tpucc.ops.opdef import Array, Example, RuleError
-from tpucc.ops.parts import Bounds, Part, PartRule, Shape
+from tpucc.ops.opdef import Array, Example, RuleError, Types
+from tpucc.ops.parts import Bounds, Part, PartRule, Shape, Shapes
 from tpucc.ops.rules import is_integer, require_f32, require_flag, require_integer, require_pair, require_rank, shown
 
 MAX_STEP = 65_535
@@ -137,7 +137,7 @@ def _reaching(axis: Axis) -> Axis:
     return replace(axis, after=after, counted=(axis.counted[0], min(axis.counted[1], after)))
 
 
-def infer_pool(attributes: PoolAttributes, types: Sequence[TensorType]) -> TensorType:
+def infer_pool(attributes: PoolAttributes, types: Types) -> TensorType:
     """`[N, H, W, C]` becomes `[N, H', W', C]`."""
     require_f32(types)
     require_rank(types[0], 4, 0, "[batch, height, width, channels]")
@@ -217,18 +217,18 @@ def pixels_seen(height: Axis, width: Axis) -> Array:
     return np.multiply.outer(height.pixels(), width.pixels())[..., np.newaxis]
 
 
-def pool_windows(attributes: PoolAttributes, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
+def pool_windows(attributes: PoolAttributes, shapes: Shapes) -> tuple[Axis, Axis]:
     return pool_axes(attributes, shapes[0])
 
 
-def window_part(windows: WindowRule) -> Callable[[Any, Sequence[Shape], Shape, Bounds], Part]:
+def window_part(windows: WindowRule) -> Callable[[Any, Shapes, Shape, Bounds], Part]:
     """The rule of operators whose windows walk over an image [N, H, W, C]: pixels of the image, and channels.
 
     A product has the channels of its result in its kernel and its bias, a pool in the image. Padding at an edge of the image that isn't
     one of the part goes.
     """
 
-    def part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
+    def part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) -> Part:
         height, width = windows(attributes, shapes)
         (lines, above), (columns, beside) = height.read(bounds[1]), width.read(bounds[2])
         image, *weights = shapes
@@ -245,7 +245,7 @@ def pool_part(windows: WindowRule) -> PartRule:
     """The rule of pools. Where only some of the padding counts, no attributes say so of a part, and the pool is computed whole."""
     alike = window_part(windows)
 
-    def part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+    def part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
         height, width = windows(attributes, shapes)
         found = alike(attributes, shapes, result, bounds)
         if bounds[1:3] == ((0, height.outputs), (0, width.outputs)):

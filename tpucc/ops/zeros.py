@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
-from tpucc.ops.facts import given
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import LEAF
+from tpucc.ir import TensorType, f32
+from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import constant_of
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef
+from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Types
 from tpucc.ops.rules import require_shape
 
 
@@ -31,26 +28,22 @@ SHAPES = (
 """The examples of constants that are nothing but a shape."""
 
 
-def infer(attributes: ShapeAttributes, _: Sequence[TensorType]) -> TensorType:
+def infer(attributes: ShapeAttributes, _: Types) -> TensorType:
     return f32(*require_shape(attributes.shape))
 
 
-def reference(attributes: ShapeAttributes, _: Sequence[Array]) -> Array:
+def reference(attributes: ShapeAttributes, _: Arrays) -> Array:
     return np.zeros(require_shape(attributes.shape), np.float32)
 
 
-OP = OpDef(
+OP = leaf(
     name="zeros",
     summary="a constant of zeros",
     documentation="`zeros([2, 3])` is f32[2, 3]. NumPy: zeros. ONNX: ConstantOfShape.",
-    operands=(),
     attributes=ShapeAttributes,
     infer=infer,
     reference=reference,
     legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
-    facts=given(),
-    gradient=LEAF,
-    floats=Ieee(),
     onnx=constant_of(lambda _: 0.0),
     examples=SHAPES,
 )

@@ -6,19 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import counted
+from tpucc.ir import Attributes, Graph, Node, TensorType
 from tpucc.ir.dataflow import backward
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, Node
-from tpucc.ir.types import TensorType
 from tpucc.lowering.bands.choice import Choice, Chooser
 from tpucc.lowering.bands.maps import Lines, Maps
 from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares
 from tpucc.lowering.bands.sizes import Sizes
-from tpucc.ops import OPS, facts_of
+from tpucc.ops import facts_of
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.names import concat
 from tpucc.ops.names import slice as slice_
-from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
@@ -176,4 +173,4 @@ def _note(choice: Choice) -> str:
 
 
 def _name(node: Node) -> str:
-    return node.origin.after(layer_name(node) if isinstance(OPS[node.op].legalisation, Matrix) else node.name)
+    return node.origin.after(layer_name(node))

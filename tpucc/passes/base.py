@@ -23,8 +23,8 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
+from tpucc.ir import Graph
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
-from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray, read_only
 from tpucc.plugins.guard import Guest
 from tpucc.target import Target

@@ -11,9 +11,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import f32
+from tpucc.ir import Graph, Node, f32
 from tpucc.ops.names import matmul
 from tpucc.ops.names import slice as slice_
 from tpucc.ops.slice import SliceAttributes

@@ -11,9 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation, TensorType
+from tpucc.ir import Graph, GraphBuilder, Node, Quantisation, TensorType
 from tpucc.layers.parameters import fitting_scales
 from tpucc.numerics import AnyArray, Float32, Float64, affine_parameters, quantise_weights
 from tpucc.ops.evaluate import evaluate

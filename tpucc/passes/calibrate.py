@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
+from tpucc.ir import Graph, GraphBuilder, Node, Range
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import IntegerFormat
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Node
-from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation

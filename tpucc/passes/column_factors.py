@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Node
 from tpucc.ops import OPS
 from tpucc.ops.names import conv2d
 from tpucc.ops.opdef import Boundary, Expression

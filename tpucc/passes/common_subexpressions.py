@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tpucc.ir import Graph
 from tpucc.ir.attributes import identities
-from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from tpucc.ir.constants import Constant
+from tpucc.ir import Constant, Graph, Node
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, VectorFunction, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.names import conv2d, matmul, patches, reshape, transpose
 from tpucc.ops.opdef import Expression

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.evaluate import compute
 from tpucc.ops.opdef import Given

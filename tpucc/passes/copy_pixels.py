@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.ops.names import concat, reshape, resize
 from tpucc.ops.opdef import Expression
 from tpucc.ops.parts import Shape

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tpucc.ir import Graph
 from tpucc.ir.dataflow import needed_values
-from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, graph_pass
 
 

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Node
 from tpucc.numerics import Float64
 from tpucc.ops.names import add, batch_norm, mul, sub
 from tpucc.ops.opdef import Expression

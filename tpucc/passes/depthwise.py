@@ -18,8 +18,7 @@ from dataclasses import replace
 from math import prod
 
 from tpucc.diagnostics import counted
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.layers.kinds import Conv, ConvUnit, Pool, is_lane_by_lane
 from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.lowering.cost import costs_on

@@ -10,9 +10,7 @@ from math import prod
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Graph, Node
 from tpucc.ops.names import clip, div, global_avg_pool, maximum, mean, minimum, mul, reshape
 from tpucc.ops.opdef import Expression
 from tpucc.ops.reductions import axes_of

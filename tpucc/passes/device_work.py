@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import constant_values, forward, true_of
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.rewriter import has_weights, is_product, obstacle

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dataflow import constant_values, needed_values
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.layers.batch import BATCHES
 from tpucc.layers.kinds import LAYERS
 from tpucc.numerics import AnyArray

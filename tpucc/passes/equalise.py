@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node
+from tpucc.ir import Graph, NoAttributes, Node
 from tpucc.numerics import AnyArray, Float64, Int64
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.names import conv2d, leaky_relu, matmul, relu, relu6

@@ -10,11 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
+from tpucc.ir import Graph, Node, Output, Quantisation, Range, TensorType
 from tpucc.ir.dataflow import backward, constant_values
 from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, IntegerFormat
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
-from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import dequantizes, facts_of, quantizes
 from tpucc.ops.facts import Values, selects
 from tpucc.ops.names import constant, quantize

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import replace
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.names import conv2d, matmul
 from tpucc.passes.device_work import device_values

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Node
 from tpucc.numerics import Float32
 from tpucc.ops import facts_of
 from tpucc.ops.names import add, mul, reshape, sub, transpose

@@ -10,9 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, Node, TensorType
 from tpucc.ops.fused import Fused
 from tpucc.ops.names import slice as slice_
 from tpucc.ops.opdef import Expression

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Node
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.fused import Fused, fused_form
 from tpucc.ops.names import constant

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Pooling
 from tpucc.passes.biases import OpenSums, sums_of

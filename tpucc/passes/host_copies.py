@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator
 from dataclasses import replace
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, Node, Output
+from tpucc.ir import Attributes, Graph, Node, Output
 from tpucc.ops.clip import ClipAttributes
 from tpucc.passes.rewriter import Names
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, nearest_few, some
+from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import Computed
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Boundary
 from tpucc.passes.device_work import computes
@@ -210,6 +209,6 @@ def _of_given(node: Node, computed: Computed) -> Iterator[str]:
 
 def _names(node: Node) -> Iterator[str]:
     """The names of a node's layer, the name to show first."""
-    yield layer_name(node) if is_product(node) else node.name
+    yield layer_name(node)
     if is_product(node):
         yield node.name

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean, listed
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Node, TensorType
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.evaluate import require_computable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import VIEWS
 from tpucc.ops import dequantizes, quantizes
 from tpucc.passes.rules import Family, Match, Rule, rule, rules_pass, variable

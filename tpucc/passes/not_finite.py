@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.diagnostics import Label, counted
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
 

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation, TensorType, f32
+from tpucc.ir import Graph, Node, Quantisation, TensorType, f32
 from tpucc.ops import dequantizes, quantizes
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes

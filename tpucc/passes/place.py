@@ -20,9 +20,9 @@ from enum import IntEnum
 from functools import cached_property
 
 from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import Computed, backward, forward, leading_to, reached_from, stages, true_of
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Side
+from tpucc.ir.node import Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.div import OP as div
 from tpucc.ops.facts import UNCHANGED, Values, selects

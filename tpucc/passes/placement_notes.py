@@ -8,9 +8,9 @@ from functools import cached_property
 from itertools import chain
 
 from tpucc.diagnostics import listed, some
+from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import Computed, backward, forward, leading_to, reached_from
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Side
+from tpucc.ir.node import Side
 from tpucc.ops.matmul import OP as matmul
 from tpucc.passes.device_work import computes
 from tpucc.passes.kept_layers import SHOWN, Layers
@@ -98,7 +98,7 @@ class Placed:
     def _kept_name(self, node: Node, layer: tuple[str, ...]) -> str:
         """How a note names the layer with this node: as its product's weights, `fc1`; else by the node that is shown, with the others, also
         where layers that the device computes go by the name of the weights, too."""
-        name = layer_name(node) if is_product(node) else node.name
+        name = layer_name(node)
         alike = [other for other in self._computed.nodes if is_product(other) and layer_name(other) == name]
         if name != node.name and all(self.lacking.get(other.name) == KEPT for other in alike):
             return name

@@ -14,10 +14,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
-from tpucc.ir.dataflow import constant_values, leading_to, reached_from
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, Node, TensorType
+from tpucc.ir.dataflow import constant_values, leading_to
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.facts import COPIED
 from tpucc.ops.names import slice as slice_
@@ -25,7 +23,7 @@ from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
 from tpucc.ops.parts import Bounds, Part, all_of, shape_of
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context, graph_pass
-from tpucc.passes.rewriter import Names, as_constant, held_array, is_product
+from tpucc.passes.rewriter import Names, after_products, as_constant, held_array, is_product
 
 COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
 """Operators for which the device has a layer."""
@@ -40,7 +38,7 @@ def push_slices(graph: Graph, context: Context, *, largest: int = 500_000, rows:
     `largest` bounds the nodes of the result, because a value of which many different parts are read is computed once for each of them.
     Raises `LimitError` (E0650).
     """
-    above = reached_from(graph, {node.name for node in graph if is_product(node)})
+    above = after_products(graph)
     slices = {node.name for node in graph if _is_slice(node) and (rows or _takes_columns(graph, node))}
     chosen = slices & above & leading_to(graph.nodes, {node.name for node in graph if isinstance(legalisation_of(node.op), COMPUTING)})
     return _Parts(graph, above, chosen, largest, rows).collect() if chosen else graph

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
+from tpucc.ir import Graph, Node, Output
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
 from tpucc.layers.kinds import is_layer
 from tpucc.layers.parameters import UnfitError
 from tpucc.ops import dequantizes

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.passes.rewriter import Names, is_product, is_view
 
 Parameters = tuple[str, object]

@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from tpucc.floating.double import log
+from tpucc.ir import Range
 from tpucc.ir.dtypes import IntegerFormat
-from tpucc.ir.types import Range
 from tpucc.layers.histogram import Counter, Histogram
 from tpucc.numerics import AnyArray, Float64, Int64
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.ops import facts_of
 from tpucc.ops.opdef import Expression
 from tpucc.passes.biases import Biased, OpenSums, biased, sums_of

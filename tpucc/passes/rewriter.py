@@ -10,10 +10,9 @@ from operator import is_
 from typing import Self, TypeVar, cast
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output, Side
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, Graph, Node, Output, TensorType
+from tpucc.ir.dataflow import reached_from
+from tpucc.ir.node import Side
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
@@ -261,13 +260,9 @@ def is_product(node: Node) -> bool:
     return isinstance(legalisation_of(node.op), Matrix)
 
 
-def after_products(graph: Graph) -> set[str]:
+def after_products(graph: Graph) -> frozenset[str]:
     """The products, and the values that depend on one."""
-    found: set[str] = set()
-    for node in graph:
-        if is_product(node) or not found.isdisjoint(node.operands):
-            found.add(node.name)
-    return found
+    return reached_from(graph, {node.name for node in graph if is_product(node)})
 
 
 def is_written(node: Node) -> bool:

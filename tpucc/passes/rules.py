@@ -29,8 +29,8 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import islice
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Firing, Node
+from tpucc.ir import Graph, Node
+from tpucc.ir.node import Firing
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Expression, Term

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dtypes import I8, IntegerFormat
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.numerics import dequantise, quantise
 from tpucc.ops.clip import ClipAttributes
 from tpucc.ops.dequantize import DequantizeAttributes

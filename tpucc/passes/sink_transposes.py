@@ -7,15 +7,14 @@ others move to the edges of the graph, where the host computes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, Graph, NoAttributes, Node
 from tpucc.ops import facts_of
 from tpucc.ops.names import matmul, transpose
 from tpucc.ops.names import slice as slice_
+from tpucc.ops.rules import swapped
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter, after_products, array_of, as_reshape, constant_of
 
@@ -34,11 +33,9 @@ def sink_transposes(graph: Graph, context: Context) -> Graph:
     return sinker.build()
 
 
-@dataclass(frozen=True, slots=True)
-class _Turned:
+class _Turned(NamedTuple):
     """A value of the old graph that is not computed as it is: it is `transpose(base, perm)`."""
 
-    node: Node
     base: str
     perm: Permutation
 
@@ -58,7 +55,8 @@ class _Sinker(Rewriter):
         if matmul.made(node) and self._has_left_constant(node):
             self._turn_product(node)
         elif matmul.made(node) and self._turns_rows_only(node):
-            self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
+            base, perm = self._turned[node.operands[0]]
+            self._put_turned(node, (base, *node.operands[1:]), perm)
         elif facts_of(node.op).elementwise and turned:
             self._sink_through(node)
         elif slice_.made(node) and turned:
@@ -72,20 +70,12 @@ class _Sinker(Rewriter):
         """Makes sure that the new graph has the value itself."""
         turned = self._turned.get(name)
         if turned is not None and name not in self.nodes:
-            self.put(self.in_place(turned.node, transpose(self.nodes[turned.base], perm=turned.perm)))
-
-    def _type(self, name: str) -> TensorType:
-        """The type of a value, turned or not."""
-        turned = self._turned.get(name)
-        return self.nodes[name].type if turned is None else turned.node.type
+            self.put(self.in_place(self.graph[name], transpose(self.nodes[turned.base], perm=turned.perm)))
 
     def _keep(self, node: Node) -> None:
         for name in node.operands:
             self.straight(name)
         self.put(node)
-
-    def _is_constant(self, name: str) -> bool:
-        return name not in self._turned and constant_of(self.nodes[name]) is not None
 
     def _turns_rows_only(self, node: Node) -> bool:
         """Whether a product's rows come in another order, and nothing else is turned: its result is then turned likewise."""
@@ -97,20 +87,20 @@ class _Sinker(Rewriter):
 
     def _has_left_constant(self, node: Node) -> bool:
         """Whether a product has a constant on its left only, and batch dimensions on one side at most: those of rows, or of a matrix."""
-        left, right = (self._type(name).rank for name in node.operands)
-        return self._is_constant(node.operands[0]) and not self._is_constant(node.operands[1]) and (left == 2 or right == 2)
+        left, right = self.graph.operands(node)
+        return constant_of(left) is not None and constant_of(right) is None and 2 in (left.type.rank, right.type.rank)
 
     def _turn_product(self, node: Node) -> None:
         """`C @ x` [R, N] as the transpose of `transpose(x) @ transpose(C)` [N, R], each item of x alone; other ranks of C, where x is a
         matrix, are reshaped to two."""
         left = self.nodes[node.operands[0]]
         weights = self._turned_constant(left, (left.type.rows, left.type.columns))
-        swapped = _swapped(self._type(node.operands[1]).rank)
-        x = self.turn(node.operands[1], swapped)
+        perm = swapped(self.graph[node.operands[1]].type.rank)
+        x = self.turn(node.operands[1], perm)
         type_ = replace(node.type, shape=(*self.nodes[x].type.shape[:-1], left.type.rows))
         product = self.put(matmul.node(self.fresh(node.name), (x, weights), NoAttributes(), type_, node.origin))
-        if node.type.rank == len(swapped):
-            self._turned[node.name] = _Turned(node, product.name, swapped)
+        if node.type.rank == len(perm):
+            self._turned[node.name] = _Turned(product.name, perm)
             return
         back = self.turn(product.name, SWAPPED)
         self.put(as_reshape(node, back))
@@ -132,12 +122,12 @@ class _Sinker(Rewriter):
             self._keep(node)
             return
         starts, stops, steps = (_permuted(each, _inverse(turned.perm)) if each else () for each in (part.starts, part.stops, part.steps))
-        self._put_turned(replace(node, attributes=slice_.attributes(starts, stops, (), steps)), (turned.base,), turned.perm, node)
+        self._put_turned(replace(node, attributes=slice_.attributes(starts, stops, (), steps)), (turned.base,), turned.perm)
 
-    def _put_turned(self, node: Node, operands: tuple[str, ...], perm: Permutation, original: Node | None = None) -> None:
+    def _put_turned(self, node: Node, operands: tuple[str, ...], perm: Permutation) -> None:
         type_ = replace(node.type, shape=_permuted(node.type.shape, _inverse(perm)))
         base = self.put(replace(node, name=self.fresh(node.name), operands=operands, type=type_))
-        self._turned[node.name] = _Turned(original or node, base.name, perm)
+        self._turned[node.name] = _Turned(base.name, perm)
 
     def _transpose(self, node: Node) -> None:
         """A transpose of the source: joins the one before it; is kept back below a product."""
@@ -148,8 +138,7 @@ class _Sinker(Rewriter):
             self._keep(node)
             self._turns[node.name, _inverse(perm)] = name
             return
-        base, joint = (turned.base, _permuted(turned.perm, perm)) if turned else (name, perm)
-        self._turned[node.name] = _Turned(node, base, joint)
+        self._turned[node.name] = _Turned(turned.base, _permuted(turned.perm, perm)) if turned else _Turned(name, perm)
 
     def _turns_freely(self, name: str, perm: Permutation) -> bool:
         """Whether the transpose of an operand costs nothing: it is there, or the value is constant, or the host's."""
@@ -187,11 +176,6 @@ class _Sinker(Rewriter):
             value = Constant(array_of(node).reshape(shape).transpose(perm))
             self._turns[node.name, perm] = self.constant(node.name, value, node.origin).name
         return self._turns[node.name, perm]
-
-
-def _swapped(rank: int) -> Permutation:
-    """The axes with the last two exchanged."""
-    return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _permuted(values: tuple[int, ...], perm: Permutation) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.passes.biases import OpenSums, biased, sums_of
 from tpucc.passes.rewriter import as_reshape, is_pinned
 from tpucc.passes.rules import Match, Rule, called, columns, function, once, rule, rules_pass, total, value, view

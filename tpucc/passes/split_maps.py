@@ -11,7 +11,7 @@ as those of a machine on which it fits.
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.place import require_placed
 

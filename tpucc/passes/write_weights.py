@@ -10,24 +10,23 @@ one step share these stops, so they are decided together.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
 
 from tpucc.diagnostics import counted, listed
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dataflow import constant_values, stages
 from tpucc.ir.dtypes import DEFAULT_FORMAT
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.numerics import INT32_MAX
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.names import as_weights, matmul
-from tpucc.ops.opdef import OnHost
+from tpucc.ops.opdef import Expression, OnHost
 from tpucc.passes.base import Context, graph_pass, require_choice
 from tpucc.passes.device_work import device_values, is_devices
-from tpucc.passes.rewriter import Rewriter, is_product
+from tpucc.passes.rewriter import is_product, is_written
+from tpucc.passes.rules import Match, Rules, rule, value
 from tpucc.target import Target
 
 WAYS = ("cheaper", "host", "device")
@@ -48,25 +47,19 @@ def write_weights(graph: Graph, context: Context, *, computed_products: str = "c
     """
     require_choice("way to compute products", computed_products, WAYS)
     choice = _Choice(graph, context, computed_products)
-    return _written(graph, choice.by_device).noting(*choice.notes())
+    return _written(graph, context, choice.by_device).noting(*choice.notes())
 
 
-def _written(graph: Graph, products: Collection[str]) -> Graph:
+def _written(graph: Graph, context: Context, products: Collection[str]) -> Graph:
     """The graph in which the right sides of these products are written to weight memory."""
-    rewriter = Rewriter(graph, "write-weights")
-    for node in rewriter:
-        rewriter.put(_with_weights(rewriter, node) if node.name in products else node)
-    return rewriter.build()
+    of_computed = matmul(value("a"), value("b"))
+    written = rule("a product of computed values", of_computed, _with_weights, lambda m: m.root.name in products and not is_written(m.b))
+    return Rules("write-weights", written).run(graph, context)
 
 
-def _with_weights(rewriter: Rewriter, node: Node) -> Node:
-    """The product of a and `as_weights(b)`."""
-    b = rewriter.nodes[node.operands[1]]
-
-    def make() -> str:
-        return rewriter.add(as_weights(b), node, f"{b.name}.weights").name
-
-    return replace(node, operands=(node.operands[0], rewriter.once(b.name, make)))
+def _with_weights(m: Match) -> Expression:
+    """The product of a and `as_weights(b)`, which products of the same b share."""
+    return matmul(m.a, m.rewriter.once(m.b.name, lambda: m.rewriter.add(as_weights(m.b), m.root, f"{m.b.name}.weights")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +169,7 @@ class _Choice:
     def _stops(self, products: Collection[str]) -> Sequence[int]:
         """The further stops of each stage, if the matrix unit computes `products`: by how many segments what follows is later. Where the
         device has nothing else to do, its results are one more."""
-        graph = _written(self.graph, products)
+        graph = _written(self.graph, self.context, products)
         on_device = device_values(graph)
         before, after = self._stages, stages(graph, on_device)
         last = max((before[name] for name in self._alone), default=0)

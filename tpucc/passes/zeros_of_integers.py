@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation
+from tpucc.ir import Graph, Node, Quantisation
 from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.evaluate import compute

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 from tpucc.numerics import AnyArray
 
 Arrays = Mapping[str, AnyArray]
+"""Arrays by the names of inputs or outputs."""
 RoundObserver = Callable[[int, int], None]
 
 

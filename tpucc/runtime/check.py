@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.compilation import Compilation
+from tpucc.ir import Graph
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph
-from tpucc.layers.error import Noise
+from tpucc.layers.noise import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops import quantizes
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes import model_inputs
-from tpucc.runtime.batches import Batches
+from tpucc.runtime.batches import Arrays, Batches
 from tpucc.runtime.runtime import DevicePart, Runtime
-
-Arrays = Mapping[str, AnyArray]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tpucc.diagnostics import Diagnostic, ProgramError, printable
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph, Quantisation, TensorType
 from tpucc.ir.parser import parse_graph
-from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.program import Port, Program
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.ops.verify import verify_operators

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from tpucc.compilation import Compilation
+from tpucc.ir import Constant, Graph
 from tpucc.ir.attributes import non_default
-from tpucc.ir.constants import Constant
 from tpucc.ir.digests import data_of, digest_of
-from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
 
 

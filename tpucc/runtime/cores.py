@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, ProgramError, counted
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 from tpucc.numerics import AnyArray
-
-Arrays = Mapping[str, AnyArray]
+from tpucc.runtime.batches import Arrays
 
 
 def whole_type(name: str, part: TensorType, cores: int) -> TensorType:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, UsageError, did_you_mean, listed, printable
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.passes.model_inputs import channels_last
 from tpucc.runtime.batches import Batches

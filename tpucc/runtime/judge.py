@@ -24,15 +24,15 @@ import numpy.typing as npt
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error, UsageError
 from tpucc.driver import without_passes
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.evaluate import evaluate
+from tpucc.runtime.batches import Arrays
 from tpucc.runtime.blame import maker_of
 from tpucc.runtime.check import (
-    Arrays,
     Comparison,
     calibrated_inputs,
     compare_executors,

@@ -19,8 +19,8 @@ from tpucc.data.archive import read_arrays
 from tpucc.data.weights import bind_like, require_source
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.driver import back_end, choose_for_stream, compile_source, drafts_with_room, explaining
+from tpucc.ir import Graph
 from tpucc.ir.codec import require_version, unquote
-from tpucc.ir.graph import Graph
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.program import Program

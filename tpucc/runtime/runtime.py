@@ -15,10 +15,8 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.files import MODELS, read_file, write_file
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dataflow import leading_to
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
@@ -26,7 +24,7 @@ from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.ops import dequantizes, facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
 from tpucc.ops.facts import Values
-from tpucc.runtime.batches import Batches, RoundObserver
+from tpucc.runtime.batches import Arrays, Batches, RoundObserver
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.runtime.inputs import NONE, Given, accepted, by_name
@@ -35,8 +33,6 @@ from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.ports import Host
 from tpucc.sim.timing import Timeline, time_program
-
-Arrays = Mapping[str, AnyArray]
 
 
 @dataclass(frozen=True, eq=False)

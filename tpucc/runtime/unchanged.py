@@ -9,10 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, counted, printable
+from tpucc.ir import Constant, Graph
 from tpucc.ir.attributes import non_default
-from tpucc.ir.constants import Constant
 from tpucc.ir.digests import CHANGED
-from tpucc.ir.graph import Graph
 from tpucc.isa.program import Port, Program
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray

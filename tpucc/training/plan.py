@@ -22,7 +22,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.all_reduce import AllReduceAttributes
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.floats import Defined, Ieee, NoFloats
+from tpucc.ops.opdef import Defined, Ieee, NoFloats
 from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
 

@@ -11,10 +11,10 @@ from tpucc.ir.node import Node
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.opdef import Given
-from tpucc.passes.training.differentiate import differentiate, made_for
-from tpucc.passes.training.names import GRADIENT, NEXT, key_of, loss_of, states, values_of
-from tpucc.passes.training.optimizer import optimizer_step
-from tpucc.passes.training.reduce import all_reduce
+from tpucc.training.passes.differentiate import differentiate, made_for
+from tpucc.training.passes.names import GRADIENT, NEXT, key_of, loss_of, states, values_of
+from tpucc.training.passes.optimizer import optimizer_step
+from tpucc.training.passes.reduce import all_reduce
 from tpucc.training.step import Step, bytes_of
 
 

@@ -22,13 +22,13 @@ from tpucc.language.training import Training
 from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.not_finite import FirstNotFinite
-from tpucc.passes.training.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
-from tpucc.passes.training.optimizer import optimizer_step
 from tpucc.target import load_target
 from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
+from tpucc.training.passes.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
+from tpucc.training.passes.optimizer import optimizer_step
 from tpucc.training.plan import Plan
 from tpucc.training.state import LARGEST, Epoch, State, digest, read_state
 from tpucc.training.step import Step, make_step

@@ -9,10 +9,10 @@ from tpucc.ir.node import Node
 from tpucc.language.training import Training
 from tpucc.passes.base import Context
 from tpucc.passes.running import run_pass, verify_stage
-from tpucc.passes.training.differentiate import differentiate
-from tpucc.passes.training.names import NEXT, key_of, values_of
-from tpucc.passes.training.pipeline import training_passes
 from tpucc.target import load_target
+from tpucc.training.passes.differentiate import differentiate
+from tpucc.training.passes.names import NEXT, key_of, values_of
+from tpucc.training.passes.pipeline import training_passes
 
 
 @dataclass(frozen=True)

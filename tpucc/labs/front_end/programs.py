@@ -22,10 +22,9 @@ from tpucc.ops import also
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import NoFloats
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import NoForm
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Example, NoFloats, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.verify import verify_operators
 
 NAME = "lab1.tpu"

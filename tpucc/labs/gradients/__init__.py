@@ -248,5 +248,5 @@ LAB = Lab(
     hidden=_hidden,
     words=_words,
     folder=Path(__file__).parent,
-    modules=("tpucc.ops.gradient", "tpucc.passes.training.build", "tpucc.ir.printer"),
+    modules=("tpucc.ops.gradient", "tpucc.training.passes.build", "tpucc.ir.printer"),
 )

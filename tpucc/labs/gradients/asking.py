@@ -21,7 +21,7 @@ from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.gradient import Backward
 from tpucc.passes.running import verify_stage
-from tpucc.passes.training.build import Apart
+from tpucc.training.passes.build import Apart
 
 ALLOWED = (
     *("add", "sub", "mul", "div", "matmul", "greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "where"),

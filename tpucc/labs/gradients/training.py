@@ -22,7 +22,7 @@ from tpucc.labs.gradients.rules import Rules
 from tpucc.labs.lab import Submission
 from tpucc.numerics import Float64
 from tpucc.ops.gradient import Value
-from tpucc.passes.training.build import Apart
+from tpucc.training.passes.build import Apart
 
 STEPS = 15
 NEAR = 1e-5

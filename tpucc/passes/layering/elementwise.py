@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation
+from tpucc.ir import Node, Quantisation
 from tpucc.layers.kinds import FUNCTIONS_OF_TWO, Vector, VectorFunction
 from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling
 from tpucc.numerics import Float64

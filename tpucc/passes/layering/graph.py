@@ -8,11 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
-from tpucc.ir.constants import Constant
+from tpucc.ir import Attributes, Constant, Graph, GraphBuilder, Node, Quantisation, TensorType
 from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Attributes, Node
-from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import EXPANSIONS, LAYERS
 from tpucc.numerics import AnyArray, affine_parameters, quantise, weight_scales
 from tpucc.ops import facts_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, ProgramError
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Pool, PoolFunction, Requantise
 from tpucc.layers.parameters import scaling
 from tpucc.ops import OPS, facts_of

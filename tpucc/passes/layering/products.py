@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
+from tpucc.ir import Node, Quantisation
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Sides
 from tpucc.layers.parameters import BIAS_BOUND, Requantisation, fitting_scales, requantisation
 from tpucc.layers.verify import conv_shape
@@ -23,7 +22,7 @@ from tpucc.passes.layering.elementwise import requantised
 from tpucc.passes.layering.graph import LayerGraph, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 from tpucc.passes.layering.transposed import interleaved
-from tpucc.passes.rewriter import held_array, is_written
+from tpucc.passes.rewriter import held_array, is_product, is_written
 
 
 def product(layers: LayerGraph, node: Node) -> Node:
@@ -97,11 +96,12 @@ def _bias(layers: LayerGraph, node: Node) -> AnyArray:
 
 
 def layer_name(node: Node) -> str:
-    """A product's name: what stands before the last dot of its weight's key (`fc1` of `fc1.w`), else its variable's.
+    """The name of the layer of a node: a product's is what stands before the last dot of its weight's key (`fc1` of `fc1.w`), else its
+    variable's; another node's is its own.
 
     Numbers at the end of the weight's name were put there to keep names apart.
     """
-    words = node.operands[1].split(".")
+    words = node.operands[1].split(".") if is_product(node) else []
     while len(words) > 1 and words[-1].isdigit():
         words.pop()
     return ".".join(words[:-1]) or node.name

@@ -11,8 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation
+from tpucc.ir import Node, Quantisation
 from tpucc.layers.kinds import Fc, Move, MoveFunction, Requantise
 from tpucc.layers.parameters import scaling
 from tpucc.numerics import Int8

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tpucc.diagnostics import Diagnostic, ProgramError
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation
+from tpucc.ir import Node, Quantisation
 from tpucc.layers.kinds import Requantise
 from tpucc.layers.parameters import clamp_bounds, function_table
 from tpucc.numerics import DeviceInts

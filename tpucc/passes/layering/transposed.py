@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Move, MoveFunction, Sides
 from tpucc.numerics import Int8
 from tpucc.ops.axis import Axis, sides

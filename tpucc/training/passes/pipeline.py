@@ -8,15 +8,15 @@ from tpucc.diagnostics import counted
 from tpucc.passes.base import Pass
 from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.dead_code import dead_code
-from tpucc.passes.training.batch_statistics import batch_statistics
-from tpucc.passes.training.differentiate import differentiate
-from tpucc.passes.training.divide import divide_examples
-from tpucc.passes.training.draw_dropout import draw_dropout
-from tpucc.passes.training.fold import fold_exact
-from tpucc.passes.training.logits import logits
-from tpucc.passes.training.optimizer import optimizer_step
-from tpucc.passes.training.reduce import all_reduce
-from tpucc.passes.training.states import states
+from tpucc.training.passes.batch_statistics import batch_statistics
+from tpucc.training.passes.differentiate import differentiate
+from tpucc.training.passes.divide import divide_examples
+from tpucc.training.passes.draw_dropout import draw_dropout
+from tpucc.training.passes.fold import fold_exact
+from tpucc.training.passes.logits import logits
+from tpucc.training.passes.optimizer import optimizer_step
+from tpucc.training.passes.reduce import all_reduce
+from tpucc.training.passes.states import states
 
 
 def training_passes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.divide_batch import divided
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops.state import StateAttributes
 
 LOSS = "loss"

@@ -7,8 +7,7 @@ computed.
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops.names import cross_entropy, softmax, softmax_cross_entropy
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rules import Match, Rules, called, rule, value

@@ -12,15 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, listed
-from tpucc.ir.constants import Constant
+from tpucc.ir import Constant, Graph, Node, Output
 from tpucc.ir.dataflow import leading_to, reached_from
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
 from tpucc.ops import OPS
 from tpucc.ops.gradient import Backward, Gradients, Missing, Rule, Stops, Value
 from tpucc.passes.base import Context, graph_pass
-from tpucc.passes.training.build import Growing
-from tpucc.passes.training.names import GRADIENT, NEXT, loss_of, states, values_of
+from tpucc.training.passes.build import Growing
+from tpucc.training.passes.names import GRADIENT, NEXT, loss_of, states, values_of
 
 
 @graph_pass("differentiate", "adds the gradient of the loss with respect to each state", level=0)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpucc.diagnostics import CompileError, Diagnostic
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
+from tpucc.ir import Graph, Node, Output
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.gradient import Value
 from tpucc.ops.names import add
@@ -18,8 +17,8 @@ from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter
-from tpucc.passes.training.build import Within
-from tpucc.passes.training.names import NEXT
+from tpucc.training.passes.build import Within
+from tpucc.training.passes.names import NEXT
 
 
 @graph_pass("batch-statistics", "computes the statistics of batch normalisation, and moves their averages", level=0)

@@ -7,10 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, NoAttributes, Node, Output
-from tpucc.ir.types import TensorType
+from tpucc.ir import Attributes, Constant, Graph, NoAttributes, Node, Output, TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.gradient import DEFAULTS, Value

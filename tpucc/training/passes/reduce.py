@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Output
+from tpucc.ir import Graph, Output
 from tpucc.ops.all_reduce import AllReduceAttributes
 from tpucc.passes.base import Context, graph_pass
-from tpucc.passes.training.build import Growing
+from tpucc.training.passes.build import Growing
 
 
 @graph_pass("all-reduce", "takes the mean of the parts' loss and gradients", level=0)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, Node, Output, TensorType
 from tpucc.ops.gradient import Value
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.base import Context, graph_pass
-from tpucc.passes.training.build import Growing
-from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
-from tpucc.passes.training.optimizers import OPTIMIZERS, Update
+from tpucc.training.passes.build import Growing
+from tpucc.training.passes.names import GRADIENT, NEXT, key_of, states, values_of
+from tpucc.training.passes.optimizers import OPTIMIZERS, Update
 
 
 @graph_pass("optimizer", "writes the optimizer's step as operators", level=0)

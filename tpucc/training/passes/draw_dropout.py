@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import TensorType
+from tpucc.ir import NoAttributes, TensorType
 from tpucc.ops.names import dropout, mul
 from tpucc.ops.names import input as input_
 from tpucc.ops.opdef import Expression
 from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.passes.rules import Match, Rule, rule, rules_pass, value
-from tpucc.passes.training.build import Within
-from tpucc.passes.training.names import DRAW
+from tpucc.training.passes.build import Within
+from tpucc.training.passes.names import DRAW
 
 
 @rules_pass("draw-dropout", "makes a product with random numbers of dropout", level=0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops.names import state, weight
 from tpucc.ops.opdef import Expression
 from tpucc.passes.base import Context, graph_pass

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops import OPS
-from tpucc.ops.floats import Ieee
 from tpucc.ops.names import full, matmul, ones, zeros
+from tpucc.ops.opdef import Ieee
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.constant_folding import LARGEST, folding, may_fold
 from tpucc.passes.rewriter import array_of, constant_of
