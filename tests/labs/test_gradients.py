@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import EXPLOITED, SEED, mistakes, results, submitted
+from tests.labs.test_labs import SEED, results, submitted
 from tests.support.cases import one_of
-from tests.support.lab_solutions import files_of, reference
+from tests.support.lab_solutions import files_of, jailed, mistakes, reference
 from tpucc.ir.types import f32
 from tpucc.labs import find
 from tpucc.labs.gradients import PUBLICLY, _cases
@@ -53,7 +53,7 @@ def test_every_operator_has_a_solution_and_wrong_ones(term: Term) -> None:
 
 @pytest.mark.parametrize("term", [*TERMS, Term("spring")], ids=lambda term: term.name or "as written")
 def test_no_term_has_the_slope_of_tpuccs_own_rule(term: Term) -> None:
-    own = EXPLOITED / LAB.name / "jailed" / "built_in.py"
+    (own,) = jailed(LAB)
     (result,) = results(LAB, files_of(LAB, own), term, only="kinked: shapes")
     assert result.score == 0
 

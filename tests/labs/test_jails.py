@@ -23,7 +23,7 @@ import pytest
 
 from tests.labs.test_labs import SEED
 from tests.support.cases import one_of
-from tests.support.lab_solutions import SOLUTIONS
+from tests.support.lab_solutions import jailed, main_file
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.long
 
 FOLDER = Path(__file__).parent / "exploits"
 EXPLOITS = sorted(FOLDER.glob("*.py"))
-BUILT_IN = sorted(FOLDER.glob("*/jailed/*.py"))
+BUILT_IN = [(lab, path) for lab in labs() for path in jailed(lab)]
 LAB = find("allocation")
 CELLS: list[str] = []
 """The names of all cells so far."""
@@ -109,25 +109,24 @@ def test_an_exploit_of_the_grader_gets_the_floor_of_every_lab(
     assert left_behind() == []
 
 
-@pytest.mark.parametrize("path", one_of(3, BUILT_IN), ids=lambda path: f"{path.parts[-3]}-{path.stem}")
-def test_a_child_has_no_solution_of_tpuccs_own(path: Path, shared: Path) -> None:
-    lab = find(path.parts[-3])
+@pytest.mark.parametrize(("lab", "path"), one_of(3, BUILT_IN), ids=lambda value: value.name)
+def test_a_child_has_no_solution_of_tpuccs_own(lab: Lab, path: Path, shared: Path) -> None:
     assert points(jails.NONE, shared, path.read_text("utf-8"), lab) <= lab.floor
 
 
 TEN = {
-    "anna": "solutions/allocation/reference.py",
-    "ben.py": "solutions/allocation/wrong/first_fit_in_time.py",
-    "children.py": "exploits/leaves_children.py",
-    "endless.py": "exploits/endless.py",
-    "files.py": "exploits/four_gigabytes_of_files.py",
-    "forks.py": "exploits/fork_bomb.py",
-    "memory.py": "exploits/four_gigabytes_of_memory.py",
-    "reads.py": "exploits/reads_the_reference.py",
-    "skeleton.py": "",
-    "syntax.py": "",
+    "anna": main_file(LAB),
+    "ben.py": main_file(LAB, "first_fit_in_time"),
+    "children.py": FOLDER / "leaves_children.py",
+    "endless.py": FOLDER / "endless.py",
+    "files.py": FOLDER / "four_gigabytes_of_files.py",
+    "forks.py": FOLDER / "fork_bomb.py",
+    "memory.py": FOLDER / "four_gigabytes_of_memory.py",
+    "reads.py": FOLDER / "reads_the_reference.py",
+    "skeleton.py": LAB.material("skeleton.py", AS_WRITTEN),
+    "syntax.py": "def allocate(:",
 }
-"""Submissions by their names: files beside this one."""
+"""Submissions by their names: the text, or the file of an exploit."""
 
 
 @posix
@@ -144,10 +143,10 @@ def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp
     folder, into, mark = tmp_path / "class", tmp_path / "results", f"tpucc-filler-class-{os.getpid()}"
     folder.mkdir()
     for name, source in TEN.items():
-        text = written_as(mark, FOLDER.parent / source) if source else LAB.material("skeleton.py", AS_WRITTEN)
+        text = written_as(mark, source) if isinstance(source, Path) else source
         place = folder / name if name.endswith(".py") else folder / name / LAB.file
         place.parent.mkdir(exist_ok=True)
-        place.write_text("def allocate(:" if name == "syntax.py" else LAB.filled(text, AS_WRITTEN))
+        place.write_text(text)
     words = ["lab", "grade", "--all", str(folder), "--lab", "5", "--seed", str(SEED), "--into", str(into), "--jobs", "2" if whole else "1"]
     assert main(words) == 0
     rows = {row["name"]: row for row in csv.DictReader(into.with_name("results.csv").read_text("utf-8").splitlines())}
@@ -195,7 +194,7 @@ def test_what_does_not_load_in_time_is_not_loaded_again(jail: Jail, shared: Path
 
 @posix
 def test_the_reference_gets_all_points_in_a_jail(jail: Jail, shared: Path) -> None:
-    assert points(jail, shared, (SOLUTIONS / LAB.name / "reference.py").read_text("utf-8")) == 100
+    assert points(jail, shared, main_file(LAB)) == 100
 
 
 SEES = """
@@ -461,7 +460,7 @@ def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path:
     shutil.copytree(jails.grader_folder(), closed / "tpucc")
     keep_compiled(closed / "tpucc")
     closed.chmod(0o700)
-    (tmp_path / "solution.py").write_text(LAB.filled((SOLUTIONS / LAB.name / "reference.py").read_text("utf-8"), AS_WRITTEN))
+    (tmp_path / "solution.py").write_text(main_file(LAB))
     names = (
         "leaves_children",
         "reads_the_reference",

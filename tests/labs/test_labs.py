@@ -16,7 +16,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.support.cases import LONG, one_of
-from tests.support.lab_solutions import SOLUTIONS, files_of, reference
+from tests.support.lab_solutions import exploits, files_of, jailed, mistakes, reference
 from tpucc import api
 from tpucc.api import Executable
 from tpucc.diagnostics import Diagnostic
@@ -28,7 +28,6 @@ from tpucc.labs.lab import Failed, Lab, Plain, Term, Test
 from tpucc.runtime.judge import Verdict
 
 ROOT = Path(__file__).parents[2]
-EXPLOITED = Path(__file__).parent / "exploits"
 TERMS = [Term("spring")]
 SOAKED = [Term(), Term("2027 autumn")]
 SEED = 20
@@ -104,11 +103,6 @@ def whole(cases: Iterable[ParameterSet]) -> list[ParameterSet]:
     ]
 
 
-def mistakes(lab: Lab) -> list[Path]:
-    """The wrong solutions of a lab."""
-    return sorted((SOLUTIONS / lab.name / "wrong").glob("*.*"))
-
-
 MISTAKES = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in mistakes(lab)]
 
 
@@ -155,8 +149,7 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path, pyt
             assert round(lost, 2) >= LEAST
 
 
-FOOLING = [(lab, path) for lab in labs() for path in sorted((EXPLOITED / lab.name).glob("*.py"))]
-FOOLING += [(lab, EXPLOITED / lab.name) for lab in labs() if not lab.functions]
+FOOLING = [(lab, path) for lab in labs() for path in (exploits(lab) if lab.functions else [exploits(lab)[0].parent])]
 EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in FOOLING]
 
 
@@ -197,19 +190,18 @@ def test_one_answer_to_everything_gets_the_floor(lab: Lab, said: str) -> None:
     assert score(found) <= lab.floor
 
 
-def exploits(lab: Lab) -> tuple[int, int, int]:
+def tried(lab: Lab) -> tuple[int, int, int]:
     """How many exploits are run against a lab: made for it, calling tpucc's own solution, and answering everything alike."""
-    files = sorted((EXPLOITED / lab.name).glob("*.*"))
-    return len(files), len(list((EXPLOITED / lab.name / "jailed").glob("*.py"))), len(ANSWERS) if lab in ANSWERED else 0
+    return len(exploits(lab)), len(jailed(lab)), len(ANSWERS) if lab in ANSWERED else 0
 
 
 def test_every_lab_has_ten_exploits_and_the_page_for_instructors_counts_them() -> None:
     page = (ROOT / "docs/instructors/README.md").read_text("utf-8").partition("\n## Cheating\n")[2]
     row = re.compile(r"^\| (\d+) [a-z ]+" + r"\| (\d+) " * 4 + r"\|$", re.MULTILINE)
     told = [tuple(map(int, found)) for found in row.findall(page)]
-    assert told == [(lab.number, *exploits(lab), lab.floor) for lab in labs()]
-    assert min(sum(exploits(lab)) for lab in labs()) >= 10
-    assert min(exploits(lab)[0] for lab in labs()) >= 5
+    assert told == [(lab.number, *tried(lab), lab.floor) for lab in labs()]
+    assert min(sum(tried(lab)) for lab in labs()) >= 10
+    assert min(tried(lab)[0] for lab in labs()) >= 5
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)

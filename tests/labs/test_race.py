@@ -10,7 +10,7 @@ import pytest
 
 from tests.labs.test_labs import Here
 from tests.support.cases import one_of
-from tests.support.lab_solutions import SOLUTIONS
+from tests.support.lab_solutions import main_file
 from tpucc.ir import literals
 from tpucc.ir.parser import parse_graph
 from tpucc.labs import find, grading
@@ -25,7 +25,7 @@ from tpucc.viz.text import NORMAL, text_width
 
 LAB = find("race")
 RULES = rules(AS_WRITTEN)
-REFERENCE = LAB.filled((SOLUTIONS / "race" / "reference.py").read_text("utf-8"), AS_WRITTEN)
+REFERENCE = main_file(LAB)
 LOWERINGS = ("lower_fc", "lower_conv")
 STEPS = {
     "`rewrite`: waste taken out": (("rewrite",), "rewrite = simplified"),
@@ -66,7 +66,7 @@ def test_measures_are_of_right_programs_only() -> None:
     assert found is not None
     assert found.keys() == {LAB.ranks, "dense"}
     assert outcome(REFERENCE, None).measures is None
-    wrong = (SOLUTIONS / "race" / "wrong" / "one_group_for_all_rows.py").read_text("utf-8")
+    wrong = main_file(LAB, "one_group_for_all_rows")
     assert outcome(wrong, None).share > 0
     assert outcome(wrong, unseen).measures is None
 

@@ -6,6 +6,7 @@ grader never imports a submission.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -179,12 +180,12 @@ AS_WRITTEN = Term()
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A lab: what the student writes, and the tests of it.
+    """A lab: what the student writes, and the tests of it. `declared` makes one of its folder.
 
     `file` is the submission's main file, `functions` are what it defines. A lab without functions asks for texts only, and needs no child.
     `public(term)` are the tests that `check` runs, `hidden(term, seed)` those that only `grade` runs. `words(term)` are put into the
-    handout and the skeleton for `{{name}}`; both lie in `folder`, in `material`. `ranks` names the measure by which a leaderboard sorts,
-    the least first; empty for a lab without one.
+    handout, the skeleton and the solutions for `{{name}}`; all of these lie in `material`. `ranks` names the measure by which a leaderboard
+    sorts, the least first; empty for a lab without one.
     """
 
     number: int
@@ -208,15 +209,51 @@ class Lab:
     begun: Callable[[Term], Mapping[str, str]] | None = None
     """The files that a student begins with, by their names, where it isn't `file` with the text `skeleton.py`."""
 
+    @property
+    def material_folder(self) -> Path:
+        """The folder of the lab's texts: handout, skeleton, reference, wrong solutions, exploits."""
+        return self.folder / MATERIAL
+
     def files(self, term: Term) -> Mapping[str, str]:
         """The files that a student begins with."""
         return self.begun(term) if self.begun else {self.file: self.material("skeleton.py", term)}
 
     def material(self, name: str, term: Term) -> str:
         """A text of the lab's folder `material`, with the term's words."""
-        return self.filled((self.folder / "material" / name).read_text("utf-8"), term)
+        return self.filled((self.material_folder / name).read_text("utf-8"), term)
 
     def filled(self, text: str, term: Term) -> str:
         """A text with the term's word for each `{{name}}`. Raises `KeyError` for a word that the lab doesn't have."""
-        words, parts = self.words(term), text.split("{{")
-        return parts[0] + "".join(words[name.strip()] + rest for name, _, rest in (part.partition("}}") for part in parts[1:]))
+        return filled(text, self.words(term))
+
+
+def filled(text: str, words: Mapping[str, str]) -> str:
+    """A text with a word for each `{{name}}`. Raises `KeyError` for a name that has none."""
+    parts = text.split("{{")
+    return parts[0] + "".join(words[name.strip()] + rest for name, _, rest in (part.partition("}}") for part in parts[1:]))
+
+
+MATERIAL = "material"
+"""The folder of a lab's texts, inside the lab's own."""
+DECLARATION = "lab.toml"
+"""The file of a lab's folder that declares the lab."""
+
+
+def declaration(folder: Path) -> dict[str, Any]:
+    """What a lab's folder declares: `number`, `title`, `file`, and other fields of `Lab` that are plain values."""
+    said = tomllib.loads((folder / DECLARATION).read_text("utf-8"))
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+
+
+def declared(
+    folder: Path,
+    *,
+    words: Callable[[Term], Mapping[str, str]],
+    public: Callable[[Term], Sequence[Test]],
+    hidden: Callable[[Term, int], Sequence[Test]],
+    references: Callable[[Term], None] | None = None,
+    begun: Callable[[Term], Mapping[str, str]] | None = None,
+) -> Lab:
+    """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests."""
+    said = declaration(folder)
+    return Lab(name=folder.name, folder=folder, words=words, public=public, hidden=hidden, references=references, begun=begun, **said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from tpucc.interop.programs import folder as programs_folder
 from tpucc.labs.jails import grader_folder
-from tpucc.labs.lab import Lab, Term
+from tpucc.labs.lab import MATERIAL, Lab, Term
 from tpucc.labs.recorded import recording
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import stripped_file
@@ -20,6 +21,8 @@ from tpucc.version import VERSION
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The time of all entries, so that the same lab gives the same bytes."""
 DEPENDENCIES = ("numpy>=2.1", "lark>=1.2", "networkx>=3.3", "graphviz>=0.20.3", "click>=8.1.7", "rich>=13.7", "msgspec>=0.18.6")
+LEFT_OUT, REFERENCE = rf"labs/\w+/{MATERIAL}/(wrong|exploits)/", rf"labs/\w+/{MATERIAL}/reference\b"
+"""The names of files that no archive has, and of those that no archive for students has."""
 SCRIPTS = Path(__file__).parent / "gradescope"
 
 
@@ -27,7 +30,7 @@ def for_students(lab: Lab, term: Term) -> bytes:
     """A zip archive: the lab's folder, tpucc with stubs where the lab's solution stands, a test that runs the lab's public tests."""
     name = f"lab{lab.number}"
     files = {f"{name}/{file}": text.encode() for file, text in starting_files(lab, term).items()}
-    files |= _package(frozenset({lab.number}))
+    files |= _package(frozenset({lab.number}), solutions=False)
     files["tpucc/labs/recorded.json"] = _references(lab, term)
     files["pyproject.toml"] = _project(f"{VERSION}+{name}").encode()
     files["tests/test_lab.py"] = _TEST.format(name=name).encode()
@@ -52,13 +55,13 @@ def _references(lab: Lab, term: Term) -> bytes:
     return (json.dumps(made, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _package(labs: frozenset[int], solutions: bool = False) -> dict[str, bytes]:
-    """The package's files, with the programs inside, as in a wheel."""
-    package, taken = grader_folder(), frozenset() if solutions else labs
-    found = {f"tpucc/{name}": path.read_bytes() for name, path in _files(package)}
+def _package(labs: frozenset[int], solutions: bool) -> dict[str, bytes]:
+    """The package's files, with the programs inside, as in a wheel; those of labs' solutions only where these are asked for."""
+    package, found = grader_folder(), dict[str, bytes]()
     for name, path in _files(package):
-        if (text := stripped_file(path, package, taken)) is not None:
-            found[f"tpucc/{name}"] = text.encode()
+        if not re.match(LEFT_OUT if solutions else f"{LEFT_OUT}|{REFERENCE}", name):
+            text = stripped_file(path, package, labs)
+            found[f"tpucc/{name}"] = path.read_bytes() if text is None else text.encode()
     return found | {f"tpucc/programs/{name}": path.read_bytes() for name, path in _files(programs_folder())}
 
 

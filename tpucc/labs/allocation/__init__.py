@@ -17,7 +17,7 @@ from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.answers import integers
 from tpucc.labs.given import call_text
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
@@ -329,17 +329,4 @@ model lab5(x: f32[batch, 7] in [-1.0, 1.0]):
     return dense(g, 3, "out")
 """
 
-LAB = Lab(
-    number=5,
-    name="allocation",
-    title="Where buffers live",
-    file="allocation.py",
-    functions=("allocate",),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=30,
-    ranks="peak ÷ bound",
-    modules=("tpucc.schedule.allocate",),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

@@ -18,7 +18,7 @@ from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
 from tpucc.labs.break_it.truth import RULES, Rule
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed, recorded
 from tpucc.target import load_target
 
@@ -213,17 +213,4 @@ def _list(numbers: set[int]) -> str:
     return str(sorted(numbers)) if numbers else "none"
 
 
-LAB = Lab(
-    number=8,
-    name="break_it",
-    title="Break it",
-    file="break_it.py",
-    functions=("violations", "programs"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    references=_references,
-    floor=5,
-    ranks=RANKED,
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

@@ -14,7 +14,7 @@ from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.asking import groups_right, said
 from tpucc.labs.front_end.meaning import FUNCTIONS, Meant, Rules, answer, rules, value
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
-from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.ops.opdef import Array
 
 A, B = np.array([1, 4, 9, 16, 25], np.float32), np.array([2, 3, 5, 7, 11], np.float32)
@@ -118,16 +118,4 @@ def one_refused(rules: Rules, submission: Submission) -> Outcome:
 
 MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")
 
-LAB = Lab(
-    number=1,
-    name="front_end",
-    title="A new operator",
-    file="lag.py",
-    functions=("infer", "reference"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    references=_references,
-    modules=("tpucc.ir.types", "tpucc.ops.opdef"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

@@ -18,7 +18,7 @@ from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, 
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
 from tpucc.labs.gradients.rules import DETAILS, FORMULAS, FUNCTIONS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.viz.pictures import graph_svg
@@ -237,16 +237,4 @@ def _array(values: AnyArray, name: str = "") -> str:
     return re.sub(r"\n\s*\n", "\n", text)
 
 
-LAB = Lab(
-    number=10,
-    name="gradients",
-    title="Gradient rules",
-    file="gradients.py",
-    functions=FUNCTIONS,
-    floor=9,
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    modules=("tpucc.ops.gradient", "tpucc.passes.training.build", "tpucc.ir.printer"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from tpucc.ir.graph import Graph
-from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.passes import motifs
 from tpucc.labs.passes.comparing import rewritten, wanted
 from tpucc.labs.passes.motifs import Motif, graphs
@@ -138,16 +138,4 @@ def all_of(function: str, rules: Rules, cases: Sequence[Graph], key: str, submis
     return found if found.passed else replace(found, share=0)
 
 
-LAB = Lab(
-    number=2,
-    name="passes",
-    title="Three passes",
-    file="passes.py",
-    functions=("fold_constants", "fuse_bias", "fuse_activation"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    references=_references,
-    modules=("tpucc.passes.rewriter", "tpucc.ops.evaluate", "tpucc.ops.linear", "tpucc.ir.printer"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
 from tpucc.labs.puzzles.dozen import puzzles, rules
 from tpucc.labs.puzzles.puzzle import Puzzle
 
@@ -117,16 +117,4 @@ def _begun(term: Term) -> Mapping[str, str]:
     return {each.file: each.begun for each in puzzles(term)}
 
 
-LAB = Lab(
-    number=0,
-    name="puzzles",
-    title="Short programs for a small machine",
-    file="puzzle01.asm",
-    functions=(),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    begun=_begun,
-    folder=Path(__file__).parent,
-    ranks="instructions",
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, begun=_begun)

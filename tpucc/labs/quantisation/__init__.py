@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.quantisation.answers import asked, meant, pair, weights_asked
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
@@ -282,16 +282,4 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[tuple[str, Case]]:
         yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
 
 
-LAB = Lab(
-    number=3,
-    name="quantisation",
-    title="Real numbers as integers",
-    file="quantisation.py",
-    functions=("parameters", "calibrate", "quantise", "requantise", "quantise_weights"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    references=_references,
-    ranks="noise (dB)",
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

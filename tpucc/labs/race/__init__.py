@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
 from tpucc.labs.race.running import FUNCTIONS, Run, run
 from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
@@ -172,18 +172,4 @@ def _waste_lines(wastes: Sequence[str]) -> Iterator[str]:
             yield f"- `{WASTES[name]}`"
 
 
-LAB = Lab(
-    number=9,
-    name="race",
-    title="A race",
-    file="race.py",
-    functions=("rewrite",),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=15,
-    open=True,
-    ranks="cycles",
-    modules=("tpucc", "tpucc.schedule.listing", "tpucc.lowering.products", "tpucc.lowering.tileprogram", "tpucc.ops", "tpucc.ir.printer"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

@@ -14,7 +14,7 @@ from tpucc import api
 from tpucc.diagnostics import Error, ProgramError
 from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
@@ -182,18 +182,4 @@ def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
     return replace(drawn, given=given, found="\n".join(lines))
 
 
-LAB = Lab(
-    number=4,
-    name="tiling",
-    title="Products, tile by tile",
-    file="tiling.py",
-    functions=("lower_fc", "lower_conv"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=5,
-    references=_references,
-    ranks="cycles ÷ reference",
-    modules=("tpucc.lowering.products", "tpucc.target", "tpucc.lowering.tileprogram"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 
 from tpucc import api
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.labs.recorded import packed
 from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
 from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, program_of, read_waits, unordered
@@ -311,18 +311,4 @@ model lab7(x: f32[batch, 5] in [-1.0, 1.0]):
     return dense(g, 3, "out")
 """
 
-LAB = Lab(
-    number=7,
-    name="waits",
-    title="Who must wait for whom",
-    file="waits.py",
-    functions=("synchronise",),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=20,
-    references=_references,
-    ranks="cycles ÷ reference",
-    modules=("tpucc.schedule.listing", "tpucc.isa.effects"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
