@@ -28,7 +28,7 @@ def like(lab: Lab, text: str) -> tuple[str, ...]:
 @pytest.mark.long
 @pytest.mark.parametrize("lab", one_of(3, labs()), ids=lambda lab: lab.name)
 def test_solutions_of_their_own_are_like_the_reference_alone(lab: Lab) -> None:
-    """Right and wrong ones, and what a student begins with, which is like nothing. Lab 0's are no Python, and lab 3's functions too short."""
+    """Right and wrong ones; what a student begins with is like nothing. Lab 0's are no Python, and lab 3's functions too short."""
     own = f"like tpucc/labs/{lab.name}/material/reference.py: "
     for path in (reference(lab), *mistakes(lab)):
         files = {name: lab.filled(text, Term("spring")).encode() for name, text in files_of(lab, path).items()}

@@ -18,12 +18,13 @@ from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
 from tpucc.labs.break_it.truth import RULES, Rule
+from tpucc.labs.judging import Scale
 from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed, recorded
 from tpucc.target import load_target
 
-FULL, NONE = 1.0, 0.5
-"""Bugs caught minus false alarms, as a share of the bugs, that earns all points, and the one that earns none."""
+CAUGHT = Scale(1.0, 0.5)
+"""Of bugs caught minus false alarms, as a share of the bugs."""
 PROGRAMS, LETTERS = 20, 5_000
 """The most programs that a submission may have, and the characters of one."""
 HOST_ROWS = 1000
@@ -47,8 +48,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "says": rule.says,
         "told": fill(rule.says, 120),
         "codes": f"{listed(rule.codes)} {'is' if len(rule.codes) == 1 else 'are'}",
-        "full": f"{FULL:g}",
-        "none": f"{NONE:g}",
+        "full": f"{CAUGHT.full:g}",
+        "none": f"{CAUGHT.none:g}",
         "detectors": "\n".join(f"- {detector.bug};" for detector in DETECTORS[rule.name][:SHOWN]),
         "programs": str(PROGRAMS),
         "others": str(len(DETECTORS[rule.name]) - SHOWN),
@@ -139,7 +140,7 @@ def caught(drawn: Callable[[], Sequence[Case]], ranked: bool, submission: Submis
             first = _shown(case, found, min(case.faults) if missed else false[0])
     words = f"false alarms in {alarms} of {counted(len(cases), 'program')}"
     words = f"{score} of {counted(bugs, 'bug')} caught, {words}" if bugs else words
-    share = float(alarms == 0) if not bugs else min(1.0, max(0.0, ((score - alarms) / bugs - NONE) / (FULL - NONE)))
+    share = float(alarms == 0) if not bugs else CAUGHT.share((score - alarms) / bugs)
     measures = {RANKED: bugs - score + alarms} if ranked else None
     return replace(first, share=share, message=words, measures=measures)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -11,6 +11,7 @@ import numpy as np
 from tpucc.ir.types import TensorType
 from tpucc.labs.front_end.cases import Case, Group
 from tpucc.labs.front_end.meaning import Refusal, Rules, answer, lines, value
+from tpucc.labs.judging import all_right, some_right
 from tpucc.labs.lab import Failed, Outcome, Plain, Submission
 from tpucc.labs.recorded import packed
 from tpucc.numerics import AnyArray
@@ -28,22 +29,14 @@ NONE = 0.5
 
 def groups_right(rules: Rules, groups: Sequence[Group], seed: str, submission: Submission) -> Outcome:
     """Calls in groups: a group counts when all its calls are right. The first call that is wrong is shown, with the place of its group."""
-    failed: list[Outcome] = []
-    for number, group in enumerate(groups):
+
+    def called(number: int, group: Group) -> Iterator[Outcome]:
         for place, case in enumerate(group, 1):
             outcome = case_right(rules, case, Random(f"{seed}/{number}"), submission)
-            if not outcome.passed:
-                failed.append(replace(outcome, message=f"group {number + 1}, call {place} of {len(group)}: {outcome.message}"))
-                break
-    message = f"{len(groups) - len(failed)} of {len(groups)} groups of calls are right"
-    if not failed:
-        return Outcome(1, message)
-    return replace(failed[0], share=earned(len(failed), len(groups)), message=f"{message}; {failed[0].message}")
+            yield replace(outcome, message=f"group {number + 1}, call {place} of {len(group)}: {outcome.message}")
 
-
-def earned(failed: int, of: int) -> float:
-    """What a test earns of which so many parts are wrong: less, evenly, until `NONE` of them are."""
-    return max(0.0, 1 - failed / of / NONE)
+    found = [all_right(called(number, group)) for number, group in enumerate(groups)]
+    return some_right(found, "groups of calls are right", NONE)
 
 
 def case_right(rules: Rules, case: Case, draw: Random, submission: Submission) -> Outcome:

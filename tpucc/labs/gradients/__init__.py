@@ -18,6 +18,7 @@ from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, 
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
 from tpucc.labs.gradients.rules import DETAILS, FORMULAS, FUNCTIONS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
+from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
@@ -111,18 +112,12 @@ def _larger(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
 
 def several(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
     """Cases, of which each earns its share; the first one that is wrong is shown."""
-    found = [compared(function, case, submission) for case in cases]
-    failed = [outcome for outcome in found if not outcome.passed]
-    message = f"{len(found) - len(failed)} of {len(found)} cases are right"
-    if not failed:
-        return replace(found[-1], message=message)
-    return replace(failed[0], share=1 - len(failed) / len(found), message=f"{message}: {failed[0].message}")
+    return some_right([compared(function, case, submission) for case in cases], "cases are right")
 
 
 def all_of(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
     """Cases, of which all must be right."""
-    found = several(function, cases, submission)
-    return found if found.passed else replace(found, share=0)
+    return all_or_nothing(several(function, cases, submission))
 
 
 def compared(function: str, case: Case, submission: Submission) -> Outcome:

@@ -16,7 +16,8 @@ import numpy as np
 from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, filled, judging_seed
+from tpucc.labs.judging import Scale, geometric_mean, judged
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, filled
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
 from tpucc.labs.recorded import packed, recorded
@@ -27,8 +28,8 @@ from tpucc.numerics import Int64
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
 
-FULL, NONE = 1.06, 1.25
-"""The quotient of cycles and the reference's, as a geometric mean, that earns all points, and the one that earns none."""
+CYCLES = Scale(1.06, 1.25)
+"""Of the quotient of cycles and the reference's, as a geometric mean."""
 TO_WIN = 1.3
 """What programs take at least, as they are given, in the reference's cycles."""
 TRIED = 6
@@ -90,8 +91,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "example": "\n".join(f"{i.index:>2} {i.text}" for i in case.tiles),
         "example_cycles": str(as_given(case)),
         "example_best": str(best_cycles(case)),
-        "all_points": f"{FULL:g}",
-        "no_points": f"{NONE:g}",
+        "all_points": f"{CYCLES.full:g}",
+        "no_points": f"{CYCLES.none:g}",
     }
 
 
@@ -246,17 +247,18 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
         if problem := wrong(case.tiles, order, case.rules):
             return Outcome(0, problem, _given(case), "", str(order.tolist()))
         found.append((cycles(case.tiles, order) / best_cycles(case), order, case))
-    mean = float(np.exp(np.mean([np.log(quotient) for quotient, _, _ in found])))
+    mean = geometric_mean([quotient for quotient, _, _ in found])
     quotient, order, case = max(found, key=lambda entry: entry[0])
     least, before = best_cycles(case), as_given(case)
     message = (
-        f"cycles ÷ reference is {mean:.3f} in the mean of {len(cases)}; {FULL:g} earns all points, {NONE:g} none. "
+        f"cycles ÷ reference is {mean:.3f} in the mean of {len(cases)}; {CYCLES}. "
         f"The worst takes {round(quotient * least):,}, the reference {least:,}, the order as given {before:,}"
     )
-    won = all(quotient <= FULL or quotient * best_cycles(case) < as_given(case) for quotient, _, case in found)
-    share = min(1.0, max(0.0, (NONE - mean) / (NONE - FULL))) if won else 0.0
+    won = all(quotient <= CYCLES.full or quotient * best_cycles(case) < as_given(case) for quotient, _, case in found)
     message += "" if won else ". One program takes as long as in the order as given, which loses all points"
-    outcome = Outcome(share, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order))
+    outcome = Outcome(
+        CYCLES.share(mean) if won else 0.0, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order)
+    )
     if outcome.passed:
         return outcome
     runs = _runs(case, order)
@@ -280,11 +282,9 @@ def integers(asked: Cases, submission: Submission) -> Outcome:
         order = ask(submission, case)
         if problem := wrong(case.tiles, order, case.rules):
             return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        exe = api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target))
-        verdict = api.judge(exe, seed=judging_seed())
-        if not verdict.equal:
-            said = "; ".join(finding.message for finding in verdict.findings) or str(verdict.first_difference)
-            return Outcome(0, said, _given(case), "", str(order.tolist()))
+        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
+        if problem:
+            return Outcome(0, problem, _given(case), "", str(order.tolist()))
     return Outcome(1, f"equal; {verdict.cycles:,} cycles")
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tpucc import api
 from tpucc.ir.graph import Graph
-from tpucc.labs.lab import Failed, Outcome, Submission, judging_seed
+from tpucc.labs.judging import judged
+from tpucc.labs.lab import Failed, Outcome, Submission
 from tpucc.labs.passes.comparing import ask, different, listing, wanted
 from tpucc.labs.passes.rules import Rules
 from tpucc.passes.base import Context
@@ -35,9 +36,9 @@ class Asked:
 def compiled(rules: Rules, batch: int, submission: Submission) -> Outcome:
     """The program, compiled and judged."""
     exe = api.compile_source(MODEL, params={"batch": batch}, target="tiny", passes=tuple(_passes(rules, submission)))
-    verdict = api.judge(exe, seed=judging_seed())
-    if not verdict.equal:
-        return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
+    verdict, problem = judged(exe)
+    if problem:
+        return Outcome(0, problem, f"-D batch={batch}")
     return Outcome(1, f"compiled and equal: {len(exe.layers.value)} nodes of layers, {verdict.cycles:,} cycles")
 
 
