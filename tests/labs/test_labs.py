@@ -190,18 +190,11 @@ def test_one_answer_to_everything_gets_the_floor(lab: Lab, said: str) -> None:
     assert score(found) <= lab.floor
 
 
-def tried(lab: Lab) -> tuple[int, int, int]:
-    """How many exploits are run against a lab: made for it, calling tpucc's own solution, and answering everything alike."""
-    return len(exploits(lab)), len(jailed(lab)), len(ANSWERS) if lab in ANSWERED else 0
-
-
-def test_every_lab_has_ten_exploits_and_the_page_for_instructors_counts_them() -> None:
-    page = (ROOT / "docs/instructors/README.md").read_text("utf-8").partition("\n## Cheating\n")[2]
-    row = re.compile(r"^\| (\d+) [a-z ]+" + r"\| (\d+) " * 4 + r"\|$", re.MULTILINE)
-    told = [tuple(map(int, found)) for found in row.findall(page)]
-    assert told == [(lab.number, *tried(lab), lab.floor) for lab in labs()]
-    assert min(sum(tried(lab)) for lab in labs()) >= 10
-    assert min(tried(lab)[0] for lab in labs()) >= 5
+@pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
+def test_every_lab_has_ten_exploits(lab: Lab) -> None:
+    """Made for it, calling tpucc's own solution, and answering everything alike."""
+    assert len(exploits(lab)) >= 5
+    assert len(exploits(lab)) + len(jailed(lab)) + (len(ANSWERS) if lab in ANSWERED else 0) >= 10
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
@@ -240,11 +233,9 @@ def test_a_solution_for_another_term_fails(lab: Lab) -> None:
     assert any(run(test, spring).score < test.points for test in (*lab.public(fall), *lab.hidden(fall, SEED)))
 
 
-def test_the_page_lists_the_labs() -> None:
-    rows = [line for line in (ROOT / "docs" / "labs.md").read_text("utf-8").splitlines() if re.match(r"\| \d", line)]
-    assert [row.split("|")[1].split() for row in rows] == [[str(lab.number), lab.name] for lab in labs()]
-    for lab, row in zip(labs(), rows, strict=True):
-        assert all(f"`{function}`" in row for function in lab.functions)
+def test_labs_are_numbered_from_zero() -> None:
+    assert [lab.number for lab in labs()] == list(range(len(labs())))
+    assert [find(lab.number) for lab in labs()] == [find(lab.name) for lab in labs()] == list(labs())
 
 
 @pytest.mark.long

@@ -191,6 +191,10 @@ class Lab:
     number: int
     name: str
     title: str
+    writes: str
+    """What a student writes, what the tests look for, and what the points follow: a few words each, for the page of the labs."""
+    looks_for: str
+    points_by: str
     file: str
     functions: tuple[str, ...]
     public: Callable[[Term], Sequence[Test]]
@@ -240,7 +244,7 @@ DECLARATION = "lab.toml"
 
 
 def declaration(folder: Path) -> dict[str, Any]:
-    """What a lab's folder declares: `number`, `title`, `file`, and other fields of `Lab` that are plain values."""
+    """What a lab's folder declares: `number`, `title`, `file`, and the other fields of `Lab` that are plain values."""
     said = tomllib.loads((folder / DECLARATION).read_text("utf-8"))
     return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
 
