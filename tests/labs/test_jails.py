@@ -176,10 +176,9 @@ def left_behind() -> list[str]:
 
 
 @posix
-@pytest.mark.parametrize("path", one_of(3, BUILT_IN), ids=lambda path: f"{path.parts[-3]}-{path.stem}")
-def test_what_a_lab_asks_for_is_out_of_reach(path: Path, jail: Jail, shared: Path) -> None:
+@pytest.mark.parametrize(("lab", "path"), one_of(3, BUILT_IN), ids=lambda value: value.name)
+def test_what_a_lab_asks_for_is_out_of_reach(lab: Lab, path: Path, jail: Jail, shared: Path) -> None:
     """In a jail as without one, where all of these run."""
-    lab = find(path.parts[-3])
     assert points(jail, shared, path.read_text("utf-8"), lab) <= lab.floor
 
 
