@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from shlex import quote
@@ -258,6 +258,13 @@ def declared(
     references: Callable[[Term], None] | None = None,
     begun: Callable[[Term], Mapping[str, str]] | None = None,
 ) -> Lab:
-    """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests."""
+    """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests.
+
+    `hidden(term, seed)` gives tests like the public ones; that they are hidden, and are named so, is added here.
+    """
+
+    def named(term: Term, seed: int) -> Sequence[Test]:
+        return tuple(replace(test, name=f"hidden: {test.name}", hidden=True) for test in hidden(term, seed))
+
     said = declaration(folder)
-    return Lab(name=folder.name, folder=folder, words=words, public=public, hidden=hidden, references=references, begun=begun, **said)
+    return Lab(name=folder.name, folder=folder, words=words, public=public, hidden=named, references=references, begun=begun, **said)

@@ -107,10 +107,10 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     found, draw = rules(term), Random(f"{seed}/allocation")
     align = found.alignment
     return (
-        Test("hidden: random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), found), True),
-        Test("hidden: a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), found), True),
-        Test("hidden: another program", 5, partial(program, draw.randrange(9, 40), found), True),
-        Test("hidden: memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), found), True),
+        Test("random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), found)),
+        Test("a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), found)),
+        Test("another program", 5, partial(program, draw.randrange(9, 40), found)),
+        Test("memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), found)),
     )
 
 

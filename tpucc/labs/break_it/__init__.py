@@ -70,8 +70,8 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     rule, draw = rule_of(term), Random(f"{seed}/break_it")
     sizes = [(draw.randint(2, 5), draw.randint(3, 9), draw.randint(3, 9)) for _ in SIZES]
     return (
-        Test("hidden: one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True), True),
-        Test("hidden: short programs", 15, partial(caught, partial(_short, rule, f"{seed}/break_it/short", 40), False), True),
+        Test("one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True)),
+        Test("short programs", 15, partial(caught, partial(_short, rule, f"{seed}/break_it/short", 40), False)),
         *(_exposing(rule, number, 8) for number in range(SHOWN, len(DETECTORS[rule.name]))),
     )
 
@@ -108,8 +108,7 @@ def _short(rule: Rule, seed: str, count: int) -> Sequence[Case]:
 
 
 def _exposing(rule: Rule, number: int, points: float) -> Test:
-    hidden = number >= SHOWN
-    return Test(f"{'hidden: ' * hidden}detector {number + 1}", points, partial(exposed, rule, DETECTORS[rule.name][number]), hidden)
+    return Test(f"detector {number + 1}", points, partial(exposed, rule, DETECTORS[rule.name][number]))
 
 
 def reported(submission: Submission, program: Plain) -> set[int]:

@@ -84,13 +84,13 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs: other shapes, every axis, results without elements."""
     term_rules, draw, key = rules(term), Random(f"{seed}/front_end"), str(seed)
     return (
-        Test("hidden: broadcasting", 10, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key), True),
-        Test("hidden: axes", 8, partial(groups_right, term_rules, list(cases.axes(draw)), key), True),
-        Test("hidden: sizes", 10, partial(groups_right, term_rules, list(cases.sizes(draw)), key), True),
-        Test("hidden: errors", 4, partial(groups_right, term_rules, list(cases.refused(draw)), key), True),
-        Test("hidden: types", 10, partial(groups_right, term_rules, list(cases.far(draw)), key), True),
-        Test("hidden: programs", 4, partial(all_accepted, term_rules, key), True),
-        Test("hidden: programs that are wrong", 4, partial(all_refused, term_rules, key), True),
+        Test("broadcasting", 10, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key)),
+        Test("axes", 8, partial(groups_right, term_rules, list(cases.axes(draw)), key)),
+        Test("sizes", 10, partial(groups_right, term_rules, list(cases.sizes(draw)), key)),
+        Test("errors", 4, partial(groups_right, term_rules, list(cases.refused(draw)), key)),
+        Test("types", 10, partial(groups_right, term_rules, list(cases.far(draw)), key)),
+        Test("programs", 4, partial(all_accepted, term_rules, key)),
+        Test("programs that are wrong", 4, partial(all_refused, term_rules, key)),
     )
 
 

@@ -86,14 +86,14 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     def tests(function: str) -> tuple[Test, ...]:
         cases = _cases(term_rules, function, str(seed))
         return (
-            Test(f"hidden: {function}: shapes", 5, partial(several, function, cases), True),
-            Test(f"hidden: {function}: every shape", 8, partial(all_of, function, cases), True),
-            Test(f"hidden: {function}: directions", 3, partial(directions, function, _larger(term_rules, function, str(seed))), True),
+            Test(f"{function}: shapes", 5, partial(several, function, cases)),
+            Test(f"{function}: every shape", 8, partial(all_of, function, cases)),
+            Test(f"{function}: directions", 3, partial(directions, function, _larger(term_rules, function, str(seed)))),
         )
 
     return (
         *(test for function in FUNCTIONS for test in tests(function)),
-        Test("hidden: training", 7, partial(trained, term_rules, str(seed)), True),
+        Test("training", 7, partial(trained, term_rules, str(seed))),
     )
 
 

@@ -135,11 +135,11 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     asked, draw = partial(_asked, term), Random(f"{seed}/order")
     seeds = [draw.randrange(2**32) for _ in range(5)]
     return (
-        Test("hidden: valid orders", 5, partial(valid, asked(seeds[0], (several, beside), 1)), True),
-        Test("hidden: integers", 5, partial(integers, asked(seeds[1], (several,), 1)), True),
-        Test("hidden: fetches that nothing hides", 15, partial(fast, asked(seeds[2], (reuse,), 2)), True),
-        Test("hidden: chains side by side", 15, partial(fast, asked(seeds[3], (beside,), 2)), True),
-        Test("hidden: a little of all", 15, partial(fast, asked(seeds[4], (several, arriving), 1)), True),
+        Test("valid orders", 5, partial(valid, asked(seeds[0], (several, beside), 1))),
+        Test("integers", 5, partial(integers, asked(seeds[1], (several,), 1))),
+        Test("fetches that nothing hides", 15, partial(fast, asked(seeds[2], (reuse,), 2))),
+        Test("chains side by side", 15, partial(fast, asked(seeds[3], (beside,), 2))),
+        Test("a little of all", 15, partial(fast, asked(seeds[4], (several, arriving), 1))),
     )
 
 

@@ -112,7 +112,7 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
 
     def test(function: str, what: str, points: float, motifs: Sequence[Motif], judge: Judge) -> Test:
         cases = list(graphs(draw, term_rules, PLAIN[function], motifs))
-        return Test(f"hidden: {_short(function)}: {what}", points, partial(judge, function, term_rules, cases, str(seed)), True)
+        return Test(f"{_short(function)}: {what}", points, partial(judge, function, term_rules, cases, str(seed)))
 
     def of(function: str, kinds: Kinds) -> Iterator[Test]:
         for what, (points, chosen) in kinds.items():

@@ -71,8 +71,8 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """Each puzzle on numbers that nobody has seen, and the length of all."""
     draw = Random(f"{seed}/puzzles")
     asked = puzzles(term)
-    fresh = [Test(f"hidden: {each.title}", POINTS, partial(solved, each, draw.randrange(2**32)), True) for each in asked]
-    return (*fresh, Test("hidden: few instructions", 100 - 2 * POINTS * len(asked), partial(brief, asked, draw.randrange(2**32)), True))
+    fresh = [Test(each.title, POINTS, partial(solved, each, draw.randrange(2**32))) for each in asked]
+    return (*fresh, Test("few instructions", 100 - 2 * POINTS * len(asked), partial(brief, asked, draw.randrange(2**32))))
 
 
 def _words(term: Term) -> Mapping[str, str]:

@@ -117,11 +117,11 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     for zero in _odd(draw, rule):
         ties += [("quantise", _halves(draw, rule, zero)), ("requantise", _half_sums(draw, rule, zero))]
     return (
-        Test("hidden: ranges", 6, partial(all_ranges, rule, list(_ranges(draw)), draw.randrange(2**32)), True),
-        Test("hidden: ties", 12, partial(mixed, rule, ties), True),
-        Test("hidden: dead channels", 10, partial(dead, rule, draw.randrange(2**32)), True),
-        Test("hidden: extremes", 10, partial(mixed, rule, list(_extremes(draw, rule))), True),
-        Test("hidden: samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw)), True),
+        Test("ranges", 6, partial(all_ranges, rule, list(_ranges(draw)), draw.randrange(2**32))),
+        Test("ties", 12, partial(mixed, rule, ties)),
+        Test("dead channels", 10, partial(dead, rule, draw.randrange(2**32))),
+        Test("extremes", 10, partial(mixed, rule, list(_extremes(draw, rule)))),
+        Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
     )
 
 

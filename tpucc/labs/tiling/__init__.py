@@ -105,12 +105,12 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs."""
     rule, draw = rules(term), Random(f"{seed}/tiling")
     return (
-        Test("hidden: ragged sizes", 6, partial(lowered, rule, list(ragged(draw, rule))), True),
-        Test("hidden: tile order", 6, partial(lowered, rule, [square(draw, rule)]), True),
-        Test("hidden: convolutions", 10, partial(lowered, rule, list(convolutions(draw, rule))), True),
-        Test("hidden: tiles of zeros", 10, partial(lowered, rule, [with_zeros(rule, draw.randrange(3, 20))]), True),
-        Test("hidden: 16-bit values", 10, partial(lowered, rule, [fc(rule, draw.randrange(6, 12), 6, 5, bits=16)]), True),
-        Test("hidden: cycles", 8, partial(quick, rule, _large(draw, rule)), True),
+        Test("ragged sizes", 6, partial(lowered, rule, list(ragged(draw, rule)))),
+        Test("tile order", 6, partial(lowered, rule, [square(draw, rule)])),
+        Test("convolutions", 10, partial(lowered, rule, list(convolutions(draw, rule)))),
+        Test("tiles of zeros", 10, partial(lowered, rule, [with_zeros(rule, draw.randrange(3, 20))])),
+        Test("16-bit values", 10, partial(lowered, rule, [fc(rule, draw.randrange(6, 12), 6, 5, bits=16)])),
+        Test("cycles", 8, partial(quick, rule, _large(draw, rule))),
     )
 
 

@@ -114,12 +114,12 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other listings."""
     given, draw = setting(term), Random(f"{seed}/waits")
     return (
-        Test("hidden: random listings", 5, partial(ordered, _drawn(draw, (mixed, stale, holes), 2), given), True),
-        Test("hidden: rows with holes", 10, partial(exact, _drawn(draw, (holes,), 4), given), True),
-        Test("hidden: transitive waits", 15, partial(exact, _drawn(draw, (chains, stale), 3), given), True),
-        Test("hidden: engines that idle", 15, partial(cycles, _drawn(draw, (pipelined, bursts), 2), given), True),
-        Test("hidden: number of waits", 5, partial(number, _drawn(draw, (mixed, bursts, chains), 2), given), True),
-        Test("hidden: another program", 5, partial(program, draw.randrange(9, 24), given), True),
+        Test("random listings", 5, partial(ordered, _drawn(draw, (mixed, stale, holes), 2), given)),
+        Test("rows with holes", 10, partial(exact, _drawn(draw, (holes,), 4), given)),
+        Test("transitive waits", 15, partial(exact, _drawn(draw, (chains, stale), 3), given)),
+        Test("engines that idle", 15, partial(cycles, _drawn(draw, (pipelined, bursts), 2), given)),
+        Test("number of waits", 5, partial(number, _drawn(draw, (mixed, bursts, chains), 2), given)),
+        Test("another program", 5, partial(program, draw.randrange(9, 24), given)),
     )
 
 
