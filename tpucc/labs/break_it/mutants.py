@@ -123,39 +123,36 @@ CHANGES: dict[str, Sequence[Change]] = {
 
 def mutants(rule: Rule, draw: Random, bases: Sequence[Plain], bugs: int, harmless: int) -> list[Case]:
     """Programs with one change each: so many that break the rule by it, and so many that don't."""
-    broken: list[Case] = []
-    sound: list[Case] = []
-    while len(broken) < bugs or len(sound) < harmless:
-        case = _mutant(rule, draw, draw.choice(bases))
-        kept, most = (broken, bugs) if case and case.faults else (sound, harmless)
-        if case and len(kept) < most:
-            kept.append(case)
-    return _shuffled(draw, broken + sound)
 
+    def made() -> Case | None:
+        base = draw.choice(bases)
+        code = [each.copy() for each in base["instructions"]]
+        change = draw.choice(CHANGES[rule.name])
+        told = change(draw, code, draw.randrange(len(code)))
+        program = Plain(fifo=base["fifo"], instructions=code)
+        return Case(program, told, rule.faults(program)) if told else None
 
-def _mutant(rule: Rule, draw: Random, base: Plain) -> Case | None:
-    code = [each.copy() for each in base["instructions"]]
-    change = draw.choice(CHANGES[rule.name])
-    told = change(draw, code, draw.randrange(len(code)))
-    program = Plain(fifo=base["fifo"], instructions=code)
-    return Case(program, told, rule.faults(program)) if told else None
+    return _several(draw, made, bugs, harmless)
 
 
 def short(rule: Rule, draw: Random, bugs: int, harmless: int) -> list[Case]:
     """Short random programs: so many that break the rule, and so many that don't."""
-    broken: list[Case] = []
-    sound: list[Case] = []
-    while len(broken) < bugs or len(sound) < harmless:
+
+    def made() -> Case:
         program = Plain(fifo=draw.choice((1, 2, 3)), instructions=list(_random(draw, WAITS if rule.name == "race" else 0)))
-        case = Case(program, "", rule.faults(program))
-        kept, most = (broken, bugs) if case.faults else (sound, harmless)
-        if len(kept) < most:
-            kept.append(case)
-    return _shuffled(draw, broken + sound)
+        return Case(program, "", rule.faults(program))
+
+    return _several(draw, made, bugs, harmless)
 
 
-def _shuffled(draw: Random, cases: list[Case]) -> list[Case]:
-    draw.shuffle(cases)
+def _several(draw: Random, make: Callable[[], Case | None], bugs: int, harmless: int) -> list[Case]:
+    """Cases that are made until so many break the rule and so many don't, in an order that says nothing."""
+    broken, sound = list[Case](), list[Case]()
+    while len(broken) < bugs or len(sound) < harmless:
+        if (case := make()) is not None:
+            kept, most = (broken, bugs) if case.faults else (sound, harmless)
+            kept += [case] * (len(kept) < most)
+    draw.shuffle(cases := broken + sound)
     return cases
 
 
