@@ -17,9 +17,9 @@ from tests.support.lab_solutions import files_of, jailed, mistakes, reference
 from tpucc.ir.types import f32
 from tpucc.labs import find
 from tpucc.labs.gradients import PUBLICLY, _cases
-from tpucc.labs.gradients.asking import ask
 from tpucc.labs.gradients.cases import Case
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
+from tpucc.labs.gradients.rule_graphs import ask
 from tpucc.labs.gradients.rules import KINKED, SHAPED, SMOOTH, Rules, rules
 from tpucc.labs.gradients.training import STEPS, asked, network
 from tpucc.labs.grading import run

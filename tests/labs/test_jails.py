@@ -28,13 +28,13 @@ from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
-from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, messages, remains, workers
+from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, leftover_files, messages, workers
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
+from tpucc.labs.grader_process import grade_one
 from tpucc.labs.grading import run
 from tpucc.labs.jails import JAILS, Cell, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome
-from tpucc.labs.one import grade_one
 from tpucc.labs.submissions import submitted
 
 pytestmark = pytest.mark.long
@@ -365,7 +365,7 @@ def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
     (row,) = classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", jails.NONE)
-    assert asked == [[sys.executable, "-P", "-m", "tpucc.labs.one"]]
+    assert asked == [[sys.executable, "-P", "-m", "tpucc.labs.grader_process"]]
     assert row.problem == "nothing"
     assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
 
@@ -727,24 +727,24 @@ def test_what_a_submission_leaves_is_taken_away_however_deep_it_is(tmp_path: Pat
         above = below
     os.close(above)
     (shared_folder / "d" / "link").symlink_to(tmp_path)
-    remains.take_away(os.getuid(), [str(shared_folder)])
+    leftover_files.take_away(os.getuid(), [str(shared_folder)])
     assert list(shared_folder.iterdir()) == []
     assert tmp_path.is_dir()
     others.mkdir()
-    remains.take_away(os.getuid() + 1, [str(shared_folder)])
+    leftover_files.take_away(os.getuid() + 1, [str(shared_folder)])
     assert list(shared_folder.iterdir()) == [others]
     others.chmod(0o777)
-    assert list(remains._open_to_all(os.getuid() + 1, [str(shared_folder)])) == [str(shared_folder), str(others)]
-    monkeypatch.setattr(remains, "MOST", 0)
-    with pytest.raises(remains.Left, match="left more than 0 files and folders"):
-        remains.take_away(os.getuid(), [str(shared_folder)])
+    assert list(leftover_files._open_to_all(os.getuid() + 1, [str(shared_folder)])) == [str(shared_folder), str(others)]
+    monkeypatch.setattr(leftover_files, "MOST", 0)
+    with pytest.raises(leftover_files.Left, match="left more than 0 files and folders"):
+        leftover_files.take_away(os.getuid(), [str(shared_folder)])
 
 
 def test_what_cannot_be_taken_away_ends_the_grading(made_before: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one submission and of a class: the next one could read it. A time-out ends a process amid a test."""
 
     def left(*_: object) -> None:
-        raise remains.Left("it can't be removed")
+        raise leftover_files.Left("it can't be removed")
 
     monkeypatch.setattr(workers, "_run", run_here)
     folder = tmp_path / "class"
@@ -753,8 +753,8 @@ def test_what_cannot_be_taken_away_ends_the_grading(made_before: None, tmp_path:
         (folder / name / LAB.file).write_text("import os\ndef allocate(lives, rows):\n    os._exit(1)\n")
     monkeypatch.setattr(Jail, "end", left)
     rows = list[classes.Row]()
-    with pytest.raises(remains.Left, match="it can't be removed"):
+    with pytest.raises(leftover_files.Left, match="it can't be removed"):
         grading.grade(LAB, folder / "anna", AS_WRITTEN, SEED, jails.NONE)
-    with pytest.raises(remains.Left, match="anna: it can't be removed"):
+    with pytest.raises(leftover_files.Left, match="anna: it can't be removed"):
         classes.grade_all(LAB, folder, AS_WRITTEN, SEED, tmp_path / "into", jails.NONE, told=rows.append)
     assert rows == []

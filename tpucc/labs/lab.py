@@ -64,6 +64,13 @@ class Failed(Exception):
         return "\n".join(filter(None, (f"{where}{raised}", *calls)))
 
 
+def failure_behind(error: BaseException | None) -> Failed | None:
+    """The submission's failure that made tpucc raise an error, where there is one: its cause, or the cause's, and so on."""
+    while error is not None and not isinstance(error, Failed):
+        error = error.__cause__ or error.__context__
+    return error
+
+
 @contextmanager
 def failing(kind: str, what: str) -> Iterator[None]:
     """Reads what a submission made, in the body: whatever goes wrong is the submission's failure. Raises `Failed`."""

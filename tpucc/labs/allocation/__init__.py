@@ -16,7 +16,7 @@ from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.answers import integers
-from tpucc.labs.given import call_text
+from tpucc.labs.call_text import call_text
 from tpucc.labs.judging import Scale, all_right, geometric_mean, judged, some_right
 from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
 from tpucc.lowering.liveness import largest_live_sum

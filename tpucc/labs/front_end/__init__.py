@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.ir.types import f32
 from tpucc.labs.front_end import cases
-from tpucc.labs.front_end.asking import groups_right, said
+from tpucc.labs.front_end.comparing import groups_right, said
 from tpucc.labs.front_end.meaning import FUNCTIONS, Meant, Rules, answer, rules, value
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared

@@ -13,9 +13,9 @@ from textwrap import fill
 import numpy as np
 
 from tpucc.ir.graph import Graph
-from tpucc.labs.gradients.asking import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
 from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, drawn, large
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
+from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
 from tpucc.labs.gradients.rules import DETAILS, FORMULAS, FUNCTIONS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
 from tpucc.labs.judging import all_or_nothing, some_right

@@ -15,7 +15,7 @@ from tpucc.api import Executable
 from tpucc.diagnostics import Error
 from tpucc.ir.graph import Graph
 from tpucc.labs.judging import judged
-from tpucc.labs.lab import Failed, Submission, judging_seed
+from tpucc.labs.lab import Failed, Submission, failure_behind, judging_seed
 from tpucc.labs.race.baseline import PLAIN
 from tpucc.labs.race.networks import Network
 from tpucc.labs.race.returned import returned_graph
@@ -122,11 +122,8 @@ def run(network: Network, target: Target, submission: Submission, functions: Col
 
 def _failure(error: Error) -> Failed:
     """Why there is no program: a call that failed, or else what the compiler found, without the files in which stages are called."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, Failed):
-            return cause
-        cause = cause.__cause__ or cause.__context__
+    if behind := failure_behind(error):
+        return behind
     found = error.diagnostics[1:] or error.diagnostics
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return Failed("wrong", "; ".join(f"{entry.code}: {entry.message}" for entry in found[:SHOWN]) + more)

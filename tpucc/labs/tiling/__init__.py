@@ -12,7 +12,7 @@ from tpucc.diagnostics import Error, ProgramError
 from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
 from tpucc.labs.judging import Scale, all_right, judged
-from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, failure_behind
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
@@ -143,7 +143,7 @@ def compared(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome
         exe = model.compiled(stage.stages())
         verdict, wrong = judged(exe)
     except Error as error:
-        if not stage.written or _failed(error):
+        if not stage.written or failure_behind(error):
             raise
         told = [found for found in error.diagnostics if found.code != WHOSE] or error.diagnostics
         return _shown(Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in told)), stage, model), {}
@@ -153,11 +153,6 @@ def compared(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome
         if problem := broken_rule(layer, product, rule, [line for line in lines if line.strip()[0] not in ".;"]):
             return _shown(Outcome(0, problem), stage, model), {}
     return _shown(Outcome(1, f"equal; {verdict.cycles:,} cycles"), stage, model), spent(exe.runtime)
-
-
-def _failed(error: BaseException | None) -> bool:
-    """Whether the submission gave no lines."""
-    return error is not None and (isinstance(error, Failed) or _failed(error.__cause__ or error.__context__))
 
 
 def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:

@@ -1,4 +1,4 @@
-"""The process that grades one submission: `python -m tpucc.labs.one`, which `workers.py` starts.
+"""The process that grades one submission: `python -m tpucc.labs.grader_process`, which `workers.py` starts.
 
 It reads a pickled pair of the class's grading and the submission's contents from standard input, so that neither the seed nor a submission
 stands in a command or in a file. After every test it writes all results so far to standard output, as a line of JSON; `{"left": …}` says
@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from tpucc.labs import find
 from tpucc.labs.grading import Grade, grade_contents
-from tpucc.labs.remains import Left
+from tpucc.labs.leftover_files import Left
 from tpucc.labs.results import as_json
 from tpucc.tasks.worker import when_unread
 
