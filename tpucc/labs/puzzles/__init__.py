@@ -9,8 +9,9 @@ from random import Random
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
-from tpucc.labs.puzzles.dozen import puzzles, rules
+from tpucc.labs.puzzles.dozen import puzzles
 from tpucc.labs.puzzles.puzzle import Puzzle
+from tpucc.labs.puzzles.rules import rules
 
 RIGHT = 0.5
 """The share of a puzzle whose outputs are right, beyond a limit of the puzzle's: for what the file has to begin with there is none."""
@@ -81,26 +82,19 @@ def _words(term: Term) -> Mapping[str, str]:
     machine = puzzles(term)[0].target
     column_sums = held.weights.sum(axis=0).tolist()
     return {
+        **held.words,
         "term_option": term.option,
         "fetch": str(machine.tile_fetch_cycles),
         "shift": str(machine.tile_shift_cycles),
         "sums": str(machine.pipeline_cycles),
         "example_cycles": str(machine.tile_fetch_cycles + machine.tile_shift_cycles + machine.pipeline_cycles + 3),
-        "rows": str(held.rows),
-        "rows2": str(2 * held.rows),
         "rows3": str(3 * held.rows),
-        "row": str(held.row),
-        "function": held.function,
         "table": str(held.tables.index(held.table)),
-        "first": "1" if held.turned else "0",
-        "second": "0" if held.turned else "1",
         "biased": "1" if held.turned else "2",
         "relu": "0" if held.turned else "1",
-        "stride": str(held.stride),
         "window": str(3 * held.stride + 3),
         "bias": " ".join(str(-held.zero_x * value) for value in column_sums),
         "multiplier": str(0.5**held.shift),
-        "zero": str(held.zero_y),
         "tile01": "2" if held.turned else "1",
         "tile10": "1" if held.turned else "2",
         "points": str(2 * POINTS),
