@@ -20,7 +20,7 @@ from tpucc.labs.gradients import PUBLICLY, _cases
 from tpucc.labs.gradients.cases import Case
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
 from tpucc.labs.gradients.rule_graphs import ask
-from tpucc.labs.gradients.rules import KINKED, SHAPED, SMOOTH, Rules, rules
+from tpucc.labs.gradients.rules import KINKED, OPERATORS, SHAPED, SMOOTH, Rules, rules
 from tpucc.labs.gradients.training import STEPS, asked, network
 from tpucc.labs.grading import run
 from tpucc.labs.lab import Failed, Plain, Term
@@ -35,7 +35,7 @@ def test_the_terms_here_and_spring_have_every_operator() -> None:
     drawn = [rules(term) for term in (*TERMS, Term("spring"))]
     assert {each.smooth for each in drawn} == set(SMOOTH)
     assert {each.shaped for each in drawn} == set(SHAPED)
-    assert {(each.kinked, each.slope) for each in drawn} == {(op, slope) for op, slopes in KINKED.items() for slope in slopes}
+    assert {(each.kinked, each.slope) for each in drawn} == {(op, slope) for op in KINKED for slope in OPERATORS[op].slopes}
 
 
 @pytest.mark.parametrize("term", one_of(3, TERMS), ids=lambda term: term.name or "as written")

@@ -16,7 +16,7 @@ from tpucc.ir.graph import Graph
 from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, drawn, large
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
 from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
-from tpucc.labs.gradients.rules import DETAILS, FORMULAS, FUNCTIONS, Rules, rules
+from tpucc.labs.gradients.rules import FUNCTIONS, OPERATORS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
@@ -36,8 +36,8 @@ def _words(term: Term) -> Mapping[str, str]:
     term_rules = rules(term)
     operators = {function: getattr(term_rules, function) for function in FUNCTIONS}
     abs_slope = {"larger": 1, "smaller": -1, "mean": 0}[term_rules.slope]
-    texts = {f"{function}_formula": FORMULAS[op] for function, op in operators.items()}
-    texts |= {f"{function}_details": fill(DETAILS[op], 150) for function, op in operators.items()}
+    texts = {f"{function}_formula": OPERATORS[op].formula for function, op in operators.items()}
+    texts |= {f"{function}_details": fill(OPERATORS[op].paragraph, 150) for function, op in operators.items()}
     texts |= {f"{function}_operands": ", ".join(operand.name for operand in OPS[op].operands) for function, op in operators.items()}
     return {
         **operators,
