@@ -305,18 +305,6 @@ def _rounded(rows: Number, align: int) -> Number:
     return -(-rows // align) * align
 
 
-MODEL = """\
-param batch = 8
-weights random(seed=5)
-
-def dense(x, units, name):
-    weight w: f32[x.shape[-1], units] = "{name}.w"
-    return x @ w
-
-model lab5(x: f32[batch, 7] in [-1.0, 1.0]):
-    h = relu(dense(x, 11, "h"))
-    g = relu(dense(h, 6, "g")) + relu(dense(x, 6, "s"))
-    return dense(g, 3, "out")
-"""
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
 LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from random import Random
 
 from tpucc import api
@@ -33,20 +34,7 @@ def compiled(batch: int, inputs: int, middle: int) -> Plain:
     return plain(exe.program.value)
 
 
-MODEL = """\
-param batch = 3
-param inputs = 7
-param middle = 5
-weights random(seed=8)
-
-model lab8(x: f32[batch, inputs] in [-1.0, 1.0]):
-    weight a: f32[inputs, middle]
-    weight b: f32[middle, middle]
-    weight c: f32[middle, 3]
-    h = relu(x @ a)
-    g = relu(h @ b) + h
-    return g @ c
-"""
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
 Numbers = list[PlainInstruction]
 Change = Callable[[Random, Numbers, int], str]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tpucc import api
 from tpucc.ir.graph import Graph
@@ -48,17 +49,4 @@ def _passes(rules: Rules, submission: Submission) -> Iterator[Asked]:
         yield Asked(name, function, rules, submission)
 
 
-MODEL = """\
-param batch = 4
-weights random(seed=2)
-
-def dense(x, units, name):
-    weight w: f32[units, x.shape[-1]] = "{name}.w"
-    weight b: f32[units] = "{name}.b"
-    return x @ transpose(w, [1, 0]) + b
-
-model lab2(x: f32[batch, 5] in [-1.0, 1.0]):
-    h = relu(dense(x, 6, "h"))
-    g = leaky_relu(dense(h, 4, "g"), alpha=0.125)
-    return dense(g, 3, "out") + h[:, 0:3]
-"""
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")

@@ -282,18 +282,6 @@ def _told(waits: Sequence[Wait]) -> str:
     return ", ".join(map(as_words, waits)) or "no waits"
 
 
-MODEL = """\
-param batch = 8
-weights random(seed=7)
-
-def dense(x, units, name):
-    weight w: f32[x.shape[-1], units] = "{name}.w"
-    return x @ w
-
-model lab7(x: f32[batch, 5] in [-1.0, 1.0]):
-    h = relu(dense(x, 7, "h"))
-    g = relu(dense(h, 4, "g")) + relu(dense(x, 4, "s"))
-    return dense(g, 3, "out")
-"""
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
 LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
