@@ -16,7 +16,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.support.cases import LONG, one_of
-from tests.support.lab_solutions import exploits, files_of, jailed, mistakes, reference
+from tests.support.lab_solutions import exploits, files_of, jailed, mistakes, patched, reference
 from tpucc import api
 from tpucc.api import Executable
 from tpucc.diagnostics import Diagnostic
@@ -195,6 +195,27 @@ def test_every_lab_has_ten_exploits(lab: Lab) -> None:
     """Made for it, calling tpucc's own solution, and answering everything alike."""
     assert len(exploits(lab)) >= 5
     assert len(exploits(lab)) + len(jailed(lab)) + (len(ANSWERS) if lab in ANSWERED else 0) >= 10
+
+
+DIFF = """Fails `a test`: why.
+--- reference.py
++++ reference.py
+@@ -5,2 +5,2 @@
+ same
+-old
++new
+@@ -9 +9,2 @@
+ last
++more
+"""
+
+
+def test_a_patch_changes_the_nearest_place_where_its_lines_stand() -> None:
+    text = "same\nold\n\n\nsame\nold\n\n\nlast\n"
+    assert patched(text, DIFF) == "same\nold\n\n\nsame\nnew\n\n\nlast\nmore\n"
+    assert patched(f"first\n{text}", DIFF) == f"first\n{patched(text, DIFF)}"
+    with pytest.raises(AssertionError, match="aren't there any more:\nlast"):
+        patched(text.replace("last", "end"), DIFF)
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
