@@ -78,25 +78,25 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
 
 def _words(term: Term) -> Mapping[str, str]:
     """The term's numbers, and what follows from them."""
-    held = rules(term)
+    term_rules = rules(term)
     machine = puzzles(term)[0].target
-    column_sums = held.weights.sum(axis=0).tolist()
+    column_sums = term_rules.weights.sum(axis=0).tolist()
     return {
-        **held.words,
+        **term_rules.words,
         "term_option": term.option,
         "fetch": str(machine.tile_fetch_cycles),
         "shift": str(machine.tile_shift_cycles),
         "sums": str(machine.pipeline_cycles),
         "example_cycles": str(machine.tile_fetch_cycles + machine.tile_shift_cycles + machine.pipeline_cycles + 3),
-        "rows3": str(3 * held.rows),
-        "table": str(held.tables.index(held.table)),
-        "biased": "1" if held.turned else "2",
-        "relu": "0" if held.turned else "1",
-        "window": str(3 * held.stride + 3),
-        "bias": " ".join(str(-held.zero_x * value) for value in column_sums),
-        "multiplier": str(0.5**held.shift),
-        "tile01": "2" if held.turned else "1",
-        "tile10": "1" if held.turned else "2",
+        "rows3": str(3 * term_rules.rows),
+        "table": str(term_rules.tables.index(term_rules.table)),
+        "biased": "1" if term_rules.turned else "2",
+        "relu": "0" if term_rules.turned else "1",
+        "window": str(3 * term_rules.stride + 3),
+        "bias": " ".join(str(-term_rules.zero_x * value) for value in column_sums),
+        "multiplier": str(0.5**term_rules.shift),
+        "tile01": "2" if term_rules.turned else "1",
+        "tile10": "1" if term_rules.turned else "2",
         "points": str(2 * POINTS),
         "brevity": str(100 - 2 * POINTS * len(puzzles(term))),
         "slack": str(SLACK),

@@ -18,15 +18,15 @@ DECLARED = Path(__file__).with_name("puzzles.toml")
 
 def puzzles(term: Term = AS_WRITTEN) -> tuple[Puzzle, ...]:
     """All puzzles of a term, in the order of their numbers, which begin with 1."""
-    held = rules(term)
-    declared = tomllib.loads(filled(DECLARED.read_text("utf-8"), held.words))["puzzle"]
-    return tuple(_puzzle(number, term, held, **said) for number, said in enumerate(declared, 1))
+    term_rules = rules(term)
+    declared = tomllib.loads(filled(DECLARED.read_text("utf-8"), term_rules.words))["puzzle"]
+    return tuple(_puzzle(number, term, term_rules, **said) for number, said in enumerate(declared, 1))
 
 
-def _puzzle(number: int, term: Term, held: Rules, setting: str, task: str, **said: Any) -> Puzzle:
+def _puzzle(number: int, term: Term, term_rules: Rules, setting: str, task: str, **said: Any) -> Puzzle:
     """A puzzle of what is declared of it; a `task` is one paragraph."""
     said |= {name: kind(said[name]) for name, kind in (("directives", tuple), ("most", _most)) if name in said}
-    return Puzzle(number=number, task=" ".join(task.split()), draw=partial(DRAWS[setting], held), term=term, **said)
+    return Puzzle(number=number, task=" ".join(task.split()), draw=partial(DRAWS[setting], term_rules), term=term, **said)
 
 
 def _most(said: dict[str, int]) -> Most:
