@@ -12,7 +12,7 @@ import pytest
 import tpucc.schedule.allocate as own
 from tests.labs.test_labs import ROOT, Here, submitted
 from tests.support.cases import one_of
-from tests.support.lab_solutions import SOLUTIONS, files_of, reference
+from tests.support.lab_solutions import files_of, main_file, reference
 from tpucc.labs import find
 from tpucc.labs.allocation import Rules, bound, rules, too_large, wrong
 from tpucc.labs.allocation.drawing import lives_svg
@@ -94,8 +94,7 @@ LAB = find("allocation")
 @pytest.mark.parametrize("term", ["", "spring", "fall", "2027-spring"])
 def test_where_the_last_instruction_is_taken_for_free_little_is_earned(term: str) -> None:
     """The public tests find it as the hidden ones do."""
-    text = (SOLUTIONS / "allocation/wrong/last_is_free.py").read_text("utf-8")
-    submission = submitted(LAB, {LAB.file: text}, Term(term))
+    submission = Here(main_file(LAB, "last_is_free", Term(term)))
     tests = (*LAB.public(Term(term)), *LAB.hidden(Term(term), 3))
     assert [test.name for test in tests if run(test, submission).score] == ["hidden: a buffer that is just large enough"]
 

@@ -14,8 +14,8 @@ from tests.labs.test_labs import Here
 from tests.support.cases import one_of
 from tpucc.labs import find
 from tpucc.labs.answers import integers
-from tpucc.labs.front_end.asking import refused
-from tpucc.labs.given import LONGEST, call_text
+from tpucc.labs.call_text import LONGEST, call_text
+from tpucc.labs.front_end.comparing import refused
 from tpucc.labs.grading import run
 from tpucc.labs.guest import MOST, Unfit, _plain
 from tpucc.labs.lab import Failed, Term

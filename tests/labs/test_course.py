@@ -24,11 +24,11 @@ import pytest
 from click.testing import CliRunner
 
 from tests.labs.test_jails import run_here
-from tests.labs.test_labs import Here, mistakes, results, score
+from tests.labs.test_labs import Here, results, score
 from tests.support import lab_solutions
 from tests.support.cases import one_of
 from tests.support.command_line import run
-from tests.support.lab_solutions import SOLUTIONS, files_of, reference
+from tests.support.lab_solutions import files_of, main_file, mistakes, reference
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command, progress
 from tpucc.diagnostics import UsageError
@@ -54,8 +54,8 @@ EXPLOITS = Path(__file__).parent / "exploits"
 pytestmark = pytest.mark.usefixtures("made_before")
 
 
-def solution(term: Term = AS_WRITTEN, name: str = "reference.py", lab: Lab = LAB) -> str:
-    return lab.filled((SOLUTIONS / lab.name / name).read_text("utf-8"), term)
+def solution(term: Term = AS_WRITTEN, wrong: str = "", lab: Lab = LAB) -> str:
+    return main_file(lab, wrong, term)
 
 
 @pytest.mark.long
@@ -65,7 +65,7 @@ def test_a_student_begins_checks_and_mends(tmp_path: Path, capsys: pytest.Captur
     assert "tpucc lab check" in capsys.readouterr().out
     assert run("lab", "start", "5", folder) == 2
     assert "is there already" in capsys.readouterr().err
-    (folder / LAB.file).write_text(solution(Term("spring"), "wrong/last_is_free.py"))
+    (folder / LAB.file).write_text(solution(Term("spring"), "last_is_free"))
     assert run("lab", "check", folder, "--only", "random lives") == 1
     said = capsys.readouterr().out
     assert "share rows while both are alive" in said
@@ -529,7 +529,7 @@ def course(tmp_path: Path) -> Path:
     folder = tmp_path / "class"
     (folder / "anna").mkdir(parents=True)
     (folder / "anna" / LAB.file).write_text(solution())
-    (folder / "=1+1.py").write_text(solution(name="wrong/first_fit_in_time.py"))
+    (folder / "=1+1.py").write_text(solution(wrong="first_fit_in_time"))
     (folder / "syntax.py").write_text("def allocate(:")
     (folder / "empty").mkdir()
     (folder / "check").mkdir()
@@ -923,7 +923,7 @@ def test_a_call_takes_no_file_name_as_code(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.long
 def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a test that goes on after a wrong answer, the first wrong one; a second run takes the files of the first away."""
-    (tmp_path / LAB.file).write_text(solution(name="wrong/always_one_more.py"))
+    (tmp_path / LAB.file).write_text(solution(wrong="always_one_more"))
     assert run("lab", "check", tmp_path, "--lab", "5") == 1
     assert capsys.readouterr().out.count("\n      call: ") == len(list((tmp_path / "check").glob("*.call"))) == 1
     lives, rows = saved(str(tmp_path / "check" / "too_large.call"))
@@ -1128,7 +1128,6 @@ def calibrate(samples):
     return parameters(finite.min(initial=0), finite.max(initial=0))
 """,
     ),
-    "order": ("best", "\ndef order(tiles): return best_order(tiles, Rules({{sums}}, '{{transfers}}'))\n"),
     "break_it": ("truth", "\ndef violations(program): return list(RULES['{{rule}}'].faults(program))\n"),
 }
 """What a student may paste of the grader's own, and what makes a submission of it."""
@@ -1153,6 +1152,15 @@ def test_an_archive_has_no_answers_of_the_graders(name: str, monkeypatch: pytest
     for held in {archived(packed.name).read(f"tpucc/labs/{lab.name}/{module}.py").decode() for packed in (lab, LAB)}:
         assert f"NotImplementedError('lab {lab.number}: " in held
         assert earned(lab, held + glue) <= lab.floor + 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", one_of(3, [lab.name for lab in labs()]))
+def test_an_archive_has_no_labs_solutions(name: str) -> None:
+    """Neither right nor wrong ones, whichever lab it is for; it has all handouts."""
+    texts = [entry.partition("/material/")[2] for entry in archived(name).namelist() if "/material/" in entry]
+    assert texts.count("handout.md") == len(labs())
+    assert {text for text in texts if not text.startswith("skeleton.")} == {"handout.md"}
 
 
 @cache

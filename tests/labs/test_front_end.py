@@ -9,7 +9,7 @@ import pytest
 from tests.labs.test_labs import Here, submitted
 from tests.support.lab_solutions import reference
 from tpucc.labs import find
-from tpucc.labs.front_end.asking import refused
+from tpucc.labs.front_end.comparing import refused
 from tpucc.labs.front_end.meaning import rules
 from tpucc.labs.grading import Result, run
 from tpucc.labs.lab import AS_WRITTEN, Failed, Term
@@ -29,7 +29,7 @@ def found(name: str, **replaced: str) -> Result:
 def test_a_message_names_the_group_and_the_call() -> None:
     """True and 1.0 are no integers, though Python has them equal to 1: each stands in the group of its attribute."""
     result = found("errors", **{"type(getattr(attributes, name)) is not int": "not isinstance(getattr(attributes, name), int)"})
-    assert result.outcome.message == "7 of 9 groups of calls are right; group 7, call 3 of 4: the rule says something else"
+    assert result.outcome.message == "7 of 9 groups of calls are right: group 7, call 3 of 4: the rule says something else"
     assert "by=True" in result.outcome.given
 
 

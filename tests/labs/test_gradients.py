@@ -11,16 +11,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import EXPLOITED, SEED, mistakes, results, submitted
+from tests.labs.test_labs import SEED, results, submitted
 from tests.support.cases import one_of
-from tests.support.lab_solutions import files_of, reference
+from tests.support.lab_solutions import files_of, jailed, mistakes, reference
 from tpucc.ir.types import f32
 from tpucc.labs import find
 from tpucc.labs.gradients import PUBLICLY, _cases
-from tpucc.labs.gradients.asking import ask
 from tpucc.labs.gradients.cases import Case
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
-from tpucc.labs.gradients.rules import KINKED, SHAPED, SMOOTH, Rules, rules
+from tpucc.labs.gradients.rule_graphs import ask
+from tpucc.labs.gradients.rules import KINKED, OPERATORS, SHAPED, SMOOTH, Rules, rules
 from tpucc.labs.gradients.training import STEPS, asked, network
 from tpucc.labs.grading import run
 from tpucc.labs.lab import Failed, Plain, Term
@@ -35,7 +35,7 @@ def test_the_terms_here_and_spring_have_every_operator() -> None:
     drawn = [rules(term) for term in (*TERMS, Term("spring"))]
     assert {each.smooth for each in drawn} == set(SMOOTH)
     assert {each.shaped for each in drawn} == set(SHAPED)
-    assert {(each.kinked, each.slope) for each in drawn} == {(op, slope) for op, slopes in KINKED.items() for slope in slopes}
+    assert {(each.kinked, each.slope) for each in drawn} == {(op, slope) for op in KINKED for slope in OPERATORS[op].slopes}
 
 
 @pytest.mark.parametrize("term", one_of(3, TERMS), ids=lambda term: term.name or "as written")
@@ -53,7 +53,7 @@ def test_every_operator_has_a_solution_and_wrong_ones(term: Term) -> None:
 
 @pytest.mark.parametrize("term", [*TERMS, Term("spring")], ids=lambda term: term.name or "as written")
 def test_no_term_has_the_slope_of_tpuccs_own_rule(term: Term) -> None:
-    own = EXPLOITED / LAB.name / "jailed" / "built_in.py"
+    (own,) = jailed(LAB)
     (result,) = results(LAB, files_of(LAB, own), term, only="kinked: shapes")
     assert result.score == 0
 

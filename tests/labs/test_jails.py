@@ -23,25 +23,25 @@ import pytest
 
 from tests.labs.test_labs import SEED
 from tests.support.cases import one_of
-from tests.support.lab_solutions import SOLUTIONS
+from tests.support.lab_solutions import jailed, main_file
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
-from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, messages, remains, workers
+from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, leftover_files, messages, workers
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
+from tpucc.labs.grader_process import grade_one
 from tpucc.labs.grading import run
 from tpucc.labs.jails import JAILS, Cell, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome
-from tpucc.labs.one import grade_one
 from tpucc.labs.submissions import submitted
 
 pytestmark = pytest.mark.long
 
 FOLDER = Path(__file__).parent / "exploits"
 EXPLOITS = sorted(FOLDER.glob("*.py"))
-BUILT_IN = sorted(FOLDER.glob("*/jailed/*.py"))
+BUILT_IN = [(lab, path) for lab in labs() for path in jailed(lab)]
 LAB = find("allocation")
 CELLS: list[str] = []
 """The names of all cells so far."""
@@ -109,25 +109,24 @@ def test_an_exploit_of_the_grader_gets_the_floor_of_every_lab(
     assert left_behind() == []
 
 
-@pytest.mark.parametrize("path", one_of(3, BUILT_IN), ids=lambda path: f"{path.parts[-3]}-{path.stem}")
-def test_a_child_has_no_solution_of_tpuccs_own(path: Path, shared: Path) -> None:
-    lab = find(path.parts[-3])
+@pytest.mark.parametrize(("lab", "path"), one_of(3, BUILT_IN), ids=lambda value: value.name)
+def test_a_child_has_no_solution_of_tpuccs_own(lab: Lab, path: Path, shared: Path) -> None:
     assert points(jails.NONE, shared, path.read_text("utf-8"), lab) <= lab.floor
 
 
 TEN = {
-    "anna": "solutions/allocation/reference.py",
-    "ben.py": "solutions/allocation/wrong/first_fit_in_time.py",
-    "children.py": "exploits/leaves_children.py",
-    "endless.py": "exploits/endless.py",
-    "files.py": "exploits/four_gigabytes_of_files.py",
-    "forks.py": "exploits/fork_bomb.py",
-    "memory.py": "exploits/four_gigabytes_of_memory.py",
-    "reads.py": "exploits/reads_the_reference.py",
-    "skeleton.py": "",
-    "syntax.py": "",
+    "anna": main_file(LAB),
+    "ben.py": main_file(LAB, "first_fit_in_time"),
+    "children.py": FOLDER / "leaves_children.py",
+    "endless.py": FOLDER / "endless.py",
+    "files.py": FOLDER / "four_gigabytes_of_files.py",
+    "forks.py": FOLDER / "fork_bomb.py",
+    "memory.py": FOLDER / "four_gigabytes_of_memory.py",
+    "reads.py": FOLDER / "reads_the_reference.py",
+    "skeleton.py": LAB.material("skeleton.py", AS_WRITTEN),
+    "syntax.py": "def allocate(:",
 }
-"""Submissions by their names: files beside this one."""
+"""Submissions by their names: the text, or the file of an exploit."""
 
 
 @posix
@@ -144,10 +143,10 @@ def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp
     folder, into, mark = tmp_path / "class", tmp_path / "results", f"tpucc-filler-class-{os.getpid()}"
     folder.mkdir()
     for name, source in TEN.items():
-        text = written_as(mark, FOLDER.parent / source) if source else LAB.material("skeleton.py", AS_WRITTEN)
+        text = written_as(mark, source) if isinstance(source, Path) else source
         place = folder / name if name.endswith(".py") else folder / name / LAB.file
         place.parent.mkdir(exist_ok=True)
-        place.write_text("def allocate(:" if name == "syntax.py" else LAB.filled(text, AS_WRITTEN))
+        place.write_text(text)
     words = ["lab", "grade", "--all", str(folder), "--lab", "5", "--seed", str(SEED), "--into", str(into), "--jobs", "2" if whole else "1"]
     assert main(words) == 0
     rows = {row["name"]: row for row in csv.DictReader(into.with_name("results.csv").read_text("utf-8").splitlines())}
@@ -177,10 +176,9 @@ def left_behind() -> list[str]:
 
 
 @posix
-@pytest.mark.parametrize("path", one_of(3, BUILT_IN), ids=lambda path: f"{path.parts[-3]}-{path.stem}")
-def test_what_a_lab_asks_for_is_out_of_reach(path: Path, jail: Jail, shared: Path) -> None:
+@pytest.mark.parametrize(("lab", "path"), one_of(3, BUILT_IN), ids=lambda value: value.name)
+def test_what_a_lab_asks_for_is_out_of_reach(lab: Lab, path: Path, jail: Jail, shared: Path) -> None:
     """In a jail as without one, where all of these run."""
-    lab = find(path.parts[-3])
     assert points(jail, shared, path.read_text("utf-8"), lab) <= lab.floor
 
 
@@ -195,7 +193,7 @@ def test_what_does_not_load_in_time_is_not_loaded_again(jail: Jail, shared: Path
 
 @posix
 def test_the_reference_gets_all_points_in_a_jail(jail: Jail, shared: Path) -> None:
-    assert points(jail, shared, (SOLUTIONS / LAB.name / "reference.py").read_text("utf-8")) == 100
+    assert points(jail, shared, main_file(LAB)) == 100
 
 
 SEES = """
@@ -367,7 +365,7 @@ def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
     (row,) = classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", jails.NONE)
-    assert asked == [[sys.executable, "-P", "-m", "tpucc.labs.one"]]
+    assert asked == [[sys.executable, "-P", "-m", "tpucc.labs.grader_process"]]
     assert row.problem == "nothing"
     assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
 
@@ -461,7 +459,7 @@ def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path:
     shutil.copytree(jails.grader_folder(), closed / "tpucc")
     keep_compiled(closed / "tpucc")
     closed.chmod(0o700)
-    (tmp_path / "solution.py").write_text(LAB.filled((SOLUTIONS / LAB.name / "reference.py").read_text("utf-8"), AS_WRITTEN))
+    (tmp_path / "solution.py").write_text(main_file(LAB))
     names = (
         "leaves_children",
         "reads_the_reference",
@@ -729,24 +727,24 @@ def test_what_a_submission_leaves_is_taken_away_however_deep_it_is(tmp_path: Pat
         above = below
     os.close(above)
     (shared_folder / "d" / "link").symlink_to(tmp_path)
-    remains.take_away(os.getuid(), [str(shared_folder)])
+    leftover_files.take_away(os.getuid(), [str(shared_folder)])
     assert list(shared_folder.iterdir()) == []
     assert tmp_path.is_dir()
     others.mkdir()
-    remains.take_away(os.getuid() + 1, [str(shared_folder)])
+    leftover_files.take_away(os.getuid() + 1, [str(shared_folder)])
     assert list(shared_folder.iterdir()) == [others]
     others.chmod(0o777)
-    assert list(remains._open_to_all(os.getuid() + 1, [str(shared_folder)])) == [str(shared_folder), str(others)]
-    monkeypatch.setattr(remains, "MOST", 0)
-    with pytest.raises(remains.Left, match="left more than 0 files and folders"):
-        remains.take_away(os.getuid(), [str(shared_folder)])
+    assert list(leftover_files._open_to_all(os.getuid() + 1, [str(shared_folder)])) == [str(shared_folder), str(others)]
+    monkeypatch.setattr(leftover_files, "MOST", 0)
+    with pytest.raises(leftover_files.Left, match="left more than 0 files and folders"):
+        leftover_files.take_away(os.getuid(), [str(shared_folder)])
 
 
 def test_what_cannot_be_taken_away_ends_the_grading(made_before: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one submission and of a class: the next one could read it. A time-out ends a process amid a test."""
 
     def left(*_: object) -> None:
-        raise remains.Left("it can't be removed")
+        raise leftover_files.Left("it can't be removed")
 
     monkeypatch.setattr(workers, "_run", run_here)
     folder = tmp_path / "class"
@@ -755,8 +753,8 @@ def test_what_cannot_be_taken_away_ends_the_grading(made_before: None, tmp_path:
         (folder / name / LAB.file).write_text("import os\ndef allocate(lives, rows):\n    os._exit(1)\n")
     monkeypatch.setattr(Jail, "end", left)
     rows = list[classes.Row]()
-    with pytest.raises(remains.Left, match="it can't be removed"):
+    with pytest.raises(leftover_files.Left, match="it can't be removed"):
         grading.grade(LAB, folder / "anna", AS_WRITTEN, SEED, jails.NONE)
-    with pytest.raises(remains.Left, match="anna: it can't be removed"):
+    with pytest.raises(leftover_files.Left, match="anna: it can't be removed"):
         classes.grade_all(LAB, folder, AS_WRITTEN, SEED, tmp_path / "into", jails.NONE, told=rows.append)
     assert rows == []

@@ -16,7 +16,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.support.cases import LONG, one_of
-from tests.support.lab_solutions import SOLUTIONS, files_of, reference
+from tests.support.lab_solutions import exploits, files_of, jailed, mistakes, patched, reference
 from tpucc import api
 from tpucc.api import Executable
 from tpucc.diagnostics import Diagnostic
@@ -28,7 +28,6 @@ from tpucc.labs.lab import Failed, Lab, Plain, Term, Test
 from tpucc.runtime.judge import Verdict
 
 ROOT = Path(__file__).parents[2]
-EXPLOITED = Path(__file__).parent / "exploits"
 TERMS = [Term("spring")]
 SOAKED = [Term(), Term("2027 autumn")]
 SEED = 20
@@ -104,11 +103,6 @@ def whole(cases: Iterable[ParameterSet]) -> list[ParameterSet]:
     ]
 
 
-def mistakes(lab: Lab) -> list[Path]:
-    """The wrong solutions of a lab."""
-    return sorted((SOLUTIONS / lab.name / "wrong").glob("*.*"))
-
-
 MISTAKES = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in mistakes(lab)]
 
 
@@ -155,8 +149,7 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path, pyt
             assert round(lost, 2) >= LEAST
 
 
-FOOLING = [(lab, path) for lab in labs() for path in sorted((EXPLOITED / lab.name).glob("*.py"))]
-FOOLING += [(lab, EXPLOITED / lab.name) for lab in labs() if not lab.functions]
+FOOLING = [(lab, path) for lab in labs() for path in (exploits(lab) if lab.functions else [exploits(lab)[0].parent])]
 EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in FOOLING]
 
 
@@ -197,19 +190,32 @@ def test_one_answer_to_everything_gets_the_floor(lab: Lab, said: str) -> None:
     assert score(found) <= lab.floor
 
 
-def exploits(lab: Lab) -> tuple[int, int, int]:
-    """How many exploits are run against a lab: made for it, calling tpucc's own solution, and answering everything alike."""
-    files = sorted((EXPLOITED / lab.name).glob("*.*"))
-    return len(files), len(list((EXPLOITED / lab.name / "jailed").glob("*.py"))), len(ANSWERS) if lab in ANSWERED else 0
+@pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
+def test_every_lab_has_ten_exploits(lab: Lab) -> None:
+    """Made for it, calling tpucc's own solution, and answering everything alike."""
+    assert len(exploits(lab)) >= 5
+    assert len(exploits(lab)) + len(jailed(lab)) + (len(ANSWERS) if lab in ANSWERED else 0) >= 10
 
 
-def test_every_lab_has_ten_exploits_and_the_page_for_instructors_counts_them() -> None:
-    page = (ROOT / "docs/instructors/README.md").read_text("utf-8").partition("\n## Cheating\n")[2]
-    row = re.compile(r"^\| (\d+) [a-z ]+" + r"\| (\d+) " * 4 + r"\|$", re.MULTILINE)
-    told = [tuple(map(int, found)) for found in row.findall(page)]
-    assert told == [(lab.number, *exploits(lab), lab.floor) for lab in labs()]
-    assert min(sum(exploits(lab)) for lab in labs()) >= 10
-    assert min(exploits(lab)[0] for lab in labs()) >= 5
+DIFF = """Fails `a test`: why.
+--- reference.py
++++ reference.py
+@@ -5,2 +5,2 @@
+ same
+-old
++new
+@@ -9 +9,2 @@
+ last
++more
+"""
+
+
+def test_a_patch_changes_the_nearest_place_where_its_lines_stand() -> None:
+    text = "same\nold\n\n\nsame\nold\n\n\nlast\n"
+    assert patched(text, DIFF) == "same\nold\n\n\nsame\nnew\n\n\nlast\nmore\n"
+    assert patched(f"first\n{text}", DIFF) == f"first\n{patched(text, DIFF)}"
+    with pytest.raises(AssertionError, match="aren't there any more:\nlast"):
+        patched(text.replace("last", "end"), DIFF)
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
@@ -248,11 +254,9 @@ def test_a_solution_for_another_term_fails(lab: Lab) -> None:
     assert any(run(test, spring).score < test.points for test in (*lab.public(fall), *lab.hidden(fall, SEED)))
 
 
-def test_the_page_lists_the_labs() -> None:
-    rows = [line for line in (ROOT / "docs" / "labs.md").read_text("utf-8").splitlines() if re.match(r"\| \d", line)]
-    assert [row.split("|")[1].split() for row in rows] == [[str(lab.number), lab.name] for lab in labs()]
-    for lab, row in zip(labs(), rows, strict=True):
-        assert all(f"`{function}`" in row for function in lab.functions)
+def test_labs_are_numbered_from_zero() -> None:
+    assert [lab.number for lab in labs()] == list(range(len(labs())))
+    assert [find(lab.number) for lab in labs()] == [find(lab.name) for lab in labs()] == list(labs())
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import tpucc
 from tests.support.cases import one_of
-from tests.support.lab_solutions import SOLUTIONS
+from tests.support.lab_solutions import reference
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.isa.assembler import assemble
@@ -31,7 +31,7 @@ LAB = find("puzzles")
 
 def solution(number: int, **changes: str) -> str:
     """The reference's text, with other words in it."""
-    text = LAB.filled((SOLUTIONS / "puzzles" / "reference" / tpucc.lab.puzzle(number).file).read_text("utf-8"), Term())
+    text = LAB.filled((reference(LAB) / tpucc.lab.puzzle(number).file).read_text("utf-8"), Term())
     for old, new in changes.items():
         text = text.replace(old.replace("_is_", "="), new)
     return text
@@ -46,7 +46,7 @@ def test_a_solved_puzzle_says_its_size() -> None:
 @pytest.mark.parametrize("term", one_of(2, [Term(), Term("spring")]), ids=["as written", "spring"])
 def test_the_best_known_is_what_the_reference_has(term: Term) -> None:
     for puzzle in puzzles(term):
-        text = LAB.filled((SOLUTIONS / "puzzles" / "reference" / puzzle.file).read_text("utf-8"), term)
+        text = LAB.filled((reference(LAB) / puzzle.file).read_text("utf-8"), term)
         assert puzzle.check(text, 1).instructions == puzzle.best
 
 
@@ -148,7 +148,7 @@ def test_the_handout_defines_every_word_of_a_solution(term: Term) -> None:
     handout = LAB.material("handout.md", term)
     defined = set(re.findall(r"\w+", " ".join(re.findall(r"^\| (`[^|]*`) \|", handout, re.MULTILINE))))
     for puzzle in puzzles(term):
-        text = LAB.filled((SOLUTIONS / "puzzles" / "reference" / puzzle.file).read_text("utf-8"), term)
+        text = LAB.filled((reference(LAB) / puzzle.file).read_text("utf-8"), term)
         code = "\n".join(line.partition(";")[0] for line in text.splitlines() if line[:1] != ".")
         assert {found[1] for found in re.finditer(r"(?:^ +|, | )(\w+)(?==|[ ,\n]|$)", code, re.MULTILINE)} <= defined
 

@@ -10,22 +10,24 @@ import pytest
 
 from tests.labs.test_labs import Here
 from tests.support.cases import one_of
-from tests.support.lab_solutions import SOLUTIONS
+from tests.support.lab_solutions import main_file
 from tpucc.ir import literals
 from tpucc.ir.parser import parse_graph
 from tpucc.labs import find, grading
-from tpucc.labs.lab import AS_WRITTEN, Failed, Outcome, Term
+from tpucc.labs.judging import geometric_mean
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Outcome, Term
 from tpucc.labs.passes.comparing import ask
-from tpucc.labs.race import FULL, mean, raced, returned, rules, tried
+from tpucc.labs.race import CYCLES, raced, returned, rules, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.heading import EDGE
 from tpucc.viz.text import NORMAL, text_width
 
 LAB = find("race")
 RULES = rules(AS_WRITTEN)
-REFERENCE = LAB.filled((SOLUTIONS / "race" / "reference.py").read_text("utf-8"), AS_WRITTEN)
+REFERENCE = main_file(LAB)
 LOWERINGS = ("lower_fc", "lower_conv")
 STEPS = {
     "`rewrite`: waste taken out": (("rewrite",), "rewrite = simplified"),
@@ -49,7 +51,7 @@ def test_the_handouts_table_is_what_is_measured(name: str, step: tuple[tuple[str
     submission = Here(f"{REFERENCE}\n{change}\n")
     found = [run(network, RULES.target, submission, functions).quotient for network in race(Random(9), RULES.wastes)]
     said = next(line for line in LAB.material("handout.md", AS_WRITTEN).splitlines() if line.startswith(f"| {name} |"))
-    assert said == f"| {name} | {' | '.join(f'{value:.2f}' for value in (*found, mean(found)))} |"
+    assert said == f"| {name} | {' | '.join(f'{value:.2f}' for value in (*found, geometric_mean(found)))} |"
 
 
 def outcome(text: str, unseen: list[Network] | None) -> Outcome:
@@ -66,7 +68,7 @@ def test_measures_are_of_right_programs_only() -> None:
     assert found is not None
     assert found.keys() == {LAB.ranks, "dense"}
     assert outcome(REFERENCE, None).measures is None
-    wrong = (SOLUTIONS / "race" / "wrong" / "one_group_for_all_rows.py").read_text("utf-8")
+    wrong = main_file(LAB, "one_group_for_all_rows")
     assert outcome(wrong, None).share > 0
     assert outcome(wrong, unseen).measures is None
 
@@ -85,10 +87,11 @@ def test_what_fails_is_told_with_the_network_and_each_function() -> None:
 def test_noise_is_measured_on_many_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """On one value the plain program is exact by chance, so that a right one seems to have too much noise."""
     network = next(edges(Random(1), RULES.target.accumulator_rows))
-    monkeypatch.setattr("tpucc.labs.race.judging_seed", lambda: 1)
+    token = ASKED.set(Asked(seed=1))
     assert tried(network, RULES.target, Here(REFERENCE), ("rewrite",))[1] == ""
     monkeypatch.setattr("tpucc.labs.race.running.NOISE", 0.1)
     assert "quantisation explains" in tried(network, RULES.target, Here(REFERENCE), ("rewrite",))[1]
+    ASKED.reset(token)
 
 
 def test_the_picture_has_both_programs() -> None:
@@ -141,13 +144,13 @@ def test_waste_of_another_term_costs_points() -> None:
     """The rules of the term as written aren't those of this one."""
     ruled = rules(Term("6"))
     submission = Here(REFERENCE)
-    found = mean(
+    found = geometric_mean(
         [
             run(network, ruled.target, submission, (*LOWERINGS, "rewrite", "synchronise")).quotient
             for network in race(Random(0), ruled.wastes)
         ]
     )
-    assert found > FULL
+    assert found > CYCLES.full
 
 
 @pytest.mark.parametrize("number", one_of(3, range(6)))
@@ -177,7 +180,7 @@ REFUSED = [(HUGE, "drawn constants of a text have at most 65,5"), (WIDE, "elemen
 def test_a_returned_graph_asks_for_no_more_than_a_lab_needs(text: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A short text can say 2^28 random numbers, and the grader would draw them; in the lab of passes, too."""
     monkeypatch.delattr(literals, "random_array")
-    given = parse_graph("graph given\nx = input() : f32[2]\nreturn x\n", "given", returned.ATTRIBUTES)
+    given = parse_graph("graph given\nx = input() : f32[2]\nreturn x\n", "given", ATTRIBUTES)
     with pytest.raises(Failed, match=message):
         returned.returned_graph(text, given)
     with pytest.raises(Failed, match=message):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.labs.test_labs import SEED, Here
 from tests.support.cases import one_of
-from tests.support.lab_solutions import SOLUTIONS
+from tests.support.lab_solutions import main_file
 from tpucc.labs import find
 from tpucc.labs.grading import run
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
@@ -37,7 +37,7 @@ TERMS = [("", "spring"), ("spring", "2027 autumn"), ("2027 autumn", "")]
 @pytest.mark.long
 @pytest.mark.parametrize(("lab", "written", "graded"), one_of(5, [(lab, *terms) for terms in TERMS for lab in LABS]))
 def test_a_solution_of_another_term_does_not_pass(lab: Lab, written: str, graded: str) -> None:
-    submission = Here(lab.filled((SOLUTIONS / lab.name / "reference.py").read_text("utf-8"), Term(written)))
+    submission = Here(main_file(lab, term=Term(written)))
     tests = (*lab.public(Term(graded)), *lab.hidden(Term(graded), SEED))
     assert sum(run(test, submission).score for test in tests) < 90
 

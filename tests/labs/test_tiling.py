@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.labs.test_labs import Here
-from tests.support.lab_solutions import SOLUTIONS
+from tests.support.lab_solutions import main_file
 from tpucc.labs import find
 from tpucc.labs.lab import Term
 from tpucc.labs.tiling.drawing import order_svg, order_text
@@ -52,10 +52,8 @@ def test_no_terms_order_is_the_built_in_one() -> None:
 
 
 def test_a_slower_lowering_is_compared_with_the_built_in_one() -> None:
-    chunked = SOLUTIONS / "tiling" / "wrong" / "and_one_chunk_at_a_time.py"
-    lab, files = find("tiling"), [SOLUTIONS / "tiling" / "reference.py", chunked]
-    text = lab.filled("\n".join(file.read_text("utf-8") for file in files), Term())
-    found = next(test for test in lab.public(Term()) if test.name == "cycles").run(Here(text))
+    lab = find("tiling")
+    found = next(test for test in lab.public(Term()) if test.name == "cycles").run(Here(main_file(lab, "one_chunk_at_a_time")))
     assert (
         "Yours takes 340 cycles more than the built-in lowering (1,008 instead of 668, +50.9 %). 384 more are spent waiting"
         in found.message

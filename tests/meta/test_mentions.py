@@ -6,6 +6,7 @@ import importlib
 import re
 from pathlib import Path
 
+from tests.support.worked import WORKED
 from tpucc.labs import labs
 
 ROOT = Path(__file__).parents[2]
@@ -14,7 +15,7 @@ KINDS = ("*.py", "*.md", "*.lark", "*.js", "*.css", "*.html", "*.toml")
 EXAMPLES = {
     *("emil.py", "fred.py", "lab5/allocation.py", "autumn/allocation.py", "spring/allocation.py"),
     *("FILE.py", "FILE.toml", "mine.py", "mine.toml", "count.py", "relu_once.py", "student.py", "pass.py", "x.py", "y.py", "P.toml"),
-    *("tpucc/ops/square.py", "tpucc/passes/drop_clamps.py"),
+    *("saturation.py", "reference.py"),
     *(
         "tests/test_lab.py",
         "data.py",
@@ -26,6 +27,7 @@ EXAMPLES = {
     ),
 }
 """Names that stand for the reader's own files."""
+EXAMPLES |= {name for diff in WORKED.glob("*.diff") for name in re.findall(r"^\+\+\+ b/(\S+)", diff.read_text("utf-8"), re.MULTILINE)}
 
 _FILE = re.compile(r"(?<![\w./{*-])(?:[ab]/)?((?:[\w-]+/)*[\w-]+\.(?:py|lark|js))\b(?!\()")
 _NAME = re.compile(r"`(tpucc(?:\.\w+)+)`")

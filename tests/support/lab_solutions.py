@@ -3,10 +3,14 @@
     python -m tests.support.lab_solutions 5 always_one_more --term 2027-spring -o lab5
 
 writes a wrong solution of lab 5, and without its name the reference.
+
+A wrong solution is a patch against the reference (`always_one_more.diff`), or a whole file where it goes another way (`as_given.py`). Both
+begin with the sentence that names the test which it fails.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -14,33 +18,68 @@ import click
 from tpucc.labs import find
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 
-SOLUTIONS = Path(__file__).resolve().parents[1] / "labs" / "solutions"
+HUNK = re.compile(r"^@@ -(?P<line>\d+)\S* \+\S+ @@.*\n", re.MULTILINE)
 
 
 def files_of(lab: Lab, path: Path) -> dict[str, str]:
-    """The files of a solution: a folder; the lab's main file; what follows the reference's text (`and_why.py`), where it replaces
-    functions; or a file in the place of one of the reference's (`puzzle03_why.asm`)."""
+    """The files of a solution: a folder, the lab's main file, or the reference's files with a patch."""
     if path.is_dir():
         return {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
     if path.suffix == ".py":
-        before = reference(lab).read_text("utf-8") if path.stem.startswith("and_") else ""
-        return {lab.file: before + path.read_text("utf-8")}
-    return files_of(lab, reference(lab)) | {f"{path.stem.split('_')[0]}{path.suffix}": path.read_text("utf-8")}
+        return {lab.file: path.read_text("utf-8")}
+    whole = files_of(lab, reference(lab))
+    diff = path.read_text("utf-8")
+    name = re.findall(r"^\+\+\+ (\S+)", diff, re.MULTILINE)[0]
+    patched_name = lab.file if lab.functions else name
+    return whole | {patched_name: patched(whole[patched_name], diff)}
+
+
+def patched(text: str, diff: str) -> str:
+    """A text with the hunks of a unified diff: each where its old lines stand, the nearest such place to the line that it names."""
+    lines, moved = text.splitlines(keepends=True), 0
+    _, *parts = HUNK.split(diff)
+    for line, body in zip(parts[::2], parts[1::2], strict=True):
+        rows = body.splitlines(keepends=True)
+        old, new = ([row[1:] for row in rows if row[0] in marks] for marks in (" -", " +"))
+        places = [place for place in range(len(lines)) if lines[place : place + len(old)] == old]
+        assert places, f"these lines of a patch aren't there any more:\n{''.join(old)}"
+        place = min(places, key=lambda place: abs(place - (int(line) - 1 + moved)))
+        lines[place : place + len(old)] = new
+        moved += len(new) - len(old)
+    return "".join(lines)
 
 
 def reference(lab: Lab) -> Path:
     """The reference solution: a file or a folder."""
-    return SOLUTIONS / lab.name / ("reference.py" if lab.functions else "reference")
+    return lab.material_folder / ("reference.py" if lab.functions else "reference")
+
+
+def mistakes(lab: Lab) -> list[Path]:
+    """The wrong solutions."""
+    return sorted((lab.material_folder / "wrong").iterdir())
+
+
+def exploits(lab: Lab) -> list[Path]:
+    """Submissions that try to fool a careless test; of a lab of texts, the files of the only one."""
+    return sorted(path for path in (lab.material_folder / "exploits").iterdir() if path.is_file())
+
+
+def jailed(lab: Lab) -> list[Path]:
+    """Submissions that call what tpucc itself has, to be run as children."""
+    return sorted((lab.material_folder / "exploits" / "jailed").glob("*.py"))
 
 
 def handed_in(lab: Lab, wrong: str, term: Term) -> dict[str, str]:
     """The files of a solution with the term's words: of the reference, or of a wrong one by its name."""
-    if not wrong:
-        return {name: lab.filled(text, term) for name, text in files_of(lab, reference(lab)).items()}
-    found = {path.stem: path for path in sorted((SOLUTIONS / lab.name / "wrong").iterdir())}
-    if wrong not in found:
+    found = {path.stem: path for path in mistakes(lab)}
+    if wrong and wrong not in found:
         raise click.UsageError(f"lab {lab.number} has no wrong solution {wrong}: {', '.join(found)}")
-    return {name: lab.filled(text, term) for name, text in files_of(lab, found[wrong]).items()}
+    return {name: lab.filled(text, term) for name, text in files_of(lab, found[wrong] if wrong else reference(lab)).items()}
+
+
+def main_file(lab: Lab, wrong: str = "", term: Term = AS_WRITTEN) -> str:
+    """The text of the reference's main file, or of a wrong solution's, with the term's words."""
+    return handed_in(lab, wrong, term)[lab.file]
 
 
 @click.command()

@@ -33,6 +33,7 @@ def apply_diff(folder: Path, diff: str) -> None:
     for line in [*diff.splitlines(keepends=True), "@@"]:
         if line.startswith(("@@", "---")):
             if is_new and new:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text(new)
             elif old and not _stands(folder / name, old, new):
                 replace_once(folder / name, old, new)

@@ -55,8 +55,25 @@ assert small["tiles"] == 3 and whole["tiles"] == 2
 """
 
 
+LAB = """
+from pathlib import Path
+import tpucc
+from tpucc.labs.grading import check
+from tpucc.labs.lab import Term
+from tpucc.labs.start import start
+
+lab, term = tpucc.lab.find("saturation"), Term("spring")
+assert lab in tpucc.lab.labs() and lab == tpucc.lab.find(11)
+start(lab, Path("mine"), term)
+assert "{{" not in Path("mine/handout.md").read_text()
+assert check(lab, Path("mine"), term).score == 0
+Path("mine", lab.file).write_text(lab.material("reference.py", term))
+assert check(lab, Path("mine"), term).score == 50
+"""
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "script"), [("operator", OPERATOR), ("pass", PASS), ("target", TARGET)])
+@pytest.mark.parametrize(("name", "script"), [("operator", OPERATOR), ("pass", PASS), ("target", TARGET), ("lab", LAB)])
 def test_the_diff_does_what_the_page_says(name: str, script: str, tmp_path: Path) -> None:
     """The instruction's is in test_isa_tables.py."""
     folder = package_copy(tmp_path)
@@ -67,13 +84,13 @@ def test_the_diff_does_what_the_page_says(name: str, script: str, tmp_path: Path
 
 def test_the_page_shows_the_files() -> None:
     shown = re.findall(r"```diff\n(.*?)```", PAGE, re.S)
-    assert shown == [(WORKED / f"{name}.diff").read_text() for name in ("operator", "pass", "instruction", "target")]
+    assert shown == [(WORKED / f"{name}.diff").read_text() for name in ("operator", "pass", "instruction", "target", "lab")]
 
 
 def test_hunks_stand_at_their_lines() -> None:
     """`renumbered` makes the diff that is wanted, for the file and for the page."""
     diffs = [path.read_text() for path in WORKED.glob("*.diff")]
-    assert len(diffs) == 4
+    assert len(diffs) == 5
     for diff in diffs:
         assert is_applied(diff) or renumbered(diff) == diff
 

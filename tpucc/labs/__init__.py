@@ -7,30 +7,21 @@ tpucc.lab.puzzle(3).check(text) # the verdict on a solution
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.labs.lab import Lab, Term
+from tpucc.labs.lab import DECLARATION, Lab, Term, declaration
 
 if TYPE_CHECKING:
     from tpucc.labs.puzzles.puzzle import Puzzle
 
-NAMES = {
-    0: "puzzles",
-    1: "front_end",
-    2: "passes",
-    3: "quantisation",
-    4: "tiling",
-    5: "allocation",
-    6: "order",
-    7: "waits",
-    8: "break_it",
-    9: "race",
-    10: "gradients",
-}
-"""The module of each lab, by its number."""
+FOLDER = Path(__file__).parent
+NAMES: Mapping[int, str] = {declaration(path.parent)["number"]: path.parent.name for path in sorted(FOLDER.glob(f"*/{DECLARATION}"))}
+"""The name of each lab, by its number: every folder here with a `lab.toml` is a lab, and a package that has its `LAB`."""
 
 
 def labs() -> tuple[Lab, ...]:

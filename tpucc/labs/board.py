@@ -15,6 +15,7 @@ from tpucc.files import read_file
 from tpucc.labs import NAMES, find
 from tpucc.labs.classes import first_line
 from tpucc.labs.lab import Lab
+from tpucc.labs.texts import text
 
 LARGEST = 2**24
 
@@ -117,7 +118,7 @@ def as_page(board: Board) -> str:
         f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in _cells(rank, entry, board))}</tr>\n" for rank, entry in _ranked(board)
     )
     title = html.escape(f"Lab {board.lab.number}: {board.lab.title}")
-    return _PAGE.format(title=title, head=head, rows=rows, measure=html.escape(board.lab.ranks))
+    return text("board.html", title=title, head=head, rows=rows, measure=html.escape(board.lab.ranks))
 
 
 def _ranked(board: Board) -> Sequence[tuple[int, Entry]]:
@@ -129,23 +130,3 @@ def _ranked(board: Board) -> Sequence[tuple[int, Entry]]:
 def _cells(rank: int, entry: Entry, board: Board) -> tuple[str, ...]:
     measures = (f"{entry.measures[name]:,.6g}" if name in entry.measures else "" for name in board.columns)
     return (str(rank), entry.name, *measures, entry.date, entry.submission)
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }}
-body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
-div {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; }}
-th, td {{ padding: .3rem .8rem; text-align: left; border-bottom: 1px solid #8886; white-space: nowrap; }}
-td:nth-child(2) {{ white-space: normal; overflow-wrap: anywhere; min-width: 6rem; }}
-td:nth-child(n+3) {{ font-variant-numeric: tabular-nums; }}
-</style>
-<h1>{title}</h1>
-<p>Sorted by {measure}, the least first; equal ones have one rank, and stand in the order of their names.</p>
-<div><table><thead><tr>{head}</tr></thead><tbody>
-{rows}</tbody></table></div>
-</html>
-"""

@@ -19,7 +19,7 @@ from tpucc.files import read_file, write_file
 from tpucc.labs.grading import Contents, contents_of
 from tpucc.labs.jails import JAILS, Jail
 from tpucc.labs.lab import Failed, Lab, Term, failing
-from tpucc.labs.remains import Left
+from tpucc.labs.leftover_files import Left
 from tpucc.labs.submissions import digest, submissions
 from tpucc.labs.workers import Grading, ungraded
 from tpucc.tasks.computing import computed

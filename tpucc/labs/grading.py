@@ -14,13 +14,13 @@ from time import monotonic
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, did_you_mean, listed, printable
+from tpucc.labs.call_text import call_text
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
-from tpucc.labs.given import call_text
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing, failure_behind
+from tpucc.labs.leftover_files import Left
 from tpucc.labs.likeness import likeness
-from tpucc.labs.remains import Left
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
 
@@ -287,7 +287,7 @@ def run(test: Test, submission: Submission, seed: int = 0) -> Result:
     except Left:
         raise
     except Error as error:
-        behind = _behind(error)
+        behind = failure_behind(error)
         words = behind.words if behind else "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
         outcome, trouble = Outcome(0, words, _given(asked)), _trouble(behind) if behind else "an answer was refused"
     except Exception as error:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
@@ -315,14 +315,6 @@ class _Noted:
 def _given(asked: Asked) -> str:
     """The last call in words; nothing where there was none, or one without arguments."""
     return call_text(*asked.call) if asked.call and asked.call[1] else ""
-
-
-def _behind(error: Error) -> Failed | None:
-    """What a stage that could not answer said, where that is why tpucc refuses."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, Failed):
-        cause = cause.__cause__ or cause.__context__
-    return cause
 
 
 def _trouble(failure: Failed) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from tpucc.labs.remains import take_away
+from tpucc.labs.leftover_files import take_away
 
 LIMITS = {"AS": 1536 * 2**20, "CPU": 120, "FSIZE": 16 * 2**20, "NPROC": 24, "NOFILE": 128, "CORE": 0}
 """What a child may use: bytes of memory, seconds, bytes a file, processes, open files."""

@@ -6,10 +6,11 @@ grader never imports a submission.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from shlex import quote
@@ -61,6 +62,13 @@ class Failed(Exception):
         if self.left_out:
             calls.insert(len(calls) // 2, f"  … {self.left_out:,} more calls")
         return "\n".join(filter(None, (f"{where}{raised}", *calls)))
+
+
+def failure_behind(error: BaseException | None) -> Failed | None:
+    """The submission's failure that made tpucc raise an error, where there is one: its cause, or the cause's, and so on."""
+    while error is not None and not isinstance(error, Failed):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 @contextmanager
@@ -179,17 +187,21 @@ AS_WRITTEN = Term()
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A lab: what the student writes, and the tests of it.
+    """A lab: what the student writes, and the tests of it. `declared` makes one of its folder.
 
     `file` is the submission's main file, `functions` are what it defines. A lab without functions asks for texts only, and needs no child.
     `public(term)` are the tests that `check` runs, `hidden(term, seed)` those that only `grade` runs. `words(term)` are put into the
-    handout and the skeleton for `{{name}}`; both lie in `folder`, in `material`. `ranks` names the measure by which a leaderboard sorts,
-    the least first; empty for a lab without one.
+    handout, the skeleton and the solutions for `{{name}}`; all of these lie in `material`. `ranks` names the measure by which a leaderboard
+    sorts, the least first; empty for a lab without one.
     """
 
     number: int
     name: str
     title: str
+    writes: str
+    """What a student writes, what the tests look for, and what the points follow: a few words each, for the page of the labs."""
+    looks_for: str
+    points_by: str
     file: str
     functions: tuple[str, ...]
     public: Callable[[Term], Sequence[Test]]
@@ -208,15 +220,58 @@ class Lab:
     begun: Callable[[Term], Mapping[str, str]] | None = None
     """The files that a student begins with, by their names, where it isn't `file` with the text `skeleton.py`."""
 
+    @property
+    def material_folder(self) -> Path:
+        """The folder of the lab's texts: handout, skeleton, reference, wrong solutions, exploits."""
+        return self.folder / MATERIAL
+
     def files(self, term: Term) -> Mapping[str, str]:
         """The files that a student begins with."""
         return self.begun(term) if self.begun else {self.file: self.material("skeleton.py", term)}
 
     def material(self, name: str, term: Term) -> str:
         """A text of the lab's folder `material`, with the term's words."""
-        return self.filled((self.folder / "material" / name).read_text("utf-8"), term)
+        return self.filled((self.material_folder / name).read_text("utf-8"), term)
 
     def filled(self, text: str, term: Term) -> str:
         """A text with the term's word for each `{{name}}`. Raises `KeyError` for a word that the lab doesn't have."""
-        words, parts = self.words(term), text.split("{{")
-        return parts[0] + "".join(words[name.strip()] + rest for name, _, rest in (part.partition("}}") for part in parts[1:]))
+        return filled(text, self.words(term))
+
+
+def filled(text: str, words: Mapping[str, str]) -> str:
+    """A text with a word for each `{{name}}`. Raises `KeyError` for a name that has none."""
+    parts = text.split("{{")
+    return parts[0] + "".join(words[name.strip()] + rest for name, _, rest in (part.partition("}}") for part in parts[1:]))
+
+
+MATERIAL = "material"
+"""The folder of a lab's texts, inside the lab's own."""
+DECLARATION = "lab.toml"
+"""The file of a lab's folder that declares the lab."""
+
+
+def declaration(folder: Path) -> dict[str, Any]:
+    """What a lab's folder declares: `number`, `title`, `file`, and the other fields of `Lab` that are plain values."""
+    said = tomllib.loads((folder / DECLARATION).read_text("utf-8"))
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+
+
+def declared(
+    folder: Path,
+    *,
+    words: Callable[[Term], Mapping[str, str]],
+    public: Callable[[Term], Sequence[Test]],
+    hidden: Callable[[Term, int], Sequence[Test]],
+    references: Callable[[Term], None] | None = None,
+    begun: Callable[[Term], Mapping[str, str]] | None = None,
+) -> Lab:
+    """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests.
+
+    `hidden(term, seed)` gives tests like the public ones; that they are hidden, and are named so, is added here.
+    """
+
+    def named(term: Term, seed: int) -> Sequence[Test]:
+        return tuple(replace(test, name=f"hidden: {test.name}", hidden=True) for test in hidden(term, seed))
+
+    said = declaration(folder)
+    return Lab(name=folder.name, folder=folder, words=words, public=public, hidden=named, references=references, begun=begun, **said)

@@ -25,7 +25,7 @@ Statements = Counter[str]
 
 
 def likeness(lab: Lab, files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """For each file of tpucc's that functions of the submission are like: `like tpucc/labs/order/best.py: 42 of 45 statements`."""
+    """For each file of tpucc's that functions of the submission are like, as `like tpucc/schedule/allocate.py: 42 of 45 statements`."""
     own = list(_functions_of(files))
     return tuple(filter(None, (_compared(name, functions, own) for name, functions in _library(lab))))
 
@@ -58,12 +58,13 @@ def _functions_of(files: Mapping[str, bytes]) -> Iterator[Statements]:
 
 @cache
 def _library(lab: Lab) -> list[tuple[str, list[Statements]]]:
-    """The functions of the lab's package, and of the modules in which the lab's solutions stand, by their files."""
+    """The functions of the modules in which the lab's solutions stand, of the lab's package and of its reference, by their files."""
     marker = re.compile(rf"^[ \t]*# lab {lab.number} begin", re.MULTILINE)
-    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent == lab.folder or not path.is_relative_to(PACKAGE / "labs")]
-    texts = ((path, path.read_text("utf-8")) for path in paths)
-    own = ((path, text) for path, text in texts if path.parent == lab.folder or marker.search(text))
-    return [(path.relative_to(PACKAGE.parent).as_posix(), list(_functions(text.encode()))) for path, text in own]
+    reference = lab.material_folder / "reference.py"
+    texts = {path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py")) if not path.is_relative_to(PACKAGE / "labs")}
+    own = [path for path in (*sorted(lab.folder.glob("*.py")), reference) if path.is_file()]
+    texts = {path: text for path, text in texts.items() if marker.search(text)} | {path: path.read_text("utf-8") for path in own}
+    return [(path.relative_to(PACKAGE.parent).as_posix(), list(_functions(text.encode()))) for path, text in texts.items()]
 
 
 def _functions(text: bytes) -> Iterator[Statements]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires
@@ -11,27 +12,30 @@ from pathlib import Path
 
 from tpucc.interop.programs import folder as programs_folder
 from tpucc.labs.jails import grader_folder
-from tpucc.labs.lab import Lab, Term
+from tpucc.labs.lab import MATERIAL, Lab, Term
 from tpucc.labs.recorded import recording
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import stripped_file
+from tpucc.labs.texts import text
 from tpucc.version import VERSION
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The time of all entries, so that the same lab gives the same bytes."""
 DEPENDENCIES = ("numpy>=2.1", "lark>=1.2", "networkx>=3.3", "graphviz>=0.20.3", "click>=8.1.7", "rich>=13.7", "msgspec>=0.18.6")
+LEFT_OUT, REFERENCE = rf"labs/\w+/{MATERIAL}/(wrong|exploits)/", rf"labs/\w+/{MATERIAL}/reference\b"
+"""The names of files that no archive has, and of those that no archive for students has."""
 SCRIPTS = Path(__file__).parent / "gradescope"
 
 
 def for_students(lab: Lab, term: Term) -> bytes:
     """A zip archive: the lab's folder, tpucc with stubs where the lab's solution stands, a test that runs the lab's public tests."""
     name = f"lab{lab.number}"
-    files = {f"{name}/{file}": text.encode() for file, text in starting_files(lab, term).items()}
-    files |= _package(frozenset({lab.number}))
+    files = {f"{name}/{file}": content.encode() for file, content in starting_files(lab, term).items()}
+    files |= _package(frozenset({lab.number}), solutions=False)
     files["tpucc/labs/recorded.json"] = _references(lab, term)
-    files["pyproject.toml"] = _project(f"{VERSION}+{name}").encode()
-    files["tests/test_lab.py"] = _TEST.format(name=name).encode()
-    files["README.md"] = _README.format(name=name, title=lab.title, file=lab.file).encode()
+    files["pyproject.toml"] = text("project.toml", version=f"{VERSION}+{name}", dependencies=json.dumps(_dependencies())).encode()
+    files["tests/test_lab.py"] = text("test_lab.txt", name=name).encode()
+    files["README.md"] = text("README.md", name=name, title=lab.title, file=lab.file).encode()
     return _zipped(files)
 
 
@@ -52,13 +56,13 @@ def _references(lab: Lab, term: Term) -> bytes:
     return (json.dumps(made, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _package(labs: frozenset[int], solutions: bool = False) -> dict[str, bytes]:
-    """The package's files, with the programs inside, as in a wheel."""
-    package, taken = grader_folder(), frozenset() if solutions else labs
-    found = {f"tpucc/{name}": path.read_bytes() for name, path in _files(package)}
+def _package(labs: frozenset[int], solutions: bool) -> dict[str, bytes]:
+    """The package's files, with the programs inside, as in a wheel; those of labs' solutions only where these are asked for."""
+    package, found = grader_folder(), dict[str, bytes]()
     for name, path in _files(package):
-        if (text := stripped_file(path, package, taken)) is not None:
-            found[f"tpucc/{name}"] = text.encode()
+        if not re.match(LEFT_OUT if solutions else f"{LEFT_OUT}|{REFERENCE}", name):
+            whole = stripped_file(path, package, labs)
+            found[f"tpucc/{name}"] = path.read_bytes() if whole is None else whole.encode()
     return found | {f"tpucc/programs/{name}": path.read_bytes() for name, path in _files(programs_folder())}
 
 
@@ -79,10 +83,6 @@ def _dependencies() -> list[str]:
     return said or list(DEPENDENCIES)
 
 
-def _project(version: str) -> str:
-    return _PROJECT.format(version=version, dependencies=json.dumps(_dependencies()))
-
-
 def _zipped(files: Mapping[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -92,58 +92,3 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, files[name])
     return stream.getvalue()
-
-
-_PROJECT = """\
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "tpucc"
-version = "{version}"
-requires-python = ">=3.11"
-dependencies = {dependencies}
-
-[project.scripts]
-tpucc = "tpucc.__main__:main"
-
-[tool.hatch.build.targets.wheel]
-packages = ["tpucc"]
-"""
-_TEST = '''\
-"""The lab's public tests, one test each: `python -m pytest`."""
-
-from pathlib import Path
-
-import pytest
-
-from tpucc.labs.grading import check
-from tpucc.labs.recorded import recording
-from tpucc.labs.start import place
-
-FOLDER = Path(__file__).parents[1] / "{name}"
-
-
-@pytest.fixture(scope="session")
-def grade():
-    found = place(FOLDER)
-    return check(found.lab, FOLDER, found.term)
-
-
-@pytest.mark.parametrize("name", [test.name for test in place(FOLDER).lab.public(place(FOLDER).term)])
-def test_lab(grade, name):
-    (result,) = [result for result in grade.results if result.test.name == name]
-    assert result.outcome.passed, result.outcome.message
-'''
-_README = """\
-# {title}
-
-    python -m venv .venv
-    . .venv/bin/activate
-    python -m pip install -e .
-    tpucc lab check {name}
-
-Read `{name}/handout.md`, and write `{name}/{file}`. This copy of tpucc has no solution of the lab: what
-would need it ends with E0553, which says what is missing. On Windows, the second line is `.venv\\Scripts\\activate`.
-"""

@@ -15,19 +15,10 @@ from tpucc.labs.child import BUDGET, CALL, PATIENCE
 from tpucc.labs.guest import BY_THE_CLOCK, WAITING
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Term
 from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
+from tpucc.labs.texts import text
 
-LIMITS = f"""
-## Limits
-
-A call of your code may take {CALL:g} seconds of processor time, and all calls of one `check` or `grade` {BUDGET:g} seconds together;
-by the clock, which counts waiting too, {BY_THE_CLOCK} times as much. A call that computes nothing for {WAITING:g} seconds is ended.
-After {PATIENCE} calls that took too long no other is made, nor after the limits of all calls: the tests fail that need one.
-A process of your code has 1.5 GiB of memory.
-"""
-"""The end of every handout whose functions are called."""
-POINTS = """
-Each test's points are rounded down to halves.
-"""
+POINTS = "\nEach test's points are rounded down to halves.\n"
+"""The end of every handout."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +42,16 @@ def start(lab: Lab, folder: Path, term: Term = AS_WRITTEN) -> tuple[str, ...]:
 def starting_files(lab: Lab, term: Term) -> dict[str, str]:
     """The texts of a lab's folder, by their names."""
     return {
-        "handout.md": lab.material("handout.md", term) + (LIMITS if lab.functions else "") + POINTS,
+        "handout.md": lab.material("handout.md", term) + (_limits() if lab.functions else "") + POINTS,
         **lab.files(term),
         FILE: f"lab = {lab.number}\nterm = {json.dumps(term.name)}\n",
     }
+
+
+def _limits() -> str:
+    """The limits of calls, for the handouts of labs whose functions are called."""
+    numbers = {"call": CALL, "budget": BUDGET, "clock": BY_THE_CLOCK, "waiting": WAITING, "patience": PATIENCE}
+    return text("limits.md", **{name: f"{number:g}" for name, number in numbers.items()})
 
 
 def differing(lab: Lab, terms: tuple[Term, Term]) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def _graded(grading: Grading, contents: Contents) -> Results:
 
 def _run(asked: bytes) -> tuple[bytes, str]:
     """Runs a grader; returns the lines of its results, and what else it says."""
-    words, pipe = [sys.executable, "-P", "-m", "tpucc.labs.one"], subprocess.PIPE
+    words, pipe = [sys.executable, "-P", "-m", "tpucc.labs.grader_process"], subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=environment()) as process:
         try:
             results, said = process.communicate(asked, timeout=LONGEST)

@@ -16,8 +16,9 @@ from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.answers import integers
-from tpucc.labs.given import call_text
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.call_text import call_text
+from tpucc.labs.judging import Scale, all_right, geometric_mean, judged, some_right
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
@@ -25,8 +26,8 @@ from tpucc.stages import Stages
 from tpucc.target import load_target
 
 Number = TypeVar("Number", int, Int64)
-BEST, WORST = 1.06, 1.45
-"""The quotient of peak and lower bound, as a geometric mean, that earns all points for memory, and the one that earns none."""
+MEMORY = Scale(1.06, 1.45)
+"""Of the quotient of peak and lower bound, as a geometric mean."""
 ROWS = 2**17
 PROGRAM_ROWS = 4096
 """The unified buffer's rows in the tests of programs: each of their buffers could have rows of its own."""
@@ -77,8 +78,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "below": str(found.below),
         "above": str(found.above),
         "first": str(found.first),
-        "best": f"{BEST:g}",
-        "worst": f"{WORST:g}",
+        "best": f"{MEMORY.full:g}",
+        "worst": f"{MEMORY.none:g}",
     }
 
 
@@ -106,10 +107,10 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     found, draw = rules(term), Random(f"{seed}/allocation")
     align = found.alignment
     return (
-        Test("hidden: random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), found), True),
-        Test("hidden: a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), found), True),
-        Test("hidden: another program", 5, partial(program, draw.randrange(9, 40), found), True),
-        Test("hidden: memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), found), True),
+        Test("random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), found)),
+        Test("a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), found)),
+        Test("another program", 5, partial(program, draw.randrange(9, 40), found)),
+        Test("memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), found)),
     )
 
 
@@ -207,11 +208,7 @@ def _shown(outcome: Outcome, lives: Lives, starts: Int64, rules: Rules) -> Outco
 
 def all_placed(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """Many allocations, which must all be right."""
-    for lives in cases:
-        found = placed(lives, ROWS, rules, submission)
-        if not found.passed:
-            return found
-    return found
+    return all_right(placed(lives, ROWS, rules, submission) for lives in cases)
 
 
 def too_large(rules: Rules, submission: Submission) -> Outcome:
@@ -252,12 +249,7 @@ def _left(rows: int, rules: Rules) -> str:
 
 def tight(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """Buffers that fill the rows to the last one: each case that is solved earns its share."""
-    found = [just_fits(whole(lives, rules.alignment), rules, submission) for lives in cases]
-    failed = [outcome for outcome in found if not outcome.passed]
-    message = f"{len(found) - len(failed)} of {len(found)} are right"
-    if not failed:
-        return Outcome(1, message)
-    return replace(failed[0], share=1 - len(failed) / len(found), message=f"{message}: {failed[0].message}")
+    return some_right([just_fits(whole(lives, rules.alignment), rules, submission) for lives in cases], "are right")
 
 
 def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
@@ -269,11 +261,9 @@ def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outc
             return Outcome(0, problem, _given(lives, ROWS), "", str(starts.tolist()))
         quotients.append(_used(lives, starts, rules) / bound(lives, rules.alignment))
         worst = max(worst, (quotients[-1], lives, starts), key=lambda entry: entry[0])
-    mean = float(np.exp(np.mean(np.log(quotients))))
-    scale = f"{BEST:g} earns all points, {WORST:g} none"
-    message = f"peak ÷ lower bound is {mean:.3f} in the mean of {len(cases)}; {scale}. The worst is {worst[0]:.3f}, and is drawn"
-    share = min(1.0, max(0.0, (WORST - mean) / (WORST - BEST)))
-    return _shown(Outcome(share, message, measures={"peak ÷ bound": mean}), worst[1], worst[2], rules)
+    mean = geometric_mean(quotients)
+    message = f"peak ÷ lower bound is {mean:.3f} in the mean of {len(cases)}; {MEMORY}. The worst is {worst[0]:.3f}, and is drawn"
+    return _shown(Outcome(MEMORY.share(mean), message, measures={"peak ÷ bound": mean}), worst[1], worst[2], rules)
 
 
 def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
@@ -287,9 +277,9 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
 
     machine = load_target("tiny", {"unified_buffer_rows": PROGRAM_ROWS, "accumulator_rows": 64})
     exe = api.compile_source(MODEL, params={"batch": batch}, target=machine, stages=Stages(allocate=stage))
-    verdict = api.judge(exe, seed=judging_seed())
-    if not verdict.equal:
-        return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
+    verdict, problem = judged(exe)
+    if problem:
+        return Outcome(0, problem, f"-D batch={batch}")
     return Outcome(1, f"equal; {_counts(*placed[-1], rules)}; {verdict.cycles:,} cycles")
 
 
@@ -315,31 +305,6 @@ def _rounded(rows: Number, align: int) -> Number:
     return -(-rows // align) * align
 
 
-MODEL = """\
-param batch = 8
-weights random(seed=5)
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
-def dense(x, units, name):
-    weight w: f32[x.shape[-1], units] = "{name}.w"
-    return x @ w
-
-model lab5(x: f32[batch, 7] in [-1.0, 1.0]):
-    h = relu(dense(x, 11, "h"))
-    g = relu(dense(h, 6, "g")) + relu(dense(x, 6, "s"))
-    return dense(g, 3, "out")
-"""
-
-LAB = Lab(
-    number=5,
-    name="allocation",
-    title="Where buffers live",
-    file="allocation.py",
-    functions=("allocate",),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=30,
-    ranks="peak ÷ bound",
-    modules=("tpucc.schedule.allocate",),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

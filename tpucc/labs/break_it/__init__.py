@@ -18,12 +18,13 @@ from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
 from tpucc.labs.break_it.truth import RULES, Rule
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.judging import Scale
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed, recorded
 from tpucc.target import load_target
 
-FULL, NONE = 1.0, 0.5
-"""Bugs caught minus false alarms, as a share of the bugs, that earns all points, and the one that earns none."""
+CAUGHT = Scale(1.0, 0.5)
+"""Of bugs caught minus false alarms, as a share of the bugs."""
 PROGRAMS, LETTERS = 20, 5_000
 """The most programs that a submission may have, and the characters of one."""
 HOST_ROWS = 1000
@@ -47,8 +48,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "says": rule.says,
         "told": fill(rule.says, 120),
         "codes": f"{listed(rule.codes)} {'is' if len(rule.codes) == 1 else 'are'}",
-        "full": f"{FULL:g}",
-        "none": f"{NONE:g}",
+        "full": f"{CAUGHT.full:g}",
+        "none": f"{CAUGHT.none:g}",
         "detectors": "\n".join(f"- {detector.bug};" for detector in DETECTORS[rule.name][:SHOWN]),
         "programs": str(PROGRAMS),
         "others": str(len(DETECTORS[rule.name]) - SHOWN),
@@ -69,8 +70,8 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     rule, draw = rule_of(term), Random(f"{seed}/break_it")
     sizes = [(draw.randint(2, 5), draw.randint(3, 9), draw.randint(3, 9)) for _ in SIZES]
     return (
-        Test("hidden: one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True), True),
-        Test("hidden: short programs", 15, partial(caught, partial(_short, rule, f"{seed}/break_it/short", 40), False), True),
+        Test("one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True)),
+        Test("short programs", 15, partial(caught, partial(_short, rule, f"{seed}/break_it/short", 40), False)),
         *(_exposing(rule, number, 8) for number in range(SHOWN, len(DETECTORS[rule.name]))),
     )
 
@@ -107,8 +108,7 @@ def _short(rule: Rule, seed: str, count: int) -> Sequence[Case]:
 
 
 def _exposing(rule: Rule, number: int, points: float) -> Test:
-    hidden = number >= SHOWN
-    return Test(f"{'hidden: ' * hidden}detector {number + 1}", points, partial(exposed, rule, DETECTORS[rule.name][number]), hidden)
+    return Test(f"detector {number + 1}", points, partial(exposed, rule, DETECTORS[rule.name][number]))
 
 
 def reported(submission: Submission, program: Plain) -> set[int]:
@@ -139,7 +139,7 @@ def caught(drawn: Callable[[], Sequence[Case]], ranked: bool, submission: Submis
             first = _shown(case, found, min(case.faults) if missed else false[0])
     words = f"false alarms in {alarms} of {counted(len(cases), 'program')}"
     words = f"{score} of {counted(bugs, 'bug')} caught, {words}" if bugs else words
-    share = float(alarms == 0) if not bugs else min(1.0, max(0.0, ((score - alarms) / bugs - NONE) / (FULL - NONE)))
+    share = float(alarms == 0) if not bugs else CAUGHT.share((score - alarms) / bugs)
     measures = {RANKED: bugs - score + alarms} if ranked else None
     return replace(first, share=share, message=words, measures=measures)
 
@@ -213,17 +213,4 @@ def _list(numbers: set[int]) -> str:
     return str(sorted(numbers)) if numbers else "none"
 
 
-LAB = Lab(
-    number=8,
-    name="break_it",
-    title="Break it",
-    file="break_it.py",
-    functions=("violations", "programs"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    references=_references,
-    floor=5,
-    ranks=RANKED,
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

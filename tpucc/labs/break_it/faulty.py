@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from tpucc.labs.break_it.plain import Plain, PlainInstruction
-from tpucc.labs.break_it.truth import fifo, lost, race, unwritten
+from tpucc.labs.break_it.truth import Sums, fifo, lost, race, unwritten, waiting_after
 
 
 class Detector(NamedTuple):
@@ -59,15 +59,7 @@ def _no_own_reads(each: PlainInstruction) -> None:
 
 
 def _reports_a_row_once(program: Plain) -> set[int]:
-    # lab 8 begin: find the instructions at fault
-    written: set[int] = set()
-    found = set()
-    for number, each in enumerate(program["instructions"]):
-        if set(each["reads"]) - written:
-            found.add(number)
-        written |= set(each["writes"]) | set(each["reads"])
-    return found
-    # lab 8 end
+    return set(unwritten(program, lambda each: [*each["writes"], *each["reads"]]))
 
 
 def _adds_begin(each: PlainInstruction) -> None:
@@ -86,30 +78,14 @@ def _activates_all(each: PlainInstruction) -> None:
 
 
 def _remembers_the_last_multiply(program: Plain) -> set[int]:
-    # lab 8 begin: find the instructions at fault
-    waiting: set[int] = set()
-    found = set()
-    for number, each in enumerate(program["instructions"]):
-        added, written = set(each["sums_read"]), set(each["sums_written"])
-        if (written - added) & waiting:
-            found.add(number)
-        waiting = written or waiting - added
-    return found
-    # lab 8 end
+    return set(lost(program, lambda waiting, added, written: written or waiting_after(waiting, added, written)))
 
 
 def _forgets_after_a_fault(program: Plain) -> set[int]:
-    # lab 8 begin: find the instructions at fault
-    waiting: set[int] = set()
-    found = set()
-    for number, each in enumerate(program["instructions"]):
-        added, written = set(each["sums_read"]), set(each["sums_written"])
-        gone = (written - added) & waiting
-        if gone:
-            found.add(number)
-        waiting = (waiting | written) - gone if written else waiting - added
-    return found
-    # lab 8 end
+    def after(waiting: Sums, added: Sums, written: Sums) -> Sums:
+        return waiting_after(waiting, added, written) - ((written - added) & waiting)
+
+    return set(lost(program, after))
 
 
 def _any_room(program: Plain) -> Plain:
@@ -121,18 +97,7 @@ def _one_more_place(program: Plain) -> Plain:
 
 
 def _counts_below_zero(program: Plain) -> set[int]:
-    # lab 8 begin: find the instructions at fault
-    waiting = 0
-    found = set()
-    for number, each in enumerate(program["instructions"]):
-        waiting += each["tile"] is not None
-        if each["tile"] is not None and waiting > program["fifo"]:
-            found.add(number)
-        waiting -= each["switch"]
-        if each["switch"] and waiting < 0:
-            found.add(number)
-    return found
-    # lab 8 end
+    return set(fifo(program, least=-len(program["instructions"])))
 
 
 def _only_products_switch(each: PlainInstruction) -> None:

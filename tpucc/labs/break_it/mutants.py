@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from random import Random
 
 from tpucc import api
@@ -33,20 +34,7 @@ def compiled(batch: int, inputs: int, middle: int) -> Plain:
     return plain(exe.program.value)
 
 
-MODEL = """\
-param batch = 3
-param inputs = 7
-param middle = 5
-weights random(seed=8)
-
-model lab8(x: f32[batch, inputs] in [-1.0, 1.0]):
-    weight a: f32[inputs, middle]
-    weight b: f32[middle, middle]
-    weight c: f32[middle, 3]
-    h = relu(x @ a)
-    g = relu(h @ b) + h
-    return g @ c
-"""
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
 Numbers = list[PlainInstruction]
 Change = Callable[[Random, Numbers, int], str]
@@ -123,39 +111,36 @@ CHANGES: dict[str, Sequence[Change]] = {
 
 def mutants(rule: Rule, draw: Random, bases: Sequence[Plain], bugs: int, harmless: int) -> list[Case]:
     """Programs with one change each: so many that break the rule by it, and so many that don't."""
-    broken: list[Case] = []
-    sound: list[Case] = []
-    while len(broken) < bugs or len(sound) < harmless:
-        case = _mutant(rule, draw, draw.choice(bases))
-        kept, most = (broken, bugs) if case and case.faults else (sound, harmless)
-        if case and len(kept) < most:
-            kept.append(case)
-    return _shuffled(draw, broken + sound)
 
+    def made() -> Case | None:
+        base = draw.choice(bases)
+        code = [each.copy() for each in base["instructions"]]
+        change = draw.choice(CHANGES[rule.name])
+        told = change(draw, code, draw.randrange(len(code)))
+        program = Plain(fifo=base["fifo"], instructions=code)
+        return Case(program, told, rule.faults(program)) if told else None
 
-def _mutant(rule: Rule, draw: Random, base: Plain) -> Case | None:
-    code = [each.copy() for each in base["instructions"]]
-    change = draw.choice(CHANGES[rule.name])
-    told = change(draw, code, draw.randrange(len(code)))
-    program = Plain(fifo=base["fifo"], instructions=code)
-    return Case(program, told, rule.faults(program)) if told else None
+    return _several(draw, made, bugs, harmless)
 
 
 def short(rule: Rule, draw: Random, bugs: int, harmless: int) -> list[Case]:
     """Short random programs: so many that break the rule, and so many that don't."""
-    broken: list[Case] = []
-    sound: list[Case] = []
-    while len(broken) < bugs or len(sound) < harmless:
+
+    def made() -> Case:
         program = Plain(fifo=draw.choice((1, 2, 3)), instructions=list(_random(draw, WAITS if rule.name == "race" else 0)))
-        case = Case(program, "", rule.faults(program))
-        kept, most = (broken, bugs) if case.faults else (sound, harmless)
-        if len(kept) < most:
-            kept.append(case)
-    return _shuffled(draw, broken + sound)
+        return Case(program, "", rule.faults(program))
+
+    return _several(draw, made, bugs, harmless)
 
 
-def _shuffled(draw: Random, cases: list[Case]) -> list[Case]:
-    draw.shuffle(cases)
+def _several(draw: Random, make: Callable[[], Case | None], bugs: int, harmless: int) -> list[Case]:
+    """Cases that are made until so many break the rule and so many don't, in an order that says nothing."""
+    broken, sound = list[Case](), list[Case]()
+    while len(broken) < bugs or len(sound) < harmless:
+        if (case := make()) is not None:
+            kept, most = (broken, bugs) if case.faults else (sound, harmless)
+            kept += [case] * (len(kept) < most)
+    draw.shuffle(cases := broken + sound)
     return cases
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from tpucc.labs.break_it.plain import Plain, PlainInstruction
 
@@ -23,21 +24,33 @@ class Rule:
     faults: Callable[[Plain], Faults]
 
 
-def unwritten(program: Plain) -> Faults:
-    """Rows of the unified buffer that are read and have not been written."""
+def unwritten(program: Plain, learned: Callable[[PlainInstruction], Sequence[int]] = itemgetter("writes")) -> Faults:
+    """Rows of the unified buffer that are read and have not been written. `learned` are the rows that count as written from an
+    instruction on."""
     # lab 8 begin: find the instructions at fault
     written: set[int] = set()
     found = {}
     for number, each in enumerate(program["instructions"]):
         if missing := sorted(set(each["reads"]) - written):
             found[number] = f"it reads row {missing[0]}, which nothing has written"
-        written |= set(each["writes"])
+        written |= set(learned(each))
     return found
     # lab 8 end
 
 
-def lost(program: Plain) -> Faults:
-    """Multiplies that begin a sum where one lies that was never activated."""
+Sums = set[int]
+"""Rows of accumulators."""
+
+
+def waiting_after(waiting: Sums, added: Sums, written: Sums) -> Sums:
+    """The rows whose sums wait to be activated, after an instruction that reads the sums `added` and writes those in `written`."""
+    # lab 8 begin: find the instructions at fault
+    return waiting | written if written else waiting - added
+    # lab 8 end
+
+
+def lost(program: Plain, after: Callable[[Sums, Sums, Sums], Sums] = waiting_after) -> Faults:
+    """Multiplies that begin a sum where one lies that was never activated. `after` gives the rows that wait after an instruction."""
     # lab 8 begin: find the instructions at fault
     waiting: set[int] = set()
     found = {}
@@ -45,13 +58,13 @@ def lost(program: Plain) -> Faults:
         added, written = set(each["sums_read"]), set(each["sums_written"])
         if gone := sorted((written - added) & waiting):
             found[number] = f"it begins a sum in accumulator row {gone[0]}, whose sum was not activated"
-        waiting = waiting | written if written else waiting - added
+        waiting = after(waiting, added, written)
     return found
     # lab 8 end
 
 
-def fifo(program: Plain) -> Faults:
-    """Switches without a tile in the FIFO, and requests that it has no room for."""
+def fifo(program: Plain, least: int = 0) -> Faults:
+    """Switches without a tile in the FIFO, and requests that it has no room for. There are never fewer tiles than `least`."""
     # lab 8 begin: find the instructions at fault
     waiting = 0
     found = {}
@@ -61,9 +74,9 @@ def fifo(program: Plain) -> Faults:
             if waiting > program["fifo"]:
                 found[number] = f"it asks for a tile while {waiting - 1} wait, and the FIFO holds {program['fifo']}"
         if each["switch"]:
-            if waiting == 0:
+            if waiting <= 0:
                 found[number] = "it switches, and the FIFO is empty"
-            waiting = max(0, waiting - 1)
+            waiting = max(least, waiting - 1)
     return found
     # lab 8 end
 

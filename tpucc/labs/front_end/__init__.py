@@ -11,10 +11,10 @@ import numpy as np
 
 from tpucc.ir.types import f32
 from tpucc.labs.front_end import cases
-from tpucc.labs.front_end.asking import groups_right, said
+from tpucc.labs.front_end.comparing import groups_right, said
 from tpucc.labs.front_end.meaning import FUNCTIONS, Meant, Rules, answer, rules, value
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
-from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.ops.opdef import Array
 
 A, B = np.array([1, 4, 9, 16, 25], np.float32), np.array([2, 3, 5, 7, 11], np.float32)
@@ -84,13 +84,13 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs: other shapes, every axis, results without elements."""
     term_rules, draw, key = rules(term), Random(f"{seed}/front_end"), str(seed)
     return (
-        Test("hidden: broadcasting", 10, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key), True),
-        Test("hidden: axes", 8, partial(groups_right, term_rules, list(cases.axes(draw)), key), True),
-        Test("hidden: sizes", 10, partial(groups_right, term_rules, list(cases.sizes(draw)), key), True),
-        Test("hidden: errors", 4, partial(groups_right, term_rules, list(cases.refused(draw)), key), True),
-        Test("hidden: types", 10, partial(groups_right, term_rules, list(cases.far(draw)), key), True),
-        Test("hidden: programs", 4, partial(all_accepted, term_rules, key), True),
-        Test("hidden: programs that are wrong", 4, partial(all_refused, term_rules, key), True),
+        Test("broadcasting", 10, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key)),
+        Test("axes", 8, partial(groups_right, term_rules, list(cases.axes(draw)), key)),
+        Test("sizes", 10, partial(groups_right, term_rules, list(cases.sizes(draw)), key)),
+        Test("errors", 4, partial(groups_right, term_rules, list(cases.refused(draw)), key)),
+        Test("types", 10, partial(groups_right, term_rules, list(cases.far(draw)), key)),
+        Test("programs", 4, partial(all_accepted, term_rules, key)),
+        Test("programs that are wrong", 4, partial(all_refused, term_rules, key)),
     )
 
 
@@ -118,16 +118,4 @@ def one_refused(rules: Rules, submission: Submission) -> Outcome:
 
 MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")
 
-LAB = Lab(
-    number=1,
-    name="front_end",
-    title="A new operator",
-    file="lag.py",
-    functions=("infer", "reference"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    references=_references,
-    modules=("tpucc.ir.types", "tpucc.ops.opdef"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

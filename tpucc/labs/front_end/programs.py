@@ -12,8 +12,9 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import TensorType, f32
-from tpucc.labs.front_end.asking import MOST, array_of, drawn, earned, refused, said, same_values
+from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, said, same_values
 from tpucc.labs.front_end.meaning import Rules, answer
+from tpucc.labs.judging import some_right
 from tpucc.labs.lab import Failed, Outcome, Plain, Submission
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
@@ -187,16 +188,15 @@ def wrong_programs(rules: Rules, draw: Random) -> Iterator[Program]:
 def all_accepted(rules: Rules, seed: str, submission: Submission) -> Outcome:
     """Programs that are right; each earns its share."""
     draw = Random(seed)
-    return shared(
-        [accepted(rules, draw, text, submission) for text in right_programs(rules, draw)], "programs that are right were accepted"
-    )
+    found = [accepted(rules, draw, text, submission) for text in right_programs(rules, draw)]
+    return some_right(found, "programs that are right were accepted", NONE)
 
 
 def all_refused(rules: Rules, seed: str, submission: Submission) -> Outcome:
     """Programs that are wrong, each of which earns its share, once a program that is right is accepted."""
     right = accepted(rules, Random(seed), source("lag(x, y, by=1, axis=-1)"), submission)
     found = [refused_there(rules, program, submission) for program in wrong_programs(rules, Random(seed))]
-    return beside(right, shared(found, "programs that are wrong were refused, with the right code at the right place"))
+    return beside(right, some_right(found, "programs that are wrong were refused, with the right code at the right place", NONE))
 
 
 def beside(right: Outcome, wrong: Outcome) -> Outcome:
@@ -206,11 +206,3 @@ def beside(right: Outcome, wrong: Outcome) -> Outcome:
     if wrong.passed:
         return replace(right, message=f"the program that is wrong is refused as it must be, but this one is right: {right.message}")
     return replace(wrong, share=0)
-
-
-def shared(found: list[Outcome], what: str) -> Outcome:
-    """What several outcomes earn together; the first failure is shown."""
-    failed = [outcome for outcome in found if not outcome.passed]
-    message = f"{len(found) - len(failed)} of {len(found)} {what}"
-    share = earned(len(failed), len(found))
-    return replace(failed[0], share=share, message=f"{message}; {failed[0].message}") if failed else Outcome(1, message)

@@ -13,12 +13,13 @@ from textwrap import fill
 import numpy as np
 
 from tpucc.ir.graph import Graph
-from tpucc.labs.gradients.asking import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
 from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, drawn, large
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
-from tpucc.labs.gradients.rules import DETAILS, FORMULAS, FUNCTIONS, Rules, rules
+from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
+from tpucc.labs.gradients.rules import FUNCTIONS, OPERATORS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.judging import all_or_nothing, some_right
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.viz.pictures import graph_svg
@@ -35,8 +36,8 @@ def _words(term: Term) -> Mapping[str, str]:
     term_rules = rules(term)
     operators = {function: getattr(term_rules, function) for function in FUNCTIONS}
     abs_slope = {"larger": 1, "smaller": -1, "mean": 0}[term_rules.slope]
-    texts = {f"{function}_formula": FORMULAS[op] for function, op in operators.items()}
-    texts |= {f"{function}_details": fill(DETAILS[op], 150) for function, op in operators.items()}
+    texts = {f"{function}_formula": OPERATORS[op].formula for function, op in operators.items()}
+    texts |= {f"{function}_details": fill(OPERATORS[op].paragraph, 150) for function, op in operators.items()}
     texts |= {f"{function}_operands": ", ".join(operand.name for operand in OPS[op].operands) for function, op in operators.items()}
     return {
         **operators,
@@ -85,14 +86,14 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     def tests(function: str) -> tuple[Test, ...]:
         cases = _cases(term_rules, function, str(seed))
         return (
-            Test(f"hidden: {function}: shapes", 5, partial(several, function, cases), True),
-            Test(f"hidden: {function}: every shape", 8, partial(all_of, function, cases), True),
-            Test(f"hidden: {function}: directions", 3, partial(directions, function, _larger(term_rules, function, str(seed))), True),
+            Test(f"{function}: shapes", 5, partial(several, function, cases)),
+            Test(f"{function}: every shape", 8, partial(all_of, function, cases)),
+            Test(f"{function}: directions", 3, partial(directions, function, _larger(term_rules, function, str(seed)))),
         )
 
     return (
         *(test for function in FUNCTIONS for test in tests(function)),
-        Test("hidden: training", 7, partial(trained, term_rules, str(seed)), True),
+        Test("training", 7, partial(trained, term_rules, str(seed))),
     )
 
 
@@ -111,18 +112,12 @@ def _larger(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
 
 def several(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
     """Cases, of which each earns its share; the first one that is wrong is shown."""
-    found = [compared(function, case, submission) for case in cases]
-    failed = [outcome for outcome in found if not outcome.passed]
-    message = f"{len(found) - len(failed)} of {len(found)} cases are right"
-    if not failed:
-        return replace(found[-1], message=message)
-    return replace(failed[0], share=1 - len(failed) / len(found), message=f"{message}: {failed[0].message}")
+    return some_right([compared(function, case, submission) for case in cases], "cases are right")
 
 
 def all_of(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
     """Cases, of which all must be right."""
-    found = several(function, cases, submission)
-    return found if found.passed else replace(found, share=0)
+    return all_or_nothing(several(function, cases, submission))
 
 
 def compared(function: str, case: Case, submission: Submission) -> Outcome:
@@ -237,16 +232,4 @@ def _array(values: AnyArray, name: str = "") -> str:
     return re.sub(r"\n\s*\n", "\n", text)
 
 
-LAB = Lab(
-    number=10,
-    name="gradients",
-    title="Gradient rules",
-    file="gradients.py",
-    functions=FUNCTIONS,
-    floor=9,
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    modules=("tpucc.ops.gradient", "tpucc.training.passes.build", "tpucc.ir.printer"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

@@ -16,8 +16,8 @@ import numpy as np
 from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 from tpucc.ir.types import f32
-from tpucc.labs.gradients.asking import ask, computed, inputs_of
 from tpucc.labs.gradients.cases import Case, differences, value
+from tpucc.labs.gradients.rule_graphs import ask, computed, inputs_of
 from tpucc.labs.gradients.rules import Rules
 from tpucc.labs.lab import Submission
 from tpucc.numerics import Float64

@@ -9,13 +9,15 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
-from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.judging import Scale, geometric_mean, judged
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, filled
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
 from tpucc.labs.recorded import packed, recorded
@@ -26,8 +28,8 @@ from tpucc.numerics import Int64
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
 
-FULL, NONE = 1.06, 1.25
-"""The quotient of cycles and the reference's, as a geometric mean, that earns all points, and the one that earns none."""
+CYCLES = Scale(1.06, 1.25)
+"""Of the quotient of cycles and the reference's, as a geometric mean."""
 TO_WIN = 1.3
 """What programs take at least, as they are given, in the reference's cycles."""
 TRIED = 6
@@ -82,16 +84,15 @@ def _words(term: Term) -> Mapping[str, str]:
     """What the handout says for this term."""
     given, (case,) = rules(term), example(term)
     return {
-        "sums": str(given.sums),
+        **_rule_words(given),
         "sums_rule": SUMS.get(given.sums, f"At most {given.sums} sums are open at one time."),
-        "transfers": given.transfers,
         "transfers_rule": TRANSFERS[given.transfers],
         "places": str(case.target.weight_fifo_tiles),
         "example": "\n".join(f"{i.index:>2} {i.text}" for i in case.tiles),
         "example_cycles": str(as_given(case)),
         "example_best": str(best_cycles(case)),
-        "all_points": f"{FULL:g}",
-        "no_points": f"{NONE:g}",
+        "all_points": f"{CYCLES.full:g}",
+        "no_points": f"{CYCLES.none:g}",
     }
 
 
@@ -134,11 +135,11 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     asked, draw = partial(_asked, term), Random(f"{seed}/order")
     seeds = [draw.randrange(2**32) for _ in range(5)]
     return (
-        Test("hidden: valid orders", 5, partial(valid, asked(seeds[0], (several, beside), 1)), True),
-        Test("hidden: integers", 5, partial(integers, asked(seeds[1], (several,), 1)), True),
-        Test("hidden: fetches that nothing hides", 15, partial(fast, asked(seeds[2], (reuse,), 2)), True),
-        Test("hidden: chains side by side", 15, partial(fast, asked(seeds[3], (beside,), 2)), True),
-        Test("hidden: a little of all", 15, partial(fast, asked(seeds[4], (several, arriving), 1)), True),
+        Test("valid orders", 5, partial(valid, asked(seeds[0], (several, beside), 1))),
+        Test("integers", 5, partial(integers, asked(seeds[1], (several,), 1))),
+        Test("fetches that nothing hides", 15, partial(fast, asked(seeds[2], (reuse,), 2))),
+        Test("chains side by side", 15, partial(fast, asked(seeds[3], (beside,), 2))),
+        Test("a little of all", 15, partial(fast, asked(seeds[4], (several, arriving), 1))),
     )
 
 
@@ -179,10 +180,21 @@ def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
 
 @cache
 def reference(case: Case) -> Int64:
-    """The reference's order, which an archive for students doesn't have."""
-    from tpucc.labs.order.best import best_order
+    """The order that the reference solution gives, which an archive for students doesn't have."""
+    return np.array(_solution(case.rules)(case.tiles), np.int64)
 
-    return np.array(best_order(case.tiles, case.rules), np.int64)
+
+@cache
+def _solution(given: Rules) -> Callable[[TileProgram], Sequence[int]]:
+    """The function `order` of the reference solution, for a term's rules. It runs in this process: it is tpucc's own, and no submission."""
+    path, defined = LAB.material_folder / "reference.py", dict[str, Any]()
+    exec(compile(filled(path.read_text("utf-8"), _rule_words(given)), path, "exec"), defined)
+    found: Callable[[TileProgram], Sequence[int]] = defined["order"]
+    return found
+
+
+def _rule_words(given: Rules) -> Mapping[str, str]:
+    return {"sums": str(given.sums), "transfers": given.transfers}
 
 
 def best_cycles(case: Case) -> int:
@@ -235,17 +247,18 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
         if problem := wrong(case.tiles, order, case.rules):
             return Outcome(0, problem, _given(case), "", str(order.tolist()))
         found.append((cycles(case.tiles, order) / best_cycles(case), order, case))
-    mean = float(np.exp(np.mean([np.log(quotient) for quotient, _, _ in found])))
+    mean = geometric_mean([quotient for quotient, _, _ in found])
     quotient, order, case = max(found, key=lambda entry: entry[0])
     least, before = best_cycles(case), as_given(case)
     message = (
-        f"cycles ÷ reference is {mean:.3f} in the mean of {len(cases)}; {FULL:g} earns all points, {NONE:g} none. "
+        f"cycles ÷ reference is {mean:.3f} in the mean of {len(cases)}; {CYCLES}. "
         f"The worst takes {round(quotient * least):,}, the reference {least:,}, the order as given {before:,}"
     )
-    won = all(quotient <= FULL or quotient * best_cycles(case) < as_given(case) for quotient, _, case in found)
-    share = min(1.0, max(0.0, (NONE - mean) / (NONE - FULL))) if won else 0.0
+    won = all(quotient <= CYCLES.full or quotient * best_cycles(case) < as_given(case) for quotient, _, case in found)
     message += "" if won else ". One program takes as long as in the order as given, which loses all points"
-    outcome = Outcome(share, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order))
+    outcome = Outcome(
+        CYCLES.share(mean) if won else 0.0, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order)
+    )
     if outcome.passed:
         return outcome
     runs = _runs(case, order)
@@ -269,11 +282,9 @@ def integers(asked: Cases, submission: Submission) -> Outcome:
         order = ask(submission, case)
         if problem := wrong(case.tiles, order, case.rules):
             return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        exe = api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target))
-        verdict = api.judge(exe, seed=judging_seed())
-        if not verdict.equal:
-            said = "; ".join(finding.message for finding in verdict.findings) or str(verdict.first_difference)
-            return Outcome(0, said, _given(case), "", str(order.tolist()))
+        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
+        if problem:
+            return Outcome(0, problem, _given(case), "", str(order.tolist()))
     return Outcome(1, f"equal; {verdict.cycles:,} cycles")
 
 
@@ -283,18 +294,4 @@ def _given(case: Case) -> str:
     return "\n".join([f"{len(case.tiles)} instructions, {fifo}:", *lines])
 
 
-LAB = Lab(
-    number=6,
-    name="order",
-    title="What comes next",
-    file="order.py",
-    functions=("order",),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=20,
-    ranks="cycles ÷ reference",
-    references=_references,
-    modules=("tpucc.lowering.tileprogram", "tpucc.lowering.tiletext"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

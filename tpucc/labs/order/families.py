@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,9 +11,10 @@ import numpy as np
 
 from tpucc import api
 from tpucc.isa.effects import effects
+from tpucc.labs.lowering import plain_lines
 from tpucc.layers.partition import partition
 from tpucc.lowering.lower import drafts_of
-from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel, WrittenProduct, lower_product
+from tpucc.lowering.products import Lowerer, ProductLayer, WrittenProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.tiletext import read_product
 from tpucc.machines.v1 import Opcode
@@ -115,27 +115,7 @@ def configured(tiles: TileProgram) -> TileProgram:
 
 
 def plain_product(layer: ProductLayer) -> WrittenProduct:
-    return read_product(layer, plain(layer) if layer.kind == "fc" else lower_product(layer))
-
-
-def plain(layer: ProductLayer) -> Iterator[str]:
-    """A layer's lines: one column block after the other, one chunk after the other; each chunk's sum is activated when it is done."""
-    *outer, size = layer.shape
-    places = [(*place, first) for place in itertools.product(*map(range, outer)) for first in range(0, size, CHUNK)]
-    for group, (column, place) in enumerate(itertools.product(range(len(layer.results)), places)):
-        rows, flags = min(CHUNK, size - place[-1]), "switch"
-        yield f".groups [{rows}]"
-        for level in layer.levels:
-            if level.tiles[column] is not None:
-                walk = f"ub={level.buffer}+{_row(level, place)} ub_stride={level.steps[-1]}"
-                yield f"convolve {walk} acc=g{group} inner={rows} tile={level.tiles[column]}, {flags}"
-                flags = "switch, accumulate"
-        yield f"set_configuration block={layer.blocks[column]}"
-        yield f"activate acc=g{group} ub={layer.results[column]}+{_row(layer, place)} ub_stride={layer.steps[-1]} inner={rows}"
-
-
-def _row(where: ProductLayer | ProductLevel, place: tuple[int, ...]) -> int:
-    return where.start + sum(index * step for index, step in zip(place, where.steps, strict=True))
+    return read_product(layer, plain_lines(layer, CHUNK) if layer.kind == "fc" else lower_product(layer))
 
 
 def _jobs(tiles: TileProgram) -> Iterator[list[int]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 
 from tpucc.ir.graph import Graph
-from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.labs.judging import all_or_nothing, some_right
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.passes import motifs
 from tpucc.labs.passes.comparing import rewritten, wanted
 from tpucc.labs.passes.motifs import Motif, graphs
@@ -112,7 +112,7 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
 
     def test(function: str, what: str, points: float, motifs: Sequence[Motif], judge: Judge) -> Test:
         cases = list(graphs(draw, term_rules, PLAIN[function], motifs))
-        return Test(f"hidden: {_short(function)}: {what}", points, partial(judge, function, term_rules, cases, str(seed)), True)
+        return Test(f"{_short(function)}: {what}", points, partial(judge, function, term_rules, cases, str(seed)))
 
     def of(function: str, kinds: Kinds) -> Iterator[Test]:
         for what, (points, chosen) in kinds.items():
@@ -125,29 +125,12 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
 def several(function: str, rules: Rules, cases: Sequence[Graph], key: str, submission: Submission) -> Outcome:
     """Graphs, of which each earns its share; the first one that is wrong is shown."""
     found = [rewritten(function, rules, graph, f"{key}/{number}", submission) for number, graph in enumerate(cases)]
-    failed = [outcome for outcome in found if not outcome.passed]
-    message = f"{len(found) - len(failed)} of {len(found)} graphs are right"
-    if not failed:
-        return replace(found[-1], message=message)
-    return replace(failed[0], share=1 - len(failed) / len(found), message=f"{message}: {failed[0].message}")
+    return some_right(found, "graphs are right")
 
 
 def all_of(function: str, rules: Rules, cases: Sequence[Graph], key: str, submission: Submission) -> Outcome:
     """Graphs, of which all must be right."""
-    found = several(function, rules, cases, key, submission)
-    return found if found.passed else replace(found, share=0)
+    return all_or_nothing(several(function, rules, cases, key, submission))
 
 
-LAB = Lab(
-    number=2,
-    name="passes",
-    title="Three passes",
-    file="passes.py",
-    functions=("fold_constants", "fuse_bias", "fuse_activation"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    references=_references,
-    modules=("tpucc.passes.rewriter", "tpucc.ops.evaluate", "tpucc.ops.linear", "tpucc.ir.printer"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

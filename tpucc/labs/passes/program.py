@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from tpucc import api
 from tpucc.ir.graph import Graph
-from tpucc.labs.lab import Failed, Outcome, Submission, judging_seed
+from tpucc.labs.judging import judged
+from tpucc.labs.lab import Failed, Outcome, Submission
 from tpucc.labs.passes.comparing import ask, different, listing, wanted
 from tpucc.labs.passes.rules import Rules
 from tpucc.passes.base import Context
@@ -35,9 +37,9 @@ class Asked:
 def compiled(rules: Rules, batch: int, submission: Submission) -> Outcome:
     """The program, compiled and judged."""
     exe = api.compile_source(MODEL, params={"batch": batch}, target="tiny", passes=tuple(_passes(rules, submission)))
-    verdict = api.judge(exe, seed=judging_seed())
-    if not verdict.equal:
-        return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
+    verdict, problem = judged(exe)
+    if problem:
+        return Outcome(0, problem, f"-D batch={batch}")
     return Outcome(1, f"compiled and equal: {len(exe.layers.value)} nodes of layers, {verdict.cycles:,} cycles")
 
 
@@ -47,17 +49,4 @@ def _passes(rules: Rules, submission: Submission) -> Iterator[Asked]:
         yield Asked(name, function, rules, submission)
 
 
-MODEL = """\
-param batch = 4
-weights random(seed=2)
-
-def dense(x, units, name):
-    weight w: f32[units, x.shape[-1]] = "{name}.w"
-    weight b: f32[units] = "{name}.b"
-    return x @ transpose(w, [1, 0]) + b
-
-model lab2(x: f32[batch, 5] in [-1.0, 1.0]):
-    h = relu(dense(x, 6, "h"))
-    g = leaky_relu(dense(h, 4, "g"), alpha=0.125)
-    return dense(g, 3, "out") + h[:, 0:3]
-"""
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")

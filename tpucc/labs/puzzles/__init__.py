@@ -8,9 +8,10 @@ from pathlib import Path
 from random import Random
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
-from tpucc.labs.puzzles.dozen import puzzles, rules
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
+from tpucc.labs.puzzles.dozen import puzzles
 from tpucc.labs.puzzles.puzzle import Puzzle
+from tpucc.labs.puzzles.rules import rules
 
 RIGHT = 0.5
 """The share of a puzzle whose outputs are right, beyond a limit of the puzzle's: for what the file has to begin with there is none."""
@@ -71,38 +72,31 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """Each puzzle on numbers that nobody has seen, and the length of all."""
     draw = Random(f"{seed}/puzzles")
     asked = puzzles(term)
-    fresh = [Test(f"hidden: {each.title}", POINTS, partial(solved, each, draw.randrange(2**32)), True) for each in asked]
-    return (*fresh, Test("hidden: few instructions", 100 - 2 * POINTS * len(asked), partial(brief, asked, draw.randrange(2**32)), True))
+    fresh = [Test(each.title, POINTS, partial(solved, each, draw.randrange(2**32))) for each in asked]
+    return (*fresh, Test("few instructions", 100 - 2 * POINTS * len(asked), partial(brief, asked, draw.randrange(2**32))))
 
 
 def _words(term: Term) -> Mapping[str, str]:
     """The term's numbers, and what follows from them."""
-    held = rules(term)
+    term_rules = rules(term)
     machine = puzzles(term)[0].target
-    column_sums = held.weights.sum(axis=0).tolist()
+    column_sums = term_rules.weights.sum(axis=0).tolist()
     return {
+        **term_rules.words,
         "term_option": term.option,
         "fetch": str(machine.tile_fetch_cycles),
         "shift": str(machine.tile_shift_cycles),
         "sums": str(machine.pipeline_cycles),
         "example_cycles": str(machine.tile_fetch_cycles + machine.tile_shift_cycles + machine.pipeline_cycles + 3),
-        "rows": str(held.rows),
-        "rows2": str(2 * held.rows),
-        "rows3": str(3 * held.rows),
-        "row": str(held.row),
-        "function": held.function,
-        "table": str(held.tables.index(held.table)),
-        "first": "1" if held.turned else "0",
-        "second": "0" if held.turned else "1",
-        "biased": "1" if held.turned else "2",
-        "relu": "0" if held.turned else "1",
-        "stride": str(held.stride),
-        "window": str(3 * held.stride + 3),
-        "bias": " ".join(str(-held.zero_x * value) for value in column_sums),
-        "multiplier": str(0.5**held.shift),
-        "zero": str(held.zero_y),
-        "tile01": "2" if held.turned else "1",
-        "tile10": "1" if held.turned else "2",
+        "rows3": str(3 * term_rules.rows),
+        "table": str(term_rules.tables.index(term_rules.table)),
+        "biased": "1" if term_rules.turned else "2",
+        "relu": "0" if term_rules.turned else "1",
+        "window": str(3 * term_rules.stride + 3),
+        "bias": " ".join(str(-term_rules.zero_x * value) for value in column_sums),
+        "multiplier": str(0.5**term_rules.shift),
+        "tile01": "2" if term_rules.turned else "1",
+        "tile10": "1" if term_rules.turned else "2",
         "points": str(2 * POINTS),
         "brevity": str(100 - 2 * POINTS * len(puzzles(term))),
         "slack": str(SLACK),
@@ -117,16 +111,4 @@ def _begun(term: Term) -> Mapping[str, str]:
     return {each.file: each.begun for each in puzzles(term)}
 
 
-LAB = Lab(
-    number=0,
-    name="puzzles",
-    title="Short programs for a small machine",
-    file="puzzle01.asm",
-    functions=(),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    begun=_begun,
-    folder=Path(__file__).parent,
-    ranks="instructions",
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, begun=_begun)

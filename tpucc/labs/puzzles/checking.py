@@ -6,8 +6,10 @@ Nothing of a solution is Python: no process is needed.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random, SystemRandom
 
 import numpy as np
@@ -18,7 +20,6 @@ from tpucc.isa.effects import effects
 from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
 from tpucc.isa.verify import RULES, Violation, verify
-from tpucc.labs.puzzles.reasons import WHY
 from tpucc.labs.puzzles.setting import Setting
 from tpucc.labs.puzzles.task import Task
 from tpucc.lowering.tiletext import read_tiles
@@ -31,6 +32,9 @@ from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
 from tpucc.viz.svg import escaped, tag
 
+_REASONS: dict[str, str] = tomllib.loads(Path(__file__).with_name("reasons.toml").read_text("utf-8"))
+WHY = {code: " ".join(text.split()) for code, text in _REASONS.items()}
+"""What a rule or an error means, by its code."""
 ROUNDS = 2
 """How often numbers are drawn."""
 LINES, LETTERS = 200, 20_000

@@ -10,16 +10,17 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.labs.judging import Scale
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.quantisation.answers import asked, meant, pair, weights_asked
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
 from tpucc.labs.quantisation.rules import TIE_WORDS, Rules, rules
 from tpucc.numerics import AnyArray, Float32
 
-RATIOS = {8: (21.5, 12.0), 7: (21.5, 10.0), 6: (21.0, 8.0)}
-"""For integers of so many bits, the decibels that earn all points for a network, and those that earn none. Ranges that leave defects out
-gave 21.7 at least, in 1,500 draws of terms and seeds."""
+RATIOS = {8: Scale(21.5, 12.0), 7: Scale(21.5, 10.0), 6: Scale(21.0, 8.0)}
+"""Of the decibels of a network, for integers of so many bits. Ranges that leave defects out gave 21.7 at least, in 1,500 draws of terms
+and seeds."""
 Case = tuple[AnyArray, AnyArray | float, int]
 """Values or accumulators, scale or multiplier, and zero point."""
 
@@ -27,7 +28,6 @@ Case = tuple[AnyArray, AnyArray | float, int]
 def _words(term: Term) -> Mapping[str, str]:
     """What the handout says for this term."""
     rule = rules(term)
-    full, none = RATIOS[rule.bits]
     steps = rule.high if rule.symmetric else rule.high - rule.low
     scale = f"max(-low, high) / {rule.high}" if rule.symmetric else f"(high - low) / {steps}"
     zero = "the zero point is always 0" if rule.symmetric else f"the zero point is round({rule.low} - low / scale), at most {rule.high}"
@@ -49,8 +49,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "hand_zero": "The zero point is always 0." if rule.symmetric else f"Then {zero}: here it is {_nearest(rule, zero_by_hand)}.",
         **{f"hand_{n}": str(value) for n, value in enumerate(hand.tolist())},
         **{f"hand_{n}_rounded": str(value - 3) for n, value in enumerate(hand.tolist())},
-        "all": f"{full:g}",
-        "none": f"{none:g}",
+        "all": f"{RATIOS[rule.bits].full:g}",
+        "none": f"{RATIOS[rule.bits].none:g}",
         "defects": f"{DEFECTS:,}",
     }
 
@@ -117,11 +117,11 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     for zero in _odd(draw, rule):
         ties += [("quantise", _halves(draw, rule, zero)), ("requantise", _half_sums(draw, rule, zero))]
     return (
-        Test("hidden: ranges", 6, partial(all_ranges, rule, list(_ranges(draw)), draw.randrange(2**32)), True),
-        Test("hidden: ties", 12, partial(mixed, rule, ties), True),
-        Test("hidden: dead channels", 10, partial(dead, rule, draw.randrange(2**32)), True),
-        Test("hidden: extremes", 10, partial(mixed, rule, list(_extremes(draw, rule))), True),
-        Test("hidden: samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw)), True),
+        Test("ranges", 6, partial(all_ranges, rule, list(_ranges(draw)), draw.randrange(2**32))),
+        Test("ties", 12, partial(mixed, rule, ties)),
+        Test("dead channels", 10, partial(dead, rule, draw.randrange(2**32))),
+        Test("extremes", 10, partial(mixed, rule, list(_extremes(draw, rule)))),
+        Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
     )
 
 
@@ -188,12 +188,11 @@ def dead(rule: Rules, seed: int, submission: Submission) -> Outcome:
 def digits(rule: Rules, net: Network, samples: tuple[Float32, ...], submission: Submission) -> Outcome:
     """The digits network, with ranges that the submission takes from samples."""
     found = run(rule, net, samples, submission)
-    full, none = RATIOS[rule.bits]
-    message = f"signal-to-noise ratio {found.ratio:.1f} dB; {full:g} dB earn all points, {none:g} none"
-    share = min(1.0, max(0.0, (found.ratio - none) / (full - none)))
+    scale = RATIOS[rule.bits]
+    message = f"signal-to-noise ratio {found.ratio:.1f} dB; {scale.full:g} dB earn all points, {scale.none:g} none"
     drawn = (samples[1], found.ranges[1])
     return Outcome(
-        share,
+        scale.share(found.ratio),
         message,
         drawing=ranges_text(*drawn, TENSORS[1]),
         picture=partial(ranges_svg, *drawn, TENSORS[1], message),
@@ -282,16 +281,4 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[tuple[str, Case]]:
         yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
 
 
-LAB = Lab(
-    number=3,
-    name="quantisation",
-    title="Real numbers as integers",
-    file="quantisation.py",
-    functions=("parameters", "calibrate", "quantise", "requantise", "quantise_weights"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    references=_references,
-    ranks="noise (dB)",
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

@@ -8,16 +8,15 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-import numpy as np
-
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.judging import Scale, geometric_mean
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
 from tpucc.labs.race.running import FUNCTIONS, Run, run
 from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
 from tpucc.target import Target
 
-FULL, NONE = 0.37, 0.95
-"""The quotient of cycles and the plain program's, as a geometric mean, that earns all points, and the one that earns none."""
+CYCLES = Scale(0.37, 0.95)
+"""Of the quotient of cycles and the plain program's, as a geometric mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,8 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     ruled, draw = rules(term), Random(f"{seed}/race")
     unseen, networks = list(edges(draw, ruled.target.accumulator_rows)), list(race(draw, ruled.wastes))
     return (
-        Test("hidden: edges", 10, partial(right, unseen, ruled.target), True),
-        Test("hidden: race", 45, partial(raced, networks, ruled.target, unseen), True),
+        Test("edges", 10, partial(right, unseen, ruled.target)),
+        Test("race", 45, partial(raced, networks, ruled.target, unseen)),
     )
 
 
@@ -94,12 +93,15 @@ def raced(networks: Sequence[Network], target: Target, edges: Sequence[Network] 
         if found is None or problem:
             return _wrong(network, problem, target, submission, functions)
         runs.append(found)
-    quotient, slowest = mean([found.quotient for found in runs]), max(runs, key=lambda found: found.quotient)
+    quotient, slowest = geometric_mean([found.quotient for found in runs]), max(runs, key=lambda found: found.quotient)
     lines = "".join(f"\n{found.network.name:<10}{found.cycles:>7,} of {found.plain_cycles:>7,}: {found.quotient:.3f}" for found in runs)
-    words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {FULL:.2f} earns all points, {NONE:.2f} none"
+    words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {CYCLES}"
     title = f"{slowest.network.name}: {slowest.quotient:.3f} of the plain program's cycles"
-    measures = {"cycles": round(mean([found.cycles for found in runs]), 1), **{found.network.name: found.cycles for found in runs}}
-    share, why = min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))), slower(*_shown(slowest))
+    measures = {
+        "cycles": round(geometric_mean([found.cycles for found in runs]), 1),
+        **{found.network.name: found.cycles for found in runs},
+    }
+    share, why = CYCLES.share(quotient), slower(*_shown(slowest))
     return Outcome(
         share,
         "\n".join(filter(None, (f"{words}{lines}", why and f"{slowest.network.name}: {why}"))),
@@ -117,7 +119,7 @@ def tried(network: Network, target: Target, submission: Submission, functions: S
         found = run(network, target, submission, functions)
     except Failed as failure:
         return None, failure.words
-    return found, found.wrong(judging_seed())
+    return found, found.wrong()
 
 
 def defined(submission: Submission) -> list[str]:
@@ -127,11 +129,6 @@ def defined(submission: Submission) -> list[str]:
     if not found:
         raise Failed("result", f"race.py defines none of {', '.join(FUNCTIONS)}")
     return found
-
-
-def mean(values: Sequence[float]) -> float:
-    """The geometric mean."""
-    return float(np.exp(np.mean(np.log(values))))
 
 
 def _shown(found: Run) -> tuple[Shown, Shown]:
@@ -159,8 +156,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "fifo": str(target.weight_fifo_tiles),
         "wastes": "\n".join(_waste_lines(ruled.wastes)),
         "waste_names": str(ruled.wastes),
-        "full": f"{FULL:.2f}",
-        "none": f"{NONE:.2f}",
+        "full": f"{CYCLES.full:.2f}",
+        "none": f"{CYCLES.none:.2f}",
     }
 
 
@@ -172,18 +169,4 @@ def _waste_lines(wastes: Sequence[str]) -> Iterator[str]:
             yield f"- `{WASTES[name]}`"
 
 
-LAB = Lab(
-    number=9,
-    name="race",
-    title="A race",
-    file="race.py",
-    functions=("rewrite",),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=15,
-    open=True,
-    ranks="cycles",
-    modules=("tpucc", "tpucc.schedule.listing", "tpucc.lowering.products", "tpucc.lowering.tileprogram", "tpucc.ops", "tpucc.ir.printer"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tpucc.labs.lowering import plain_lines
 from tpucc.lowering.products import ProductLayer
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
@@ -20,23 +20,8 @@ CHUNK = 8
 
 
 def lower(layer: ProductLayer) -> Iterator[str]:
-    """One column block after the other, one chunk of rows after the other: each chunk switches to every tile again."""
-    *outer, size = layer.shape
-    most = min(CHUNK, layer.target.accumulator_rows)
-    chunks = [(*place, first) for place in itertools.product(*map(range, outer)) for first in range(0, size, most)]
-    groups = itertools.count()
-    for n, result in enumerate(layer.results):
-        yield f"set_configuration block={layer.blocks[n]}"
-        for chunk in chunks:
-            group, rows = next(groups), min(most, size - chunk[-1])
-            yield f".groups [{rows}]"
-            more = ""
-            for level in layer.levels:
-                if level.tiles[n] is not None:
-                    source = f"{level.buffer}+{_row(level.start, level.steps, chunk)} ub_stride={level.steps[-1]}"
-                    yield f"convolve ub={source} acc=g{group} inner={rows} tile={level.tiles[n]}, switch{more}"
-                    more = ", accumulate"
-            yield f"activate acc=g{group} ub={result}+{_row(layer.start, layer.steps, chunk)} ub_stride={layer.steps[-1]} inner={rows}"
+    """Each chunk of rows switches to every tile again."""
+    return plain_lines(layer, min(CHUNK, layer.target.accumulator_rows))
 
 
 def allocate(lives: Lives, rows: int) -> Int64:
@@ -63,8 +48,3 @@ def synchronise(listing: Listing) -> Sequence[Wait]:
 
 
 PLAIN = Stages(lower_fc=lower, lower_conv=lower, allocate=allocate, order=as_lowered, synchronise=synchronise)
-
-
-def _row(start: int, steps: Sequence[int], index: Sequence[int]) -> int:
-    """The row of a buffer that holds an index of the result's leading sizes."""
-    return start + sum(i * step for i, step in zip(index, steps, strict=True))

@@ -14,7 +14,8 @@ from tpucc import api
 from tpucc.api import Executable
 from tpucc.diagnostics import Error
 from tpucc.ir.graph import Graph
-from tpucc.labs.lab import Failed, Submission
+from tpucc.labs.judging import judged
+from tpucc.labs.lab import Failed, Submission, failure_behind, judging_seed
 from tpucc.labs.race.baseline import PLAIN
 from tpucc.labs.race.networks import Network
 from tpucc.labs.race.returned import returned_graph
@@ -67,15 +68,13 @@ class Run:
         more = _host_work(self.exe) - _host_work(self.plain)
         return ", ".join(f"{count} × {op}" for op, count in more.items())
 
-    def wrong(self, seed: int) -> str:
+    def wrong(self) -> str:
         """What is wrong with the program, or nothing."""
         if self.moved:
             return f"the host computes what the device is to compute: {self.moved}"
-        verdict = api.judge(self.exe, seed=seed)
+        verdict, problem = judged(self.exe)
         noise = verdict.first_difference is not None and verdict.first_difference.stage == NOISE_STAGE
-        if verdict.equal or (noise and self._is_as_exact(seed)):
-            return ""
-        return "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference)
+        return "" if noise and self._is_as_exact(judging_seed()) else problem
 
     def _is_as_exact(self, seed: int) -> bool:
         """Whether quantisation explains the noise on many inputs: on a few values the plain program may be exact by chance."""
@@ -123,11 +122,8 @@ def run(network: Network, target: Target, submission: Submission, functions: Col
 
 def _failure(error: Error) -> Failed:
     """Why there is no program: a call that failed, or else what the compiler found, without the files in which stages are called."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, Failed):
-            return cause
-        cause = cause.__cause__ or cause.__context__
+    if behind := failure_behind(error):
+        return behind
     found = error.diagnostics[1:] or error.diagnostics
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return Failed("wrong", "; ".join(f"{entry.code}: {entry.message}" for entry in found[:SHOWN]) + more)

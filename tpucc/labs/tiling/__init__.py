@@ -8,13 +8,11 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-import numpy as np
-
-from tpucc import api
 from tpucc.diagnostics import Error, ProgramError
 from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.judging import Scale, all_right, judged
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, failure_behind
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
@@ -22,9 +20,8 @@ from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tiletext import read_product
 from tpucc.stages import Stages
 
-FULL, NONE = 1.1, 1.6
-"""The quotient of a program's cycles and those of the built-in lowering, as a geometric mean, that earns all points, and the one that
-earns none."""
+CYCLES = Scale(1.1, 1.6)
+"""Of the quotient of a program's cycles and those of the built-in lowering."""
 WHOSE = "E0525"
 """Says only which stage made an invalid program; other diagnostics say what is wrong with it."""
 WIDEST = 200
@@ -78,8 +75,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "columns_step": "-1" if rule.columns_down else "1",
         "levels_step": "-1" if rule.levels_down else "1",
         "hand": "\n".join([".groups [3 3]", *lines]),
-        "all": f"{FULL:g}",
-        "none": f"{NONE:g}",
+        "all": f"{CYCLES.full:g}",
+        "none": f"{CYCLES.none:g}",
     }
 
 
@@ -91,7 +88,7 @@ def _public(term: Term) -> Sequence[Test]:
         Test("several tiles", 10, partial(lowered, rule, [fc(rule, 5, 12, 6)])),
         Test("many rows", 10, partial(lowered, rule, [fc(rule, 2 * rule.accumulators + 5, 6, 7)])),
         Test("a convolution", 10, partial(lowered, rule, [conv(rule, (1, 5, 6, 3), 5, 3)])),
-        Test("cycles", 15, partial(quick, rule, [_measured(rule)])),
+        Test("cycles", 15, partial(quick, rule, _measured(rule))),
     )
 
 
@@ -108,12 +105,12 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs."""
     rule, draw = rules(term), Random(f"{seed}/tiling")
     return (
-        Test("hidden: ragged sizes", 6, partial(lowered, rule, list(ragged(draw, rule))), True),
-        Test("hidden: tile order", 6, partial(lowered, rule, [square(draw, rule)]), True),
-        Test("hidden: convolutions", 10, partial(lowered, rule, list(convolutions(draw, rule))), True),
-        Test("hidden: tiles of zeros", 10, partial(lowered, rule, [with_zeros(rule, draw.randrange(3, 20))]), True),
-        Test("hidden: 16-bit values", 10, partial(lowered, rule, [fc(rule, draw.randrange(6, 12), 6, 5, bits=16)]), True),
-        Test("hidden: cycles", 8, partial(quick, rule, [_large(draw, rule)]), True),
+        Test("ragged sizes", 6, partial(lowered, rule, list(ragged(draw, rule)))),
+        Test("tile order", 6, partial(lowered, rule, [square(draw, rule)])),
+        Test("convolutions", 10, partial(lowered, rule, list(convolutions(draw, rule)))),
+        Test("tiles of zeros", 10, partial(lowered, rule, [with_zeros(rule, draw.randrange(3, 20))])),
+        Test("16-bit values", 10, partial(lowered, rule, [fc(rule, draw.randrange(6, 12), 6, 5, bits=16)])),
+        Test("cycles", 8, partial(quick, rule, _large(draw, rule))),
     )
 
 
@@ -123,52 +120,39 @@ def _large(draw: Random, rule: Rules) -> Model:
 
 def lowered(rule: Rules, models: Sequence[Model], submission: Submission) -> Outcome:
     """Models of one layer, compiled with the submission and judged. All must be right."""
-    for model in models:
-        found, _ = judged(rule, model, submission)
-        if not found.passed:
-            return found
-    return found
+    return all_right(compared(rule, model, submission)[0] for model in models)
 
 
-def quick(rule: Rules, models: Sequence[Model], submission: Submission) -> Outcome:
-    """How many cycles models take, against the built-in lowering. One wrong program loses all points."""
-    quotients = []
-    for model in models:
-        found, rows = judged(rule, model, submission)
-        if not found.passed:
-            return found
-        quotients.append(sum(rows.values()) / sum(built_in_cycles(model).values()))
-    mean = float(np.exp(np.mean(np.log(quotients))))
-    message = f"{mean:.3f} of the built-in lowering's cycles ({sum(rows.values()):,}); {FULL:g} earns all points, {NONE:g} none"
-    share = min(1.0, max(0.0, (NONE - mean) / (NONE - FULL)))
+def quick(rule: Rules, model: Model, submission: Submission) -> Outcome:
+    """How many cycles a model takes, against the built-in lowering. A wrong program loses all points."""
+    found, rows = compared(rule, model, submission)
+    if not found.passed:
+        return found
+    quotient = sum(rows.values()) / sum(built_in_cycles(model).values())
+    message = f"{quotient:.3f} of the built-in lowering's cycles ({sum(rows.values()):,}); {CYCLES}"
+    share = CYCLES.share(quotient)
     if share < 1:
         message += f". {spent_more(built_in_cycles(model), rows, ('the built-in lowering', 'yours'))}"
-    return replace(found, share=share, message=message, measures={"cycles ÷ reference": mean})
+    return replace(found, share=share, message=message, measures={"cycles ÷ reference": quotient})
 
 
-def judged(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, Mapping[str, int]]:
+def compared(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, Mapping[str, int]]:
     """One model with the submission's lowering: its integers, then the term's rules; and what its cycles are spent on."""
     stage = Stage(submission)
     try:
         exe = model.compiled(stage.stages())
-        verdict = api.judge(exe, seed=judging_seed())
+        verdict, wrong = judged(exe)
     except Error as error:
-        if not stage.written or _failed(error):
+        if not stage.written or failure_behind(error):
             raise
         told = [found for found in error.diagnostics if found.code != WHOSE] or error.diagnostics
         return _shown(Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in told)), stage, model), {}
-    if not verdict.equal:
-        words = "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference)
-        return _shown(Outcome(0, f"an integer is wrong: {words}"), stage, model), {}
+    if wrong:
+        return _shown(Outcome(0, f"an integer is wrong: {wrong}"), stage, model), {}
     for layer, lines, product in stage.written:
         if problem := broken_rule(layer, product, rule, [line for line in lines if line.strip()[0] not in ".;"]):
             return _shown(Outcome(0, problem), stage, model), {}
     return _shown(Outcome(1, f"equal; {verdict.cycles:,} cycles"), stage, model), spent(exe.runtime)
-
-
-def _failed(error: BaseException | None) -> bool:
-    """Whether the submission gave no lines."""
-    return error is not None and (isinstance(error, Failed) or _failed(error.__cause__ or error.__context__))
 
 
 def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
@@ -182,18 +166,4 @@ def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
     return replace(drawn, given=given, found="\n".join(lines))
 
 
-LAB = Lab(
-    number=4,
-    name="tiling",
-    title="Products, tile by tile",
-    file="tiling.py",
-    functions=("lower_fc", "lower_conv"),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=5,
-    references=_references,
-    ranks="cycles ÷ reference",
-    modules=("tpucc.lowering.products", "tpucc.target", "tpucc.lowering.tileprogram"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

@@ -12,7 +12,8 @@ from random import Random
 import numpy as np
 
 from tpucc import api
-from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test, judging_seed
+from tpucc.labs.judging import Scale, geometric_mean, judged
+from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed
 from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
 from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, program_of, read_waits, unordered
@@ -23,21 +24,6 @@ from tpucc.schedule.synchronise import Wait
 from tpucc.sim.timing import time_program
 from tpucc.stages import Stages
 from tpucc.target import Target, load_target
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Of a quotient: how much earns all points, how much none."""
-
-    full: float
-    none: float
-
-    def share(self, value: float) -> float:
-        return min(1.0, max(0.0, (self.none - value) / (self.none - self.full)))
-
-    def __str__(self) -> str:
-        return f"{self.full:g} earns all points, {self.none:g} none"
-
 
 SIZES = {"unified_buffer_rows": 256, "accumulator_rows": 96}
 ROW_A_CYCLE = 4e6
@@ -128,12 +114,12 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other listings."""
     given, draw = setting(term), Random(f"{seed}/waits")
     return (
-        Test("hidden: random listings", 5, partial(ordered, _drawn(draw, (mixed, stale, holes), 2), given), True),
-        Test("hidden: rows with holes", 10, partial(exact, _drawn(draw, (holes,), 4), given), True),
-        Test("hidden: transitive waits", 15, partial(exact, _drawn(draw, (chains, stale), 3), given), True),
-        Test("hidden: engines that idle", 15, partial(cycles, _drawn(draw, (pipelined, bursts), 2), given), True),
-        Test("hidden: number of waits", 5, partial(number, _drawn(draw, (mixed, bursts, chains), 2), given), True),
-        Test("hidden: another program", 5, partial(program, draw.randrange(9, 24), given), True),
+        Test("random listings", 5, partial(ordered, _drawn(draw, (mixed, stale, holes), 2), given)),
+        Test("rows with holes", 10, partial(exact, _drawn(draw, (holes,), 4), given)),
+        Test("transitive waits", 15, partial(exact, _drawn(draw, (chains, stale), 3), given)),
+        Test("engines that idle", 15, partial(cycles, _drawn(draw, (pipelined, bursts), 2), given)),
+        Test("number of waits", 5, partial(number, _drawn(draw, (mixed, bursts, chains), 2), given)),
+        Test("another program", 5, partial(program, draw.randrange(9, 24), given)),
     )
 
 
@@ -235,8 +221,7 @@ def _measured(
             return _wrong(problem, listing, waits, given)
         own, best = measure(listing, waits, given), reference(listing, given)
         found.append((max(1, own) / max(1, best), own, best, listing, waits))
-    quotients = [entry[0] for entry in found]
-    mean = float(np.exp(np.mean(np.log(quotients))))
+    mean = geometric_mean([entry[0] for entry in found])
     _, own, best, listing, waits = max(found, key=lambda entry: entry[0])
     message = (
         f"{what} ÷ reference is {mean:.3f} in the mean of {len(cases)} listings; {scale}. The worst has {own:,}, and the reference {best:,}"
@@ -253,9 +238,9 @@ def program(batch: int, given: Setting, submission: Submission) -> Outcome:
     exe = api.compile_source(
         MODEL, params={"batch": batch}, target="tiny", level=0, stages=Stages(synchronise=partial(_stage, submission, given))
     )
-    verdict = api.judge(exe, seed=judging_seed())
-    if not verdict.equal:
-        return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
+    verdict, problem = judged(exe)
+    if problem:
+        return Outcome(0, problem, f"-D batch={batch}")
     waits = int(np.count_nonzero(exe.runtime.program.instructions["opcode"] == Opcode.SYNCHRONIZE))
     return Outcome(1, f"equal; {waits:,} waits, {verdict.cycles:,} cycles")
 
@@ -297,32 +282,6 @@ def _told(waits: Sequence[Wait]) -> str:
     return ", ".join(map(as_words, waits)) or "no waits"
 
 
-MODEL = """\
-param batch = 8
-weights random(seed=7)
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
-def dense(x, units, name):
-    weight w: f32[x.shape[-1], units] = "{name}.w"
-    return x @ w
-
-model lab7(x: f32[batch, 5] in [-1.0, 1.0]):
-    h = relu(dense(x, 7, "h"))
-    g = relu(dense(h, 4, "g")) + relu(dense(x, 4, "s"))
-    return dense(g, 3, "out")
-"""
-
-LAB = Lab(
-    number=7,
-    name="waits",
-    title="Who must wait for whom",
-    file="waits.py",
-    functions=("synchronise",),
-    public=_public,
-    hidden=_hidden,
-    words=_words,
-    folder=Path(__file__).parent,
-    floor=20,
-    references=_references,
-    ranks="cycles ÷ reference",
-    modules=("tpucc.schedule.listing", "tpucc.isa.effects"),
-)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)

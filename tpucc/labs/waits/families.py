@@ -124,26 +124,17 @@ def pipelined(draw: Random) -> Listing:
     sizes = [draw.randrange(6, 13) for _ in range(blocks)]
     code = []
     for turn in range(blocks + 3):
-        stages = [(turn, _read_block), (turn - 1, _multiply_block), (turn - 2, _activate_block), (turn - 3, _write_block)]
-        draw.shuffle(stages)
-        code += [make(step * block, sizes[block]) for block, make in stages if 0 <= block < blocks]
+        steps = list(enumerate(STEPS))
+        draw.shuffle(steps)
+        code += [make(step * (turn - late), sizes[turn - late]) for late, make in steps if 0 <= turn - late < blocks]
     return listing_of(code)
 
 
-def _read_block(place: int, rows: int) -> Any:
-    return read(place, rows)
-
-
-def _multiply_block(place: int, rows: int) -> Any:
-    return multiply(place, place, rows)
-
-
-def _activate_block(place: int, rows: int) -> Any:
-    return activate(place, OUTSIDE + place, rows)
-
-
-def _write_block(place: int, rows: int) -> Any:
-    return write(OUTSIDE + place, (rows + 1) // 2)
-
-
+STEPS: Sequence[Callable[[int, int], Any]] = (
+    read,
+    lambda place, rows: multiply(place, place, rows),
+    lambda place, rows: activate(place, OUTSIDE + place, rows),
+    lambda place, rows: write(OUTSIDE + place, (rows + 1) // 2),
+)
+"""What is done with a block of so many rows at a place, one engine after the other."""
 FAMILIES = (mixed, holes, chains, stale, bursts, pipelined)

@@ -1,0 +1,135 @@
+"""What a submission says of calls of `lag`, compared with what is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+
+from tpucc.ir.types import TensorType
+from tpucc.labs.front_end.cases import Case, Group
+from tpucc.labs.front_end.meaning import Refusal, Rules, answer, lines, value
+from tpucc.labs.judging import all_right, some_right
+from tpucc.labs.lab import Failed, Outcome, Plain, Submission
+from tpucc.labs.recorded import packed
+from tpucc.numerics import AnyArray
+from tpucc.ops.opdef import Array, RuleError
+
+MOST = 10_000
+"""Elements of a result of which the values are compared, too."""
+SHOWN = 8
+"""Values of a line that are drawn."""
+LONGEST_CODE = 100
+"""Characters of a code that are read: a submission may say any text."""
+NONE = 0.5
+"""The share of groups or programs that are wrong from which on a test earns nothing."""
+
+
+def groups_right(rules: Rules, groups: Sequence[Group], seed: str, submission: Submission) -> Outcome:
+    """Calls in groups: a group counts when all its calls are right. The first call that is wrong is shown, with the place of its group."""
+
+    def called(number: int, group: Group) -> Iterator[Outcome]:
+        for place, case in enumerate(group, 1):
+            outcome = case_right(rules, case, Random(f"{seed}/{number}"), submission)
+            yield replace(outcome, message=f"group {number + 1}, call {place} of {len(group)}: {outcome.message}")
+
+    found = [all_right(called(number, group)) for number, group in enumerate(groups)]
+    return some_right(found, "groups of calls are right", NONE)
+
+
+def case_right(rules: Rules, case: Case, draw: Random, submission: Submission) -> Outcome:
+    """One call: its type or its refusal, and its values."""
+    expected = answer(rules, case.given, case.types)
+    try:
+        found = said(submission.call("rule", case.given, case.types))
+        if found != str(expected):
+            return Outcome(0, "the rule says something else", str(case), str(expected), found)
+        if isinstance(expected, Refusal) or max(expected.size, *(type_.size for type_ in case.types)) > MOST:
+            return Outcome(1, str(expected))
+        return _values_right(rules, case, expected, draw, submission)
+    except Failed as failure:
+        return Outcome(0, failure.words, str(case), str(expected))
+
+
+def said(found: Plain) -> str:
+    """What a submission's rule says: a type's text, or a refusal's. Raises `Failed`."""
+    if not isinstance(found, dict):
+        return str(found)[:200]
+    refusal = refused(found)
+    return str(Refusal(refusal.code, refusal.about))
+
+
+BLAMED = 'operands are 0 and 1, attributes are "by" and "axis"'
+"""What a refusal may blame."""
+
+
+def _to_blame(entry: Plain) -> bool:
+    return type(entry) in (int, str) and entry in (0, 1, "by", "axis")
+
+
+def refused(found: Plain) -> RuleError:
+    """The error that a submission's rule raised, of its parts. Raises `Failed` where they are none."""
+    code, message, about, help = (found.get(name) for name in ("code", "message", "about", "help"))
+    if not (isinstance(code, str) and isinstance(message, str) and isinstance(help, str)) or not message:
+        form = 'RuleError("E0302", "shapes differ", about=(0, 1))'
+        raise Failed("result", f"an error has a code and a message, in words, as in {form}; help is in words, too")
+    code = code[:LONGEST_CODE]
+    if not isinstance(about, list):
+        tuple_of_it = f"write about=({about!r},), with the comma" if _to_blame(about) else BLAMED
+        raise Failed("result", f"the error {code} has about={repr(about)[:80]}, and about is a tuple: {tuple_of_it}")
+    if not all(map(_to_blame, about)):
+        raise Failed("result", f"the error {code} has about={str(tuple(about))[:80]}: {BLAMED}")
+    error = RuleError(code, message[:1000], about=tuple(sorted(about, key=str)), help=help[:1000])
+    try:
+        error.named(["a", "b"])
+    except IndexError:
+        said = f"the error {code} says {message[:200]!r}{f' and {help[:200]!r}' if help else ''}"
+        raise Failed("result", f"{said}: there are {{0}}, which is a, and {{1}}, which is b") from None
+    return error
+
+
+def _values_right(rules: Rules, case: Case, type_: TensorType, draw: Random, submission: Submission) -> Outcome:
+    by, axis = case.by, case.axis
+    assert isinstance(by, int)
+    assert isinstance(axis, int)
+    a, b = (drawn(of.shape, draw) for of in case.types)
+    found = array_of(submission.call("value", case.given, [a, b]), type_)
+    return same_values(rules, (by, axis), (a, b), found, str(case))
+
+
+def same_values(rules: Rules, attributes: tuple[int, int], operands: tuple[Array, Array], found: Array, given: str) -> Outcome:
+    """Whether these are the values of a call with `by` and `axis`; the first difference, if they aren't."""
+    expected = value(rules, *attributes, *operands)
+    if np.array_equal(found, expected):
+        return Outcome(1, "the values are right")
+    place = tuple(int(k) for k in np.argwhere(found != expected)[0])
+    words = f"the value at {list(place)} is {expected[place]:g}", f"{found[place]:g}"
+    return Outcome(0, "a value differs", given, *words, drawing(rules, *attributes, operands, found, place))
+
+
+def array_of(found: Plain, type_: TensorType) -> Array:
+    """A submission's result as an array of this type. Raises `Failed`."""
+    if not isinstance(found, np.ndarray) or (found.dtype, found.shape) != (type_.numpy, type_.shape):
+        what = f"{found.dtype} of shape {list(found.shape)}" if isinstance(found, np.ndarray) else type(found).__name__
+        raise Failed("result", f"the reference gives {what}, expected {type_.numpy} of shape {list(type_.shape)}")
+    return found
+
+
+def drawn(shape: Sequence[int], draw: Random) -> AnyArray:
+    """Small whole numbers, with which every function is exact, and none of which is 0."""
+    generator = np.random.default_rng(draw.randrange(2**32))
+    return generator.integers(1, 90, shape).astype(np.float32) * generator.choice([-1, 1], shape).astype(np.float32)
+
+
+def drawing(rules: Rules, by: int, axis: int, operands: tuple[Array, Array], found: Array, place: Sequence[int]) -> str:
+    """The line of the result in which the first difference is, with the values that meet there; nothing in an archive for students."""
+    if packed():
+        return ""
+    line: tuple[int | slice, ...] = tuple(slice(None) if k == axis % found.ndim else place[k] for k in range(found.ndim))
+    left, right = (values[line] for values in lines(rules, by, axis, *operands))
+    rows: dict[str, AnyArray] = {"i": np.arange(len(left)), rules.place("a"): left, rules.place("b"): right}
+    rows |= {"expected": value(rules, by, axis, *operands)[line], "found": found[line]}
+    first = max(0, min(place[axis % found.ndim] - SHOWN // 2, len(left) - SHOWN))
+    return "\n".join(f"{name:<9}" + "".join(f"{v:>8g}" for v in row[first : first + SHOWN]) for name, row in rows.items())
