@@ -1,7 +1,7 @@
 """The pipeline: from source text to a verified program, stage by stage.
 
-`PASSES` is the order. The driver loads the files that the source names. It runs, verifies and times every stage, and gives each result to
-an observer. Stages don't call each other.
+`compile_source` runs the stages in order. The driver loads the files that the source names. It runs, verifies and times every stage, and
+gives each result to an observer. Stages don't call each other.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from tpucc.ir import Graph
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.isa.program import CORES, HOST_ROWS, Program
+from tpucc.isa.verify import check
 from tpucc.language.elaborate import Model, elaborate
 from tpucc.language.parse import parse
 from tpucc.layers.partition import Partition, elements_in
 from tpucc.lowering.lower import Drafts
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.verify import verify_tiles
 from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context
@@ -274,9 +276,6 @@ def context_of(state: State, *, sparing: bool = False) -> Context:
 
 def back_end(state: State, recorder: Recorder, drafts: Drafts) -> None:
     """Schedules the fastest of the drafts, and verifies it."""
-    from tpucc.isa.verify import check
-    from tpucc.lowering.verify import verify_tiles
-
     options, stages = state.options, state.stages
     candidates = stages.programs(drafts)
     many = options.level > 0

@@ -1,1 +1,1 @@
-"""Files of other tools: weight archives, ONNX."""
+"""Files of other tools: ONNX and PyTorch in and out, and from a graph back to source text."""

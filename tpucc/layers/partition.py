@@ -131,7 +131,8 @@ class _Cut:
         needed = leading_to(self._graph.nodes, late | self._device | self._graph.output_nodes)
         leading = leading_to(self._graph.nodes, self._device)
         copied = self._copied - self._graph.output_nodes
-        names = (node.name for node in self._graph if node.name in needed - self._device - copied)
+        made = needed - self._device - copied
+        names = (node.name for node in self._graph if node.name in made)
         return {name: times[name] if times[name] == 0 or name in leading else self._last for name in names}
 
     def _read_by(self, names: Iterable[str]) -> set[str]:

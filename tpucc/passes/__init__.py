@@ -1,1 +1,1 @@
-"""The passes: one a file, each a frozen dataclass from graph to graph. The order lives in the driver."""
+"""The passes: one a file, each a function, or a list of rules, from graph to graph. Their order is in `pipeline.py`."""

@@ -64,7 +64,8 @@ def no_host(step: int, values: Mapping[str, DeviceInts]) -> Mapping[str, DeviceI
 
 def check_inputs(ports: Sequence[Port], inputs: Mapping[str, AnyArray]) -> None:
     """Raises `InputError` E0480 unless there is exactly an array of the port's integers and shape for each port."""
-    problems = [f"there is no input {name}" for name in inputs if name not in {port.name for port in ports}]
+    known = {port.name for port in ports}
+    problems = [f"there is no input {name}" for name in inputs if name not in known]
     problems += [problem for port in ports for problem in _problems(port, inputs.get(port.name))]
     if problems:
         raise InputError([Diagnostic("E0480", problem) for problem in problems])

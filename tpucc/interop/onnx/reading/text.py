@@ -282,7 +282,8 @@ def grouped(notes: Sequence[str]) -> Iterator[str]:
         if note in told:
             continue
         before, behind = max(_without_a_word(note), key=lambda around: len(alike[around]))
-        others = [other[len(before) : len(other) - len(behind)].strip(",") for other in alike[before, behind] if other not in told | {note}]
+        told.add(note)
+        others = [other[len(before) : len(other) - len(behind)].strip(",") for other in alike[before, behind] if other not in told]
         told.update(alike[before, behind])
         rest = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
         yield f"{note}. The same is true of {listed([*others[:NAMED], *rest])}." if others else f"{note}."
