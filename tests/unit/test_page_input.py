@@ -14,13 +14,13 @@ import pytest
 import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
+from tpucc.explain.layer_error import LayerError
 from tpucc.explain.segments import Cause, Segments
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects
-from tpucc.layers.error import LayerError
 from tpucc.layers.histogram import Histogram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.machines.v1 import V1, Engine, Opcode

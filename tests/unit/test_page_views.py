@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.pictures import BIDI
 from tpucc.diagnostics import Origin, Span, printable
+from tpucc.explain.layer_error import LayerError
 from tpucc.ir.types import Quantisation
-from tpucc.layers.error import LayerError
 from tpucc.layers.histogram import Histogram
 from tpucc.viz.charts.errors import MOST
 from tpucc.viz.page.given import Accuracy

@@ -11,9 +11,9 @@ from tpucc.compilation import Compilation
 from tpucc.data.archive import naming, without_labels
 from tpucc.diagnostics import Diagnostic, InputError, UsageError
 from tpucc.explain.fidelity import fidelity
+from tpucc.explain.layer_error import LayerError
 from tpucc.explain.sensitivity import Losses, losses
 from tpucc.interop.reads import held_out_file
-from tpucc.layers.error import LayerError
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked
 from tpucc.runtime.batches import Arrays

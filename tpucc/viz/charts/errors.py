@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from tpucc.diagnostics import counted, percent
-from tpucc.layers.error import LayerError
+from tpucc.explain.layer_error import LayerError
 from tpucc.layers.noise import FLOAT32
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import percent
-from tpucc.layers.error import LayerError
+from tpucc.explain.layer_error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale
 from tpucc.viz.charts.errors import as_it_runs, brief, facts, kind_of, measured_on, saturation, signed
 from tpucc.viz.heading import EDGE, heading

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from tpucc.explain.layer_error import LayerError
 from tpucc.explain.recording import Recording
 from tpucc.explain.waiting import Waiting
 from tpucc.isa.program import Program
-from tpucc.layers.error import LayerError
 from tpucc.numerics import Int64
 from tpucc.viz.charts.timeline import Times
 from tpucc.viz.diagrams.diagram import Box

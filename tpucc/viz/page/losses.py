@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tpucc.diagnostics import percent, printable
-from tpucc.layers.error import LayerError
+from tpucc.explain.layer_error import LayerError
 from tpucc.viz.charts.errors import MOST, alone, as_it_runs, facts, headline, kind_of, lowest, measured_on, reading, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
 from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, prose, row, table, tag

@@ -13,11 +13,11 @@ import numpy as np
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.layer_error import LayerError
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
-from tpucc.layers.error import LayerError
 from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.errors import alone, as_it_runs, unmeasured
