@@ -58,10 +58,10 @@ quick: $(DEV) ## half a minute, for the loop while editing: most of what all tes
 test: $(COLLECTED) ## four minutes: the tests, but for those that take long and that no known fault needs
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m 'not long'
 
-check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, but of those with many long cases each fourth, and those of floats as if on other processors
+check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, but of those with many long cases each eighth, and those of floats as if on other processors
 	@$(MAKE) --no-print-directory --jobs 2 types format lint imports $(COLLECTED)
 	@$(MAKE) --no-print-directory processors
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --long-one-in 4
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --long-one-in 8
 
 processors: $(COLLECTED) ## the tests of floats and of ONNX Runtime, as if on other processors; ALL=1: on all of them, which takes long
 	$(BIN)/python tests/processors.py $(if $(ALL),--all)

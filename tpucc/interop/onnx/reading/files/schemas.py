@@ -42,6 +42,7 @@ def schema_of(op: str, domain: str, version: int) -> Any:
         return None
 
 
+@cache
 def operators_of_onnx() -> frozenset[str]:
     """The names of all operators of ONNX's own domain."""
     return frozenset(schema.name for schema in onnx_package("onnx.defs").get_all_schemas_with_history() if not schema.domain)
