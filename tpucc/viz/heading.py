@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tpucc.viz.palette import INKS, KINDS, Kind, ink_line, kind_paint, solid_paint
-from tpucc.viz.svg import Markup, Value, joined, label, tag
-from tpucc.viz.text import BOLD, LARGE, NORMAL, SMALL, broken, shown, text_width, whole
+from tpucc.viz.legend import Sign, box_sign, legend, line_sign
+from tpucc.viz.palette import INKS, KINDS, Kind, kind_paint, solid_paint
+from tpucc.viz.svg import Markup, Value, joined, label
+from tpucc.viz.text import BOLD, LARGE, NORMAL, broken, shown, text_width, whole
 
 EDGE = 20.0
 """The margin around a picture."""
@@ -65,17 +66,10 @@ def heading(
     for line in subtitles:
         parts.append(label(line, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
         height += NORMAL + 8
-    x, y = EDGE, EDGE + height
-    for key, words in [
-        *((str(kind), meanings.get(kind, KINDS[kind].meaning)) for kind in kinds),
-        *([("int8", "quantised values")] if quantised else []),
-    ]:
-        step = 20 + text_width(words, SMALL) + 18
-        if x + step > EDGE + width and x > EDGE:
-            x, y = EDGE, y + 20
-        parts += [_swatch(key, x, y + 4, solid), label(words, x + 20, y + 14)]
-        x += step
-    return Heading(joined(parts), width, y - EDGE + (34 if kinds else 14))
+    entries = [(_sign(kind, solid), meanings.get(kind, KINDS[kind].meaning)) for kind in kinds]
+    entries += [(line_sign("soft", stroke_width=2.5), "quantised values")] if quantised else []
+    key = legend(entries, EDGE, EDGE + height, EDGE + width)
+    return Heading(joined([*parts, key.markup]), width, height + key.height + 14)
 
 
 def titled(text: str) -> str:
@@ -83,8 +77,5 @@ def titled(text: str) -> str:
     return shown(" ".join(map(shown, whole(text).split())), MOST_WORDS)
 
 
-def _swatch(key: str, x: float, y: float, solid: bool) -> Markup:
-    if key == "int8":
-        return tag("line", attributes=ink_line("soft"), x1=x, y1=y + 6, x2=x + 15, y2=y + 6, stroke_width=2.5)
-    paint = solid_paint(Kind(key)) if solid else kind_paint(Kind(key))
-    return tag("rect", attributes=paint, x=x, y=y, width=14, height=12, rx=min(4.0, RADIUS[Kind(key)]))
+def _sign(kind: Kind, solid: bool) -> Sign:
+    return box_sign(solid_paint(kind) if solid else kind_paint(kind), min(4.0, RADIUS[kind]))

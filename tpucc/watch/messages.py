@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from itertools import pairwise
-from string import Template
 
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
 from tpucc.explain.codes import explain
+from tpucc.viz.html import page_files, page_template
 from tpucc.viz.palette import theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
 
@@ -46,11 +45,10 @@ def messages_page(given: Messages) -> str:
     source = given.source
     placed = [m for m in given.messages if m.span is not None] if source is not None else []
     loose = [m for m in given.messages if m.span is None or source is None]
-    folder = resources.files(__package__)
-    return Template(folder.joinpath("messages.html").read_text("utf-8")).substitute(
+    return page_template(__package__, "messages.html").substitute(
         title=_text(given.heading),
         theme=theme(),
-        style=folder.joinpath("messages.css").read_text("utf-8"),
+        style=page_files(__package__, "messages.css"),
         lead=tag("p", _text(given.lead)) if given.lead else NOTHING,
         links=joined(tag("a", escaped(words), attributes={"data-keep-hash": "", "href": link}) for link, words in given.links.items()),
         messages=joined([*map(_box, loose), *(tag("div", _text(note), class_="box") for note in given.notes)]),

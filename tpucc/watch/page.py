@@ -10,11 +10,11 @@ import json
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from string import Template
 
 from tpucc.diagnostics import printable
 from tpucc.language.words import STATEMENTS, TOP_LEVEL
 from tpucc.ops import INTERNAL, OPS
+from tpucc.viz.html import page_template
 from tpucc.viz.palette import theme
 from tpucc.viz.svg import escaped
 from tpucc.watch.loopback import HTML, Content, content_of
@@ -37,7 +37,7 @@ def page(name: str) -> Mapping[str, Content]:
     if f"{PARTS}{IMPORTS}" in parts:
         found = json.loads(parts[f"{PARTS}{IMPORTS}"].body)
         imports = {"editor": f".{PARTS}editor.js"} | {word: f".{PARTS}{file}" for word, file in found.items()}
-    text = Template((FOLDER / "page.html").read_text("utf-8")).substitute(
+    text = page_template(__package__, "page/page.html").substitute(
         head=head(f"{printable(name)} – tpucc watch", imports, PARTS[1:]),
         name=escaped(printable(name)),
         words=json.dumps(language()),
@@ -48,7 +48,7 @@ def page(name: str) -> Mapping[str, Content]:
 def head(title: str, imports: Mapping[str, str], parts: str = "") -> str:
     """What a page with an editor has in its head: `imports` are the modules' addresses, `parts` is the folder of the style sheet."""
     given = {"title": escaped(title), "theme": theme(), "imports": json.dumps({"imports": imports}), "parts": parts}
-    return Template((FOLDER / "head.html").read_text("utf-8")).substitute(given)
+    return page_template(__package__, "page/head.html").substitute(given)
 
 
 def language() -> dict[str, list[str]]:

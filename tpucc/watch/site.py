@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, counted, plain_diagnostic
+from tpucc.viz.html import page_files
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, tag
 from tpucc.watch.build import Built, Failed, Outcome
@@ -119,8 +119,7 @@ def _messages(name: str, outcome: Outcome, messages: Sequence[Diagnostic], good:
 @cache
 def _script() -> tuple[Markup, Markup]:
     """The style sheet and the script that the server adds; both are ours, and end no element."""
-    folder = resources.files(__package__)
-    return Markup(folder.joinpath("watch.css").read_text("utf-8")), Markup(folder.joinpath("watch.js").read_text("utf-8"))
+    return Markup(page_files(__package__, "watch.css")), Markup(page_files(__package__, "watch.js"))
 
 
 ICON_PICTURE = (

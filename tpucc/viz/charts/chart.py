@@ -13,9 +13,10 @@ from tpucc.explain.accounting import ROWS
 from tpucc.explain.segments import Cause
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.durations import seconds_unit
+from tpucc.viz.legend import Entry, box_sign
 from tpucc.viz.palette import KINDS, Kind, solid_paint
-from tpucc.viz.svg import Markup, Value, joined, label, line, tag
-from tpucc.viz.text import SMALL, number, numbers, text_width
+from tpucc.viz.svg import Markup, joined, label, line, tag
+from tpucc.viz.text import SMALL, number, numbers
 
 WIDTH = 800.0
 """The width of a chart with its margins, in pixels."""
@@ -110,27 +111,10 @@ def row_axis(scale: Scale, x: float, right: float, words: str) -> Markup:
     return joined(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Legend:
-    """Its markup, and the height that it takes with the space below it."""
-
-    markup: Markup
-    height: float
-
-
-def matrix_legend(key: str, names: Sequence[str], x: float, y: float, right: float) -> Legend:
-    """Swatches of what the lane of the matrix unit shows, its work and the hatchings, in as many lines as it takes."""
-    parts, left, bottom = [], x, y
-    swatches: list[tuple[str, dict[str, Value]]] = [(ROWS[Cause.ACTIVE].name, {**solid_paint(Kind.MATRIX)})]
-    swatches += [(STALLS[name].meaning, {"fill": hatch_fill(key, name)}) for name in names]
-    for words, paint in swatches:
-        width = 22 + text_width(words, SMALL)
-        if left > x and left + width > right:
-            left, bottom = x, bottom + 20
-        parts.append(tag("rect", attributes=paint, x=left, y=bottom, width=16, height=12))
-        parts.append(label(words, left + 22, bottom + 10))
-        left += width + 20
-    return Legend(joined(parts), bottom - y + 30)
+def matrix_signs(key: str, names: Sequence[str]) -> list[Entry]:
+    """What the lane of the matrix unit shows: its work, and the hatchings of these stalls."""
+    work = (box_sign(solid_paint(Kind.MATRIX)), ROWS[Cause.ACTIVE].name)
+    return [work, *((box_sign({"fill": hatch_fill(key, name)}), STALLS[name].meaning) for name in names)]
 
 
 def coverage(starts: Int64, ends: Int64, edges: Float64) -> Float64:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import percent
 from tpucc.explain.occupancy import handovers
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
-from tpucc.viz.charts.chart import WIDTH, Legend, Scale, cycle_axis, row_axis
+from tpucc.viz.charts.chart import WIDTH, Scale, cycle_axis, row_axis
 from tpucc.viz.heading import EDGE, heading
+from tpucc.viz.legend import Entry, legend, line_sign
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
@@ -34,7 +35,7 @@ BUFFER_COLOURS = {
 }
 """What the colours say of a buffer. The activation unit writes the values of layers with products, too."""
 KEY = "memory"
-KEY_LINE, DASHES = 18.0, "6 4"
+DASHES = "6 4"
 
 
 def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until: int = 0, rows: int = 0, wide: float = WIDTH) -> str:
@@ -50,7 +51,7 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     }
     kinds = in_order(kind_of(program, resident) for resident in drawn)
     head = heading(_title(program), _subtitle(program, len(drawn), bool(covered)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
-    key = _key(program, EDGE + head.height + 8, wide - EDGE) if wide < NARROW else Legend(NOTHING, 0.0)
+    key = legend(_signs(program) if wide < NARROW else (), EDGE, EDGE + head.height, wide - EDGE)
     top, height = EDGE + head.height + key.height + 26, HIGH if rows else _height(program)
     across = Scale(0, max(1, cycles, until), LEFT, wide - (EDGE if wide < NARROW else RIGHT))
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
@@ -151,20 +152,10 @@ def _lines(program: Program, up: Scale, end: float) -> Markup:
     return joined(_line(LEFT, end, up(rows), dashes) for _, rows, dashes in _named(program))
 
 
-def _key(program: Program, y: float, right: float) -> Legend:
-    """The names of these lines from `y` on, each beside a piece of its line; one below the other where `right` is too near."""
-    parts, left, bottom = [], EDGE, y
+def _signs(program: Program) -> Iterator[Entry]:
+    """The lines with their names and rows, for a legend."""
     for words, rows, dashes in _named(program):
-        text = f"{words} {rows:,} rows"
-        width = KEY_LINE + 6 + text_width(text, SMALL, bold=True)
-        if left > EDGE and left + width > right:
-            left, bottom = EDGE, bottom + LINE + 3
-        parts += [
-            _line(left, left + KEY_LINE, bottom, dashes),
-            label(text, left + KEY_LINE + 6, bottom + 4, SMALL, "alarm", font_weight="bold"),
-        ]
-        left += width + 20
-    return Legend(joined(parts), bottom - y + LINE + 3)
+        yield line_sign("alarm", stroke_width=1.5, stroke_dasharray=dashes), f"{words} {rows:,} rows"
 
 
 def _named(program: Program) -> list[tuple[str, int, str | None]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.viz.charts.beside import NEAR, Room, are_near
-from tpucc.viz.charts.chart import Legend
+from tpucc.viz.legend import Legend
 from tpucc.viz.rect import Point
 from tpucc.viz.svg import Markup, joined, label
 from tpucc.viz.text import SMALL, fitted, shortened, text_width, whole

@@ -13,6 +13,7 @@ from itertools import pairwise
 from tpucc.viz.charts.beside import NAME, Room, pieces
 from tpucc.viz.charts.chart import Scale
 from tpucc.viz.heading import EDGE
+from tpucc.viz.legend import Entry, dot_sign, legend
 from tpucc.viz.palette import Kind, ink_line, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
@@ -141,11 +142,11 @@ def front_svg(
     places = {mark.point: (across(_log(mark.x)), up(_log(mark.y))) for mark in marks}
     lines = {name: [places[point] for point in front if point in places] for name, front in fronts.items()}
     dots = [_dot(mark, across, up, DOT, faint=False) for mark in marks if mark.point in on_front]
-    legend = _legend([mark.limit for mark in marks])
+    signs = legend(_signs([mark.limit for mark in marks]), EDGE, 2.0, WIDTH - EDGE)
     foot, lower = _foot(across, _marked(across, [mark.x for mark in marks], binary), names[0], worded[0])
     axes = [foot, _side(up, names[1], worded[1])]
     drawn = [*(mark.point for mark in first.values()), *on_front]
-    parts = [legend, *axes, *behind, *map(_line, lines.values()), *dots, *_line_names(lines, [places[point] for point in drawn])]
+    parts = [signs.markup, *axes, *behind, *map(_line, lines.values()), *dots, *_line_names(lines, [places[point] for point in drawn])]
     return picture(key, about, WIDTH, TOP + PLOT + BELOW + lower, *parts)
 
 
@@ -270,20 +271,13 @@ def _linked(point: int, inside: Markup) -> Markup:
     return tag("a", inside, href=f"#point={point}")
 
 
-def _legend(limits: Sequence[str]) -> Markup:
-    """The bottlenecks that there are; those of one colour have one swatch."""
+def _signs(limits: Sequence[str]) -> list[Entry]:
+    """The bottlenecks that there are; those of one colour have one entry."""
     names: dict[Kind, list[str]] = {}
     for limit in LIMITS:
         if limit in limits:
             names.setdefault(LIMITS[limit], []).append(limit)
-    parts, x, y = [], EDGE, 16.0
-    for kind, words in names.items():
-        text = ", ".join(words)
-        if x + 20 + text_width(text, SMALL) > WIDTH - EDGE:
-            x, y = EDGE, y + 17
-        parts += [tag("circle", attributes=solid_paint(kind), cx=x + 5, cy=y - 4, r=5), label(text, x + 16, y)]
-        x += 16 + text_width(text, SMALL) + 18
-    return joined(parts)
+    return [(dot_sign(solid_paint(kind)), ", ".join(words)) for kind, words in names.items()]
 
 
 def _log(value: float) -> float:

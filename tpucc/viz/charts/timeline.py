@@ -17,9 +17,10 @@ from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.durations import duration
 from tpucc.sim.timing import Timeline
-from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_legend
+from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs
 from tpucc.viz.charts.spans import SpanNames
 from tpucc.viz.heading import EDGE, heading
+from tpucc.viz.legend import legend
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
 from tpucc.viz.text import MAX_NAME, SMALL, shortened, text_width, whole
@@ -89,9 +90,9 @@ def timeline_svg(program: Program, times: Times, until: int = 0, across: float =
     head = heading(headline(program.title, times), _subtitle(program, times, scale), (), most=across - 2 * EDGE)
     top = EDGE + head.height
     names = times.causes
-    legend = matrix_legend(KEY, names, EDGE, top, across - EDGE)
-    parts = [hatches(KEY, names), head.markup, legend.markup]
-    top += legend.height
+    key = legend(matrix_signs(KEY, names), EDGE, top - 6, across - EDGE)
+    parts = [hatches(KEY, names), head.markup, key.markup]
+    top += key.height + 10
     parts.append(_layers(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
     top += 28
     spans = SpanNames(program)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from importlib import resources
 
 from tpucc.diagnostics import printable
 from tpucc.explain.comparison.compare import Comparison
@@ -21,6 +20,7 @@ from tpucc.viz.charts.timeline import KEY as TIMELINE
 from tpucc.viz.charts.timeline import timeline_svg
 from tpucc.viz.comparison.tables import TIMES, accounting_rows, equal_layers, item_rows, numbers, time_rows
 from tpucc.viz.document import Section, document
+from tpucc.viz.html import page_files, soft
 from tpucc.viz.pictures import NARROW, times_of
 from tpucc.viz.svg import Markup, beside, escaped, inlined, joined, tag
 from tpucc.viz.terms import term
@@ -35,7 +35,7 @@ EMPTY = tag("td", SPACE, class_="bars")
 def comparison_page(found: Comparison, a: Timed, b: Timed) -> str:
     """The page as HTML."""
     sides = (Markup(f"{tag('dt', escaped(side))}{tag('dd', _key(side), escaped(printable(name)))}") for side, name in _named(found))
-    style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
+    style = page_files(__package__, "page.css")
     before = joined([tag("dl", joined(sides), class_="sides"), tag("p", escaped(printable(found.cause)))])
     return document(headline(found), "a difference is B minus A", list(_sections(found, a, b)), style=style, before=before)
 
@@ -90,7 +90,7 @@ def _row_name(name: str) -> Markup:
 def _layers(found: Comparison) -> Markup:
     """The rows of the table at the terminal; where they stand for several layers, one for each of these opens below."""
     rows = layer_rows(found.layers)
-    parts = [_layer_table(rows), tag("p", escaped(equal_layers(found)), class_="soft")] if equal_layers(found) else [_layer_table(rows)]
+    parts = [_layer_table(rows), soft(equal_layers(found))]
     changed = [layer for layer in found.layers if layer.cycles.difference]
     if len(rows) < len(changed):
         words = (

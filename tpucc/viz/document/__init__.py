@@ -7,10 +7,9 @@ are written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
-from string import Template
 
 from tpucc.version import VERSION
+from tpucc.viz.html import page_files, page_template
 from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
 
@@ -29,16 +28,15 @@ def document(
     after: Markup = NOTHING,
 ) -> str:
     """The page as HTML. `style` and `script` are what it has of its own; `before` stands above the sections, `after` behind all."""
-    folder = resources.files(__package__)
-    return Template(folder.joinpath("document.html").read_text("utf-8")).substitute(
+    return page_template(__package__, "document.html").substitute(
         version=escaped(VERSION),
         theme=theme(),
-        style="\n".join([picture_rules(), folder.joinpath("document.css").read_text("utf-8"), style]),
+        style="\n".join([picture_rules(), page_files(__package__, "document.css"), style]),
         title=escaped(title),
         facts=escaped(facts),
         links=joined(tag("a", escaped(name), href=f"#{key}") for key, name, _ in sections),
         before=before,
         sections=joined(Markup(f"{tag('section', tag('h2', escaped(name)), body, id=key)}\n") for key, name, body in sections),
         after=after,
-        script=folder.joinpath("theme.js").read_text("utf-8") + script,
+        script=page_files(__package__, "theme.js") + script,
     )

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from importlib import resources
-from string import Template
-
-import msgspec
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.sim.durations import duration
+from tpucc.viz.html import embedded, page_files, page_template
 from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
@@ -40,27 +37,26 @@ TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline
 
 def page(given: PageInput) -> str:
     """The page as HTML."""
-    stats, folder = given.statistics, resources.files(__package__)
+    stats = given.statistics
     tabs = _tabs(given)
-    return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
+    return page_template(__package__, "page.html").substitute(
         version=escaped(printable(stats.tpucc)),
         theme=theme(),
-        style=picture_rules() + "\n" + "".join(folder.joinpath(name).read_text("utf-8") for name in ("page.css", "machine.css")),
+        style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css"),
         title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
         facts=" · ".join(tag("span", escaped(fact)) for fact in _facts(given)),
         source=_source(given),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
         views=joined(_view(*tab) for tab in tabs),
         insides=joined(_templates(given)),
-        data=msgspec.json.encode(payload(given)).decode().replace("<", "\\u003c"),  # nothing in it can end the script element
+        data=embedded(payload(given)),
         script=script(),
     )
 
 
 def script() -> str:
     """All scripts of the page, in one scope of their own."""
-    folder = resources.files(__package__).joinpath("js")
-    files = "\n".join(folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)
+    files = page_files(__package__, *(f"js/{name}.js" for name in SCRIPTS))
     return f'"use strict";\n(() => {{\n{files}\n}})();'
 
 

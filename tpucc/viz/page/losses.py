@@ -9,7 +9,8 @@ from tpucc.diagnostics import percent, printable
 from tpucc.explain.layer_error import LayerError
 from tpucc.viz.charts.errors import MOST, alone, as_it_runs, facts, headline, kind_of, lowest, measured_on, reading, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
-from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, prose, row, table, tag
+from tpucc.viz.html import soft
+from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
 from tpucc.viz.text import number, shown
 
 HEADS = ("value", "line", "", "own SNR, as it runs", "own SNR, alone", "scale", "saturates")
@@ -29,7 +30,7 @@ def error_view(name: str, errors: Sequence[LayerError], *, quantised: bool = Fal
     finite = [ratio for error in drawn for ratio in (error.sqnr, error.own_sqnr) if math.isfinite(ratio)]
     body = table(HEADS, [_row(error, max([10.0, *finite])) for error in drawn], class_="losses")
     about = f"{reading(errors)} {QUANTISED}" if quantised else reading(errors)
-    return joined([_lead(headline(name, errors)), _soft(about), tag("div", body, class_="scroll"), _soft(lowest(errors, drawn))])
+    return joined([_lead(headline(name, errors)), soft(about), tag("div", body, class_="scroll"), soft(lowest(errors, drawn))])
 
 
 def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:
@@ -40,19 +41,15 @@ def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:
     return joined(
         [
             _lead(histograms_headline(name, errors)),
-            _soft(f"{READING} {measured_on(errors)}"),
+            soft(f"{READING} {measured_on(errors)}"),
             tag("div", cells, class_="cells"),
-            _soft(lowest(errors, drawn)),
+            soft(lowest(errors, drawn)),
         ]
     )
 
 
 def _lead(words: str) -> Markup:
     return tag("p", escaped(printable(words)), class_="lead")
-
-
-def _soft(words: str) -> Markup:
-    return tag("p", prose(words), class_="soft") if words else NOTHING
 
 
 def _row(error: LayerError, most: float) -> Markup:

@@ -5,11 +5,9 @@ It is a document with `page.css` and `page.js` of its own. The script shows the 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from importlib import resources
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -23,6 +21,7 @@ from tpucc.explain.sweeps.rows import columns, settings_columns
 from tpucc.sim.durations import seconds_unit
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.document import Section, document
+from tpucc.viz.html import embedded, page_files
 from tpucc.viz.svg import Markup, escaped, inlined, joined, prose, tag
 from tpucc.viz.sweeps.summary import as_good, explained, measured, reached, varied
 
@@ -68,13 +67,13 @@ TIMES: Mapping[str, str] = {"end_to_end_seconds": "end to end", "stream_seconds"
 
 def sweep_page(found: Points) -> str:
     """The page as HTML."""
-    own, figures = resources.files(__package__), figures_of(found)
+    figures = figures_of(found)
     return document(
         _title(found),
         " · ".join(heads(figures)),
         list(_sections(found, figures)),
-        style=own.joinpath("page.css").read_text("utf-8"),
-        script=own.joinpath("page.js").read_text("utf-8"),
+        style=page_files(__package__, "page.css"),
+        script=page_files(__package__, "page.js"),
         after=_data(found, figures),
     )
 
@@ -277,8 +276,7 @@ def _data(found: Points, figures: Figures) -> Markup:
         "shown": [names.index(name) for name in shown],
         "rows": rows,
     }
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-    return Markup(f'<script type="application/json" id="data">{text}</script>\n')
+    return Markup(f'<script type="application/json" id="data">{embedded(data)}</script>\n')
 
 
 def _brief(value: float) -> float:

@@ -6,7 +6,6 @@ It is a document with `page.css` and `page.js` of its own. Nothing in it depends
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
@@ -28,6 +27,7 @@ from tpucc.viz.diagrams.part import Period
 from tpucc.viz.diagrams.steps import KEY, StepPicture
 from tpucc.viz.diagrams.wrap import wrapped
 from tpucc.viz.document import Section, document
+from tpucc.viz.html import page_files, soft
 from tpucc.viz.page.payload import source_lines
 from tpucc.viz.page.stages import ADDED, Stage, changes
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
@@ -48,13 +48,12 @@ INSIDE = Markup(
 
 def training_page(session: Session, parts: Parts, drawn: StepPicture) -> str:
     """The page as HTML. `parts` and `drawn` are those of the session's step."""
-    own = resources.files(__package__)
     return document(
         f"{shown(session.model.graph.name)} trained on {_where(session)}",
         " · ".join(_facts(session)),
         list(_sections(session, parts, drawn)),
-        style=own.joinpath("page.css").read_text("utf-8"),
-        script=own.joinpath("page.js").read_text("utf-8"),
+        style=page_files(__package__, "page.css"),
+        script=page_files(__package__, "page.js"),
         after=joined([INSIDE, *_insides(parts, drawn)]),
     )
 
@@ -151,7 +150,7 @@ def _step(session: Session, drawn: StepPicture) -> Markup:
     source = joined(Markup(f'<div id="line-{n}" data-line="{n}"><b>{n}</b><code>{escaped(text)}</code></div>\n') for n, text in lines)
     picture = tag("div", inlined(painted(drawn.diagram, drawn.layout)), class_="picture", tabindex=0)
     body = tag("div", tag("div", source, id="source", tabindex=0), picture, class_="step")
-    return joined([_soft(words), body])
+    return joined([soft(words), body])
 
 
 def _insides(parts: Parts, drawn: StepPicture) -> Iterator[Markup]:
@@ -186,7 +185,7 @@ def _rules(session: Session) -> Markup:
     common = frozenset.intersection(*lines) if lines else frozenset()
     rows = [_rule(node, common, found[node.name], data) for node in reversed(graph.nodes) if found[node.name]]
     words = "Differentiation goes through the operators from the loss backwards. Each operator's rule makes the gradients of what it reads."
-    return joined([_soft(words), *rows])
+    return joined([soft(words), *rows])
 
 
 def _rule(node: Node, common: frozenset[int], made: Sequence[Node], data: DataWriter) -> Markup:
@@ -205,7 +204,7 @@ def _passes(session: Session) -> Markup:
     found = list(changes(stages))
     still = len(stages) - len(found)
     words = f"{counted(len(found), 'stage')} in order" + (f"; {still} more left the graph as it was." if still else ".")
-    return joined([_soft(words), *(_changed(stage, lines) for stage, lines in found)])
+    return joined([soft(words), *(_changed(stage, lines) for stage, lines in found)])
 
 
 def _changed(stage: Stage, lines: Sequence[tuple[str, int]]) -> Markup:
@@ -230,7 +229,7 @@ def _costs(session: Session) -> Markup:
         f"{MEMORY / 1e9:g} GB/s of memory a core inside a chip, and {1e6 * HOP:g} µs a hop, which is assumed."
     )
     rows = [map(escaped, (f"{c.cores:,}", size(c.sent), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}")) for c in costs]
-    return joined([_soft(words), table(("cores", "each sends", "hops", "µs"), [row(cells) for cells in rows])])
+    return joined([soft(words), table(("cores", "each sends", "hops", "µs"), [row(cells) for cells in rows])])
 
 
 def _settings(session: Session) -> Markup:
@@ -242,7 +241,3 @@ def _settings(session: Session) -> Markup:
     rows = [row(map(escaped, (key, printable(str(value))))) for key, value in pairs.items()]
     footer = tag("p", escaped(f"Written by tpucc {VERSION}."), class_="footer")
     return joined([table((), rows, class_="settings"), footer])
-
-
-def _soft(words: str) -> Markup:
-    return tag("p", escaped(words), class_="soft")

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib import resources
-from string import Template
 
-import msgspec
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.viz.html import embedded, page_files, page_template
 from tpucc.viz.palette import WAVES, theme
 from tpucc.viz.svg import escaped, number_text
 from tpucc.viz.waves.geometry import CHIP, GAP, INSET, LEFT, LOWER, RIGHT, UPPER, Geometry, fitting
@@ -36,12 +34,12 @@ SHARES: Mapping[str, float] = {"left": LEFT, "right": RIGHT, "upper": UPPER, "lo
 def waves_page(work: Demo) -> str:
     """The page as HTML."""
     title = f"{counted(work.count, 'row')} through {work.rows} × {work.columns} elements"
-    return _template().substitute(_common(), **work_parts(work, title))
+    return page_template(__package__, "waves.html").substitute(_common(), **work_parts(work, title))
 
 
 def waves_frame() -> str:
     """The page without a product: `$` stands before the names of the parts that are missing, those of `work_parts`."""
-    return _template().safe_substitute(_common())
+    return page_template(__package__, "waves.html").safe_substitute(_common())
 
 
 def work_parts(work: Demo, title: str) -> dict[str, str]:
@@ -55,16 +53,11 @@ def work_parts(work: Demo, title: str) -> dict[str, str]:
     }
 
 
-def _template() -> Template:
-    return Template(resources.files(__package__).joinpath("waves.html").read_text("utf-8"))
-
-
 def _common() -> dict[str, str]:
-    folder = resources.files(__package__)
     return {
         "theme": theme(),
-        "style": row_rules() + "\n" + folder.joinpath("waves.css").read_text("utf-8"),
-        "script": "\n".join(folder.joinpath("js", f"{name}.js").read_text("utf-8") for name in SCRIPTS),
+        "style": row_rules() + "\n" + page_files(__package__, "waves.css"),
+        "script": page_files(__package__, *(f"js/{name}.js" for name in SCRIPTS)),
     }
 
 
@@ -74,7 +67,7 @@ def row_rules() -> str:
 
 
 def _payload(work: Demo, geometry: Geometry, first: int) -> str:
-    """The JSON, without anything that ends a script element; `first` is the cycle to begin with."""
+    """The JSON; `first` is the cycle to begin with."""
     values = {
         "rows": work.rows,
         "columns": work.columns,
@@ -87,7 +80,7 @@ def _payload(work: Demo, geometry: Geometry, first: int) -> str:
         "geometry": asdict(geometry) | {"shares": SHARES},
         "cycles": [_cycle_values(work, frame) for frame in work.frames],
     }
-    return msgspec.json.encode(values).decode().replace("<", "\\u003c")
+    return embedded(values)
 
 
 def _cycle_values(work: Demo, frame: Frame) -> Mapping[str, object]:

@@ -1,0 +1,32 @@
+"""The parts that every page is put together from: files beside its code, data for its scripts, paragraphs."""
+
+from __future__ import annotations
+
+from importlib import resources
+from string import Template
+from typing import Any
+
+import msgspec
+
+from tpucc.viz.svg import NOTHING, Markup, prose, tag
+
+
+def page_files(package: str, *names: str) -> str:
+    """The text of files in the folder of a package, such as `page.css` and `js/main.js`, one after the other."""
+    folder = resources.files(package)
+    return "\n".join(folder.joinpath(name).read_text("utf-8") for name in names)
+
+
+def page_template(package: str, name: str) -> Template:
+    """A file in the folder of a package, in which `$` stands before the names of what is put in."""
+    return Template(page_files(package, name))
+
+
+def embedded(values: Any) -> str:
+    """The values as JSON in which nothing ends a script element."""
+    return msgspec.json.encode(values).decode().replace("<", "\\u003c")
+
+
+def soft(words: str) -> Markup:
+    """A paragraph of what stands beside the matter; nothing without words."""
+    return tag("p", prose(words), class_="soft") if words else NOTHING
