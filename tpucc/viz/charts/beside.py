@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tpucc.viz.heading import INK_HALO
@@ -20,7 +20,7 @@ NEAR = 9.0
 PIECE = 3.0
 """A line is looked at in pieces of so many pixels."""
 NAME: dict[str, Value] = {**INK_HALO, "pointer-events": "none"}
-"""Attributes of the name of a line, which is drawn over points, so that these can still be pointed at."""
+"""Attributes of the name of a line, which is drawn over points: it stands where they are fewest, see `clearest`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,11 @@ class Room:
         inside = self.area.left <= rect.left and rect.right <= self.area.right
         inside = inside and self.area.top <= rect.top and rect.bottom <= self.area.bottom
         return inside and not any(map(rect.meets, [*self.taken, *self.marks])) and not any(a.meets(b) for a in lead for b in crossed)
+
+
+def clearest(places: Iterable[Rect], marks: Sequence[Rect]) -> Rect:
+    """The first of the places that meet the fewest marks."""
+    return min(places, key=lambda place: sum(map(place.meets, marks)))
 
 
 def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:

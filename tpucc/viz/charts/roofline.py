@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted, listed, percent
 from tpucc.target import Target
 from tpucc.viz.charts.beside import Room
-from tpucc.viz.charts.ceilings import LEFT, Axes, Ceilings, ceiling_signs
+from tpucc.viz.charts.ceilings import LEFT, Axes, Ceilings, name_on_slope
 from tpucc.viz.charts.chart import WIDTH, Scale
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
 from tpucc.viz.charts.roofs import BOTTLENECKS_OF, RooflinePoint, allow, is_above, ridge
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.legend import legend
 from tpucc.viz.palette import Kind, kind_paint, solid_paint
-from tpucc.viz.rect import Rect, centred
+from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
 from tpucc.viz.text import SMALL, number, rate_text, shown, text_width
 
@@ -28,7 +27,6 @@ NUMBER = 40.0
 """The room of a number of the axis of intensities."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
-DASHED = " Dashed: ceilings of the whole model, whatever its intensity."
 ABOVE = " Above the roof: weights fetched in other layers' time."
 BEFORE = "\nabove the roof, as its weights are fetched in other layers' time"
 KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the activation unit computes them{}."
@@ -48,21 +46,24 @@ def roofline_svg(
     kept = (KEPT.format(starred) if hidden else "") + (MOVING if any(layer.moving for layer in layers) else "")
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
-    bounded = model if model.drawable else None
-    more = (ABOVE if any(is_above(target, work) for work in drawn) else "") + (DASHED if bounded and model.dashed(target) else "")
-    head = heading(_title(target, model), READING + more + kept, (), most=width - 2 * EDGE)
-    key = legend(ceiling_signs(target, bounded), EDGE, EDGE + head.height - 6, width - EDGE)
-    top = EDGE + head.height + key.height + 14
+    dashed = model.dashed(target) if model.drawable else []
+    above = ABOVE if any(is_above(target, work) for work in drawn) else ""
+    head = heading(_title(target, model), READING + above + _dashed_words(target, model, dashed) + kept, (), most=width - 2 * EDGE)
+    top = EDGE + head.height + 20
     bottom = top + height
     axes = _axes(target, drawn, (top, bottom), width - EDGE)
-    marks = [centred(*axes.point(work.intensity, work.rate(target)), (20, 20) if work is model else (14, 14)) for work in drawn]
-    ceilings = Ceilings(target, axes, bounded)
-    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), ceilings.taken(), marks)
+    places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
+    marks = [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in places]
+    if model.drawable:
+        x, y = places[-1]
+        marks[-1] = Rect(x - 10, y - 10, x + 10, y + 10)
+    ceilings = Ceilings(target, axes, *name_on_slope(target, axes, marks), model if dashed else None, marks)
+    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), ceilings.taken(), marks, ceilings.words())
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
     named = [NamedPoint(layer.name, axes.point(layer.intensity, layer.rate(target)), layer.cycles) for layer in layers]
     names = names_of_points(named, room, bottom + 58)
-    parts = [head.markup, key.markup, _grid(axes), ceilings.lines(), names.markup, *points, star]
+    parts = [head.markup, _grid(axes), ceilings.lines(), names.markup, *points, star, ceilings.names()]
     return picture(KEY, _title(target, model), width, bottom + 52 + names.height, *parts)
 
 
@@ -76,6 +77,16 @@ def _title(target: Target, model: RooflinePoint) -> str:
     if found is None or found.name in BOTTLENECKS_OF[limit]:
         return words
     return f"{words}; bottleneck: {found.name}, {found.share:.1f} % of the critical path"
+
+
+def _dashed_words(target: Target, model: RooflinePoint, names: Sequence[str]) -> str:
+    """What the dashed ceilings are, with their rates: on a small picture their names may have no room."""
+    if not names:
+        return ""
+    roofs = model.roofs(target)
+    if len(names) == 1:
+        return f" Dashed: the most that {names[0]} {allow(names[0])} the whole model, {rate_text(roofs[names[0]])}."
+    return f" Dashed: the most that {listed([f'{name} ({rate_text(roofs[name])})' for name in names])} allow the whole model."
 
 
 def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, float], right: float) -> Axes:
