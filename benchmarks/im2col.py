@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch_norm import BatchNormAttributes

@@ -19,7 +19,7 @@ from tests.support.networks import drawn, elaborated, results
 from tests.support.seeds import at_length
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.options import Options
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 from tpucc.target import Target, load_target

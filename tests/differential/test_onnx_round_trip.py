@@ -20,9 +20,7 @@ from tpucc.interop.export import exported
 from tpucc.interop.onnx.writing.patches import without_patches
 from tpucc.interop.outside import Session
 from tpucc.interop.programs import folder
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Graph, Node
 from tpucc.layers.kinds import Conv, Layer, looks_up
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes

@@ -14,8 +14,7 @@ import pytest
 from tests.support import slow_layers as slow
 from tests.support.seeds import at_length
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.node import Attributes, Node
-from tpucc.ir.types import Quantisation, TensorType
+from tpucc.ir import Attributes, Node, Quantisation, TensorType
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Vector
 from tpucc.layers.reference import compute
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32

@@ -24,7 +24,7 @@ from tpucc.api import Executable
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.options import Options
 from tpucc.passes.pipeline import PASSES
 from tpucc.runtime.check import compare_executors, compare_with_reference, error_statistics, float_reference, random_inputs

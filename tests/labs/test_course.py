@@ -32,7 +32,7 @@ from tests.support.lab_solutions import files_of, main_file, mistakes, reference
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command, progress
 from tpucc.diagnostics import UsageError
-from tpucc.ir.types import f32
+from tpucc.ir import f32
 from tpucc.labs import child, find, jails, labs, packing, workers
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.calls import packed_call, saved

@@ -14,7 +14,7 @@ import pytest
 from tests.labs.test_labs import SEED, results, submitted
 from tests.support.cases import one_of
 from tests.support.lab_solutions import files_of, jailed, mistakes, reference
-from tpucc.ir.types import f32
+from tpucc.ir import f32
 from tpucc.labs import find
 from tpucc.labs.gradients import PUBLICLY, _cases
 from tpucc.labs.gradients.cases import Case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.tensors import NO_SIDES, Access, Tensor
 from tpucc.numerics import AnyArray

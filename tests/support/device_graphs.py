@@ -8,10 +8,7 @@ from math import prod
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import Quantisation, TensorType
+from tpucc.ir import Attributes, Constant, Graph, GraphBuilder, NoAttributes, Node, Quantisation, TensorType
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Sides, Vector

@@ -12,8 +12,7 @@ from tpucc.data.sources import bind_weights
 from tpucc.data.weights import weights_of
 from tpucc.driver import front_end
 from tpucc.interop.sources import read_source
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import evaluate

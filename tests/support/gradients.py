@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Attributes
-from tpucc.ir.types import TensorType
+from tpucc.ir import Attributes, Constant, TensorType
 from tpucc.ops import OPS
 from tpucc.ops.gradient import DEFAULTS, Backward, Gradients, Rule, Value
 from tpucc.ops.opdef import Array, Example, OpDef, RuleError

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import Quantisation, TensorType, f32
+from tpucc.ir import Attributes, Constant, Graph, GraphBuilder, NoAttributes, Node, Quantisation, TensorType, f32
 from tpucc.layers.kinds import Requantise, Vector
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS

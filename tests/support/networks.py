@@ -12,7 +12,7 @@ from tests.support.network_draft import BLACKBOARD, MIDDLE, ORDINARY, PICTURES, 
 from tests.support.network_moves import fitting
 from tpucc.data.sources import bind_weights
 from tpucc.diagnostics import Source
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.language.problem import Limits

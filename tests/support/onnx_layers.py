@@ -7,11 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tests.differential.test_random_layers import ORIGIN, Draw, epilogue, folded, table_of
-from tpucc.ir.constants import Constant
+from tpucc.ir import Attributes, Constant, Graph, GraphBuilder, NoAttributes, Node, Quantisation, TensorType
 from tpucc.ir.dtypes import BY_BITS
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Requantise, Vector
 from tpucc.layers.reference import compute
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int32, multiplier

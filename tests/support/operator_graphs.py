@@ -10,10 +10,7 @@ import numpy as np
 
 from tpucc.diagnostics import Origin, Source, Span
 from tpucc.driver import front
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import Range, TensorType
+from tpucc.ir import Attributes, Constant, Graph, GraphBuilder, NoAttributes, Node, Range, TensorType
 from tpucc.ir.verify import verify_graph
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.reference import LAYER_REFERENCES

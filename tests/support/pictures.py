@@ -8,9 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import Quantisation, TensorType
+from tpucc.ir import Attributes, Graph, GraphBuilder, NoAttributes, Node, Quantisation, TensorType
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident
 from tpucc.layers.kinds import Fc, Requantise
 from tpucc.machine.record import RECORD

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.constants import Constant, Random, random_array
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Attributes, NoAttributes, Node
+from tpucc.ir import Attributes, Constant, Graph, GraphBuilder, NoAttributes, Node, f32
+from tpucc.ir.constants import Random, random_array
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.ir.types import f32
 from tpucc.ir.verify import verify_graph
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tpucc.ir.types import Range
+from tpucc.ir import Range
 from tpucc.passes.calibrate import Calibrate
 
 

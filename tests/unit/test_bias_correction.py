@@ -9,7 +9,7 @@ import pytest
 
 import tpucc
 from tests.support.operator_graphs import FUSIONS, Model, applied, placed
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.numerics import AnyArray, quantise_weights, weight_scales
 from tpucc.passes.base import Context
 from tpucc.passes.bias_correction import with_corrected_biases

@@ -15,9 +15,8 @@ import tpucc
 from tests.support.cases import each, one_of
 from tests.support.operator_graphs import FUSIONS, Model, applied, context, placed
 from tpucc.diagnostics import CompileError, Diagnostic, InputError, UsageError
+from tpucc.ir import Graph, Range
 from tpucc.ir.dtypes import I8, I16
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import Range
 from tpucc.layers.histogram import Histogram
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
 from tpucc.ops.evaluate import evaluate

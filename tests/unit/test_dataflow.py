@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.support.rewrites import ATTRIBUTES
+from tpucc.ir import Node
 from tpucc.ir.dataflow import Computed, backward, constant_values, forward, leading_to, needed_values, reached_from, stages, true_of
-from tpucc.ir.node import Node
 from tpucc.ir.parser import parse_graph
 
 GRAPH = parse_graph(

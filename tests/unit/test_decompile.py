@@ -24,9 +24,7 @@ from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.orders import orders
 from tpucc.interop.decompile.program import Step, Value
 from tpucc.interop.decompile.text import Style, text_of, wrapped
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node
-from tpucc.ir.types import f32
+from tpucc.ir import Graph, NoAttributes, Node, f32
 from tpucc.language.elaborate import elaborate
 from tpucc.language.frame import is_operator
 from tpucc.language.parse import parse

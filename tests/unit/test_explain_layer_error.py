@@ -10,8 +10,8 @@ import pytest
 from tests.support.cases import each
 from tpucc.diagnostics import Origin
 from tpucc.explain.layer_error import ErrorMeter, LayerError
+from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import I8
-from tpucc.ir.types import Quantisation
 from tpucc.layers.histogram import BINS
 from tpucc.layers.noise import FLOAT32
 from tpucc.numerics import AnyArray, quantise

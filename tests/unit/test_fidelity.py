@@ -16,9 +16,7 @@ from tpucc.diagnostics import Origin, Source
 from tpucc.driver import compile_source
 from tpucc.explain.fidelity import Together, both_graphs, fidelity, twins_of
 from tpucc.explain.layer_error import LayerError
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import Quantisation, TensorType
+from tpucc.ir import Attributes, Graph, GraphBuilder, NoAttributes, Node, Quantisation, TensorType
 from tpucc.layers.kinds import Vector
 from tpucc.numerics import AnyArray
 from tpucc.options import Options

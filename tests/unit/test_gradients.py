@@ -9,8 +9,7 @@ import numpy as np
 
 from tests.support.cases import each
 from tests.support.gradients import Point, by_rule, disagreement, faulty, points, takes_reals
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import f32
+from tpucc.ir import NoAttributes, f32
 from tpucc.ops import OPS
 from tpucc.ops.elu import EluAttributes
 from tpucc.ops.gelu import GeluAttributes

@@ -17,8 +17,7 @@ from tests.support.rewrites import graph_of
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import ProgramError, Source
 from tpucc.driver import compile_source
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.verify import verify_graph

@@ -15,14 +15,12 @@ from tests.support.cases import each
 from tests.support.examples import examples
 from tests.support.rewrites import ATTRIBUTES, drawn_graph
 from tpucc.diagnostics import Origin, ProgramError, Span
+from tpucc.ir import Constant, Graph, NoAttributes, Node, Output, Quantisation, Range, TensorType, f32
 from tpucc.ir.codec import decode, encode, quote, unquote
-from tpucc.ir.constants import Constant, Random, random_array
+from tpucc.ir.constants import Random, random_array
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.ir.types import Quantisation, Range, TensorType, f32
 from tpucc.ir.verify import verify_graph
 from tpucc.layers.kinds import Fc, Requantise, Vector, VectorFunction
 from tpucc.ops.constant import ConstantAttributes

@@ -24,7 +24,7 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.cli import failures
 from tpucc.diagnostics import Diagnostic
-from tpucc.ir.constants import Constant
+from tpucc.ir import Constant
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64

@@ -22,7 +22,7 @@ from tpucc.cli.main import main
 from tpucc.diagnostics import InputError, ProgramError
 from tpucc.explain.stats import stats
 from tpucc.explain.trace import trace_events
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import HostWork, Program

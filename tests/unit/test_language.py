@@ -15,8 +15,8 @@ from tests.support.networks import elaborated, results
 from tests.support.seeds import at_length
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
+from tpucc.ir import Range
 from tpucc.ir.dtypes import I16
-from tpucc.ir.types import Range
 from tpucc.language.elaborate import Model
 from tpucc.language.problem import DEFAULT, Limits
 from tpucc.options import Options

@@ -16,7 +16,7 @@ from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.language.directives import OPTIMIZERS, Optimizer, signature
 from tpucc.language.elaborate import Model
 from tpucc.language.problem import DEFAULT, Limits

@@ -10,9 +10,7 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, layers_of, outputs_of, value_of
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation
+from tpucc.ir import Graph, Node, Quantisation
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector, is_layer, looks_up
 from tpucc.numerics import AnyArray
 from tpucc.passes.fuse_activation import fuse_activation

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.support.operator_graphs import Model, layers_of, outputs_of
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ir.verify import verify_graph
 from tpucc.layers.kinds import LAYERS, is_layer
 from tpucc.layers.partition import Partition, partition

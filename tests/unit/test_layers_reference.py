@@ -12,9 +12,8 @@ from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import Origin, Span
+from tpucc.ir import Attributes, NoAttributes, Node, Quantisation, TensorType
 from tpucc.ir.dtypes import I8
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Vector, VectorFunction, is_layer, macs, weight_shape
 from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.layers.verify import conv_shape, pool_shape

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.cases import each, one_of
 from tests.support.mixed import Mixed, random_inputs
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ir.verify import verify_graph
 from tpucc.layers.kinds import LAYERS, is_layer
 from tpucc.layers.partition import Partition, partition

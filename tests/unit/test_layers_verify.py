@@ -12,10 +12,7 @@ from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import ProgramError
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import Quantisation, TensorType
+from tpucc.ir import Attributes, Constant, Graph, NoAttributes, Node, Quantisation, TensorType
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Vector
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.constant import ConstantAttributes

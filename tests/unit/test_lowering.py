@@ -15,9 +15,7 @@ from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
 from tests.support.examples import examples
 from tpucc.diagnostics import InternalError, LimitError, UsageError
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Graph, Node
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.lower import drafts_of, lower
 from tpucc.lowering.tileprogram import TileProgram

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, assert_counted, compiled, lstm
 from tests.support.examples import examples
 from tpucc.diagnostics import UsageError
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.program import LayerInfo
 from tpucc.layers.kinds import LAYERS, Sides
 from tpucc.layers.verify import outputs

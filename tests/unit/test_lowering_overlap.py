@@ -11,7 +11,7 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.device_graphs import TINY, V1, Device, assert_computes
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.lowering.lower import drafts_of, make_plan
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split

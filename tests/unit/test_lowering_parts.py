@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cases import one_of
 from tests.support.device_graphs import TINY, Device, assert_computes
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.lowering.lower import drafts_of, make_plan
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.tileprogram import TileProgram

@@ -12,7 +12,7 @@ import pytest
 from tests.support.accesses import rows_of
 from tests.support.cases import each, one_of
 from tests.support.device_graphs import TINY, Device, assert_computes, compiled
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.lowering.lower import make_plan
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import shard

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.accesses import inner, rows_of, tensor
 from tests.support.cases import each
 from tests.support.examples import examples
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.tensors import Access, Shape, Tensor, regrouped, whole
 from tpucc.numerics import AnyArray

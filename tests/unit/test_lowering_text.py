@@ -8,7 +8,7 @@ import pytest
 from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, chain, lstm
 from tpucc.diagnostics import ProgramError
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import parse_tiles, print_tiles

@@ -16,8 +16,7 @@ from tpucc.diagnostics import Origin, UsageError
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
 from tpucc.interop.outside import Session
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node, Output
+from tpucc.ir import Graph, NoAttributes, Node, Output
 from tpucc.numerics import AnyArray
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.onnx_form import Form, NoForm

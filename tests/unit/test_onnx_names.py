@@ -17,7 +17,7 @@ from tpucc.diagnostics import Source
 from tpucc.interop.decompile.keys import head
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.files.decoding import decoded
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.ops.evaluate import evaluate

@@ -27,8 +27,8 @@ from tpucc.interop.onnx.reading.network_of import Built
 from tpucc.interop.onnx.reading.operators import gather_elements
 from tpucc.interop.onnx.reading.operators.rows import ROWS
 from tpucc.interop.sources import open_sizes
+from tpucc.ir import Graph
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph
 from tpucc.layers.noise import Noise
 from tpucc.numerics import AnyArray, dequantise, quantise
 from tpucc.ops.evaluate import evaluate

@@ -15,7 +15,7 @@ from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Axis, Fact, Ints, Number, Positive, Row, has, parameters_of
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 
 
 def example(

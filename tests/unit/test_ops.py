@@ -13,11 +13,9 @@ import pytest
 import tpucc.ops
 from tests.support.cases import each, titled
 from tpucc.diagnostics import Origin
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node, Output
+from tpucc.ir import Graph, NoAttributes, Node, Output, Range, TensorType
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.ir.types import Range, TensorType
 from tpucc.layers.kinds import FUNCTIONS_OF_TWO, VectorFunction
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.arithmetic import ArithmeticAttributes, fusible

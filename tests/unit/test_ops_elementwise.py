@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.cases import each
 from tpucc.floating.erf import erf
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import f32
+from tpucc.ir import NoAttributes, f32
 from tpucc.ops import OPS
 from tpucc.ops.elu import EluAttributes
 from tpucc.ops.gelu import GeluAttributes

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.cases import each
 from tests.support.examples import examples
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Quantisation, TensorType, f32
+from tpucc.ir import Constant, NoAttributes, Quantisation, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.argmax import ArgmaxAttributes
 from tpucc.ops.arithmetic import ArithmeticAttributes

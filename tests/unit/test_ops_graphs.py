@@ -12,10 +12,7 @@ import pytest
 
 from tests.support.cases import each
 from tpucc.diagnostics import InputError, LimitError, Origin, ProgramError, Source, Span
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, NoAttributes, Node, Output
-from tpucc.ir.types import Quantisation, Range, TensorType, f32
+from tpucc.ir import Attributes, Constant, Graph, NoAttributes, Node, Output, Quantisation, Range, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes

@@ -15,8 +15,7 @@ import tpucc
 from tests.support.cases import each
 from tests.support.gradients import by_rule
 from tpucc.diagnostics import InputError, Origin
-from tpucc.ir.node import Attributes, NoAttributes, Node
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import Attributes, NoAttributes, Node, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.batch import AVERAGED, Averaged, Batch, Case, Division, MixedError
 from tpucc.ops.broadcast import BroadcastAttributes

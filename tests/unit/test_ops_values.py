@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.support.cases import each
 from tests.support.examples import examples
 from tpucc.diagnostics import InputError
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Quantisation, Range, TensorType, f32
+from tpucc.ir import NoAttributes, Quantisation, Range, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.argmax import ArgmaxAttributes
 from tpucc.ops.arithmetic import ArithmeticAttributes

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from tests.support.cases import each
 from tests.support.examples import examples
 from tpucc.diagnostics import Origin
-from tpucc.ir.node import NoAttributes, Node
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import NoAttributes, Node, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.avg_pool import AvgPoolAttributes
 from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes

@@ -19,9 +19,7 @@ from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.explain.recording import MOST, recorded
 from tpucc.interop.programs import folder
-from tpucc.ir.graph import GraphBuilder
-from tpucc.ir.node import NoAttributes, Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import GraphBuilder, NoAttributes, Node, TensorType
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program, Resident
 from tpucc.language import literals

@@ -16,9 +16,9 @@ from tpucc.api import Executable
 from tpucc.diagnostics import Origin
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.segments import Cause, Segments
+from tpucc.ir import Quantisation
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
-from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects
 from tpucc.layers.histogram import Histogram

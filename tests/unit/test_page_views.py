@@ -12,7 +12,7 @@ import pytest
 from tests.support.pictures import BIDI
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.explain.layer_error import LayerError
-from tpucc.ir.types import Quantisation
+from tpucc.ir import Quantisation
 from tpucc.layers.histogram import Histogram
 from tpucc.viz.charts.errors import MOST
 from tpucc.viz.page.given import Accuracy

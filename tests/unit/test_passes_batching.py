@@ -7,7 +7,7 @@ import numpy as np
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.passes.batch_products import batch_products
 
 HEAD = """

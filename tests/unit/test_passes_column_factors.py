@@ -9,8 +9,8 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import applied, built, context
+from tpucc.ir import Graph
 from tpucc.ir.dtypes import I16
-from tpucc.ir.graph import Graph
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.passes.column_factors import column_factors
 from tpucc.passes.fold_scales import fold_scales

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.cases import each, titled
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, check, graph_of, lines, ran
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Example
 from tpucc.passes.computed_kernels import computed_kernels

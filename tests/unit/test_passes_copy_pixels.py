@@ -6,7 +6,7 @@ import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_equal, body, check
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.passes.copy_pixels import copy_pixels
 
 

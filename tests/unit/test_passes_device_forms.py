@@ -8,7 +8,7 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.networks import drawn, elaborated, results
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.passes.base import Context
 from tpucc.passes.constant_folding import constant_folding
 from tpucc.passes.device_forms import device_forms

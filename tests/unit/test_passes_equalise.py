@@ -10,7 +10,7 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, context
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes.equalise import equalise

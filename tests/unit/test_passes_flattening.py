@@ -7,7 +7,7 @@ import numpy as np
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, check, graph_of, lines, ran
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import View
 from tpucc.passes.device_work import needs_host

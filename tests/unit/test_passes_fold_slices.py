@@ -9,8 +9,7 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.networks import elaborated, results
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import Quantisation
+from tpucc.ir import Graph, Quantisation
 from tpucc.passes.base import Context
 from tpucc.passes.fold_slices import fold_slices
 from tpucc.target import load_target

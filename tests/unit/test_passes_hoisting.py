@@ -12,7 +12,7 @@ import pytest
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, check, graph_of, lines, ran
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Clamp, Example, OpDef, Table
 from tpucc.passes.fuse_activation import fuse_activation

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cases import each
 from tests.support.rewrites import CONTEXT, assert_close, body, check, drawn_graph, graph_of, lines, ran
 from tpucc.diagnostics import LimitError, Origin, Span
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Matrix
 from tpucc.passes.common_subexpressions import common_subexpressions

@@ -7,7 +7,7 @@ import numpy as np
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_equal, body, check, graph_of, lines, ran
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops.windows import MAX_STEP, Padding, Pair
 from tpucc.passes.fold_padding import fold_padding
 

@@ -13,9 +13,8 @@ import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import body, check
+from tpucc.ir import Graph, Quantisation, Range
 from tpucc.ir.dtypes import I8, I16, DeviceFormat
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import Quantisation, Range
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.patches import PatchesAttributes

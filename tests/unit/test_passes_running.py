@@ -13,10 +13,7 @@ from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import Model
 from tpucc.diagnostics import PluginError
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
-from tpucc.ir.types import f32
+from tpucc.ir import Constant, Graph, Node, Output, f32
 from tpucc.ops import verify
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context

@@ -12,12 +12,9 @@ from tests.support.cases import each, one_of
 from tests.support.rewrites import ATTRIBUTES, CONTEXT, assert_close, check, drawn_graph
 from tests.support.seeds import at_length
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, NoAttributes, Node, Output
+from tpucc.ir import Attributes, Constant, Graph, NoAttributes, Node, Output, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.ir.types import f32
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes

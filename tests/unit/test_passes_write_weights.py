@@ -12,10 +12,8 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tpucc.api import Executable
 from tpucc.diagnostics import ProgramError
+from tpucc.ir import Graph, Node, Quantisation
 from tpucc.ir.dtypes import I16
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation
 from tpucc.layers.verify import verify_layers
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles

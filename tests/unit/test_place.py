@@ -11,7 +11,7 @@ import pytest
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, built, context
 from tpucc.diagnostics import ProgramError, UsageError
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops.clip import ClipAttributes
 from tpucc.options import options_of
 from tpucc.passes.calibrate import Calibrate

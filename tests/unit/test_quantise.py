@@ -12,9 +12,8 @@ from tests.support.cases import each
 from tests.support.operator_graphs import FUSIONS, Model, applied, context, layers_of, outputs_of, placed, value_of
 from tpucc.diagnostics import CompileError, ProgramError, UsageError
 from tpucc.floating.arithmetic import PORTABLE
+from tpucc.ir import Graph, Quantisation
 from tpucc.ir.dtypes import I8
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Fc, Requantise, Vector, is_layer
 from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import Calibrate

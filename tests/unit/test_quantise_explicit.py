@@ -10,8 +10,7 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import FUSIONS, Model, applied, layers_of, outputs_of, placed, value_of
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import Quantisation
+from tpucc.ir import Graph, Quantisation
 from tpucc.layers.kinds import Fc, Requantise, is_layer
 from tpucc.layers.partition import partition
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise, requantise

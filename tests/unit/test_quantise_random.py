@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.cases import one_of
 from tests.support.operator_graphs import Model, layers_of, outputs_of
+from tpucc.ir import Graph
 from tpucc.ir.dataflow import constant_values, needed_values
-from tpucc.ir.graph import Graph
 from tpucc.layers.partition import Partition, partition
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray

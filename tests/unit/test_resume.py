@@ -17,9 +17,9 @@ from tests.support.networks import BLACKBOARD, MIDDLE, network
 from tpucc.api import Executable
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import ProgramError
+from tpucc.ir import Graph
 from tpucc.ir.codec import stamped
 from tpucc.ir.digests import digest_of
-from tpucc.ir.graph import Graph
 from tpucc.isa.container import encode
 from tpucc.passes.plugins import passes_of_file
 from tpucc.target import load_target

@@ -14,7 +14,7 @@ from tests.support.cases import each
 from tests.support.core import core_files
 from tests.support.rewrites import CONTEXT, body, check, graph_of
 from tpucc.diagnostics import PluginError
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ir.printer import print_firings
 from tpucc.ops import OPS, names
 from tpucc.ops.names import add, avg_pool, max_pool, mul, relu, sub, tanh, transpose

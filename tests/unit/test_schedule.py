@@ -18,7 +18,7 @@ from tests.support.examples import examples
 from tests.support.loop_orders import scheduled
 from tests.support.reports import PROGRAMS
 from tpucc.diagnostics import LimitError
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.container import encode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify

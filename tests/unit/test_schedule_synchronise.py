@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support.cases import one_of
 from tests.support.device_graphs import TINY, V1, Device, chain, compiled, lstm
 from tests.support.examples import examples
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify

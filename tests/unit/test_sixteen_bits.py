@@ -15,8 +15,8 @@ from tests.support.cases import each
 from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.explain.quality import Accuracy, quality
+from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import I8, I16
-from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.effects import effects

@@ -21,7 +21,7 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import compile_source
 from tpucc.explain.timed import Timed
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.lowering.bands.maps import Maps
 from tpucc.lowering.bands.sizes import Sizes
 from tpucc.ops.windows import Padding, Pair

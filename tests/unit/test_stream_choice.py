@@ -11,7 +11,7 @@ import tpucc
 from tests.support.networks import network
 from tpucc.driver import GIVES_THE_HOST_WORK
 from tpucc.explain.sweeps.shared import Compiler
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.options import Options
 from tpucc.passes.base import GOALS, Context
 

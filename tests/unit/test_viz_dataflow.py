@@ -11,9 +11,7 @@ import pytest
 import tpucc
 from tests.support.machine import Writer
 from tpucc.diagnostics import Origin
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation, TensorType
+from tpucc.ir import Constant, Node, Quantisation, TensorType
 from tpucc.isa.program import HostBuffer, Program
 from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.ops.constant import ConstantAttributes

@@ -10,7 +10,7 @@ import tpucc
 from tests.support.cases import each
 from tests.support.reports import PROGRAMS
 from tpucc.explain.fidelity import fidelity
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.viz.charts import errors, memory
 from tpucc.viz.diagrams import dataflow
 from tpucc.viz.diagrams.collapse import sized

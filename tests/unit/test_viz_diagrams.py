@@ -11,7 +11,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.pictures import branching, chain_program, dense_chain, hostile, layer_chain, recurrent
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops import OPS
 from tpucc.viz.diagrams.collapse import READABLE, collapsed
 from tpucc.viz.diagrams.dataflow import SMALL_PROGRAM, program_diagram

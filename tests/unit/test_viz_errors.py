@@ -15,8 +15,8 @@ from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain.layer_error import ErrorMeter, LayerError
+from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import I8
-from tpucc.ir.types import Quantisation
 from tpucc.layers.histogram import Histogram
 from tpucc.numerics import quantise
 from tpucc.viz.charts import errors as error_picture

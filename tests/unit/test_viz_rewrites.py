@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tpucc
 from tests.support.pictures import dense_chain
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.rewrites import BUDGET, LARGEST, READABLE, Rewrite, rewrites
 

@@ -11,7 +11,7 @@ import pytest
 import tpucc.language.words
 from tests.support.cases import each
 from tpucc.diagnostics import CompileError, Source
-from tpucc.ir.constants import Constant
+from tpucc.ir import Constant
 from tpucc.language.apply import KINDS, choices, declared
 from tpucc.language.elaborate import elaborate
 from tpucc.language.frame import is_operator

@@ -11,7 +11,7 @@ from tpucc.data.archive import naming, read_arrays
 from tpucc.data.weights import bind_archive, bind_arrays, bind_drawn, require_source
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, printable
 from tpucc.files import MODELS, inside, opened, unreadable
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.language.elaborate import Model
 from tpucc.language.problem import Limits
 from tpucc.numerics import AnyArray

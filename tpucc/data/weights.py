@@ -12,9 +12,8 @@ import numpy as np
 from tpucc.data.archive import Archive, ArrayFile
 from tpucc.data.safetensors import SUFFIX, Safetensors
 from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, listed, printable, some
-from tpucc.ir.constants import Constant, Random, random_array
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Constant, Graph, Node
+from tpucc.ir.constants import Random, random_array
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.constant import OP as constant
 from tpucc.ops.constant import ConstantAttributes

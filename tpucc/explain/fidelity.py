@@ -13,9 +13,8 @@ from itertools import pairwise
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Error
 from tpucc.explain.layer_error import ErrorMeter, LayerError
+from tpucc.ir import Graph, Node
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.layers.kinds import VIEWS, is_layer, macs
 from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.numerics import AnyArray, quantise

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.program import Program
 from tpucc.layers.partition import elements_in, operators_in, working
 from tpucc.machines.v1 import Opcode

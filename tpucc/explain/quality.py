@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import counted, printable
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, TensorType
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference

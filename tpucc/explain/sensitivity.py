@@ -15,7 +15,7 @@ from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import Measurement, both_graphs, graph_before, narrowed, rows_used, work_of
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.quality import score
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.layers.noise import Noise
 from tpucc.numerics import AnyArray, Float32, dequantise
 from tpucc.ops.evaluate import compute, evaluate

@@ -17,8 +17,7 @@ from tpucc.interop.onnx.writing.graph import onnx_model
 from tpucc.interop.onnx.writing.model import OnnxModel
 from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.interop.onnx.writing.stated_scales import with_stated_scales
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.ops import INTERNAL

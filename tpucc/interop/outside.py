@@ -15,7 +15,7 @@ from tpucc.diagnostics import Diagnostic, UsageError, no_choice
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
 from tpucc.interop.onnx.writing.model import OnnxModel
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.layers.partition import partition
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpucc.diagnostics import Error
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.labs.answers import said
 from tpucc.labs.lab import Failed, Plain

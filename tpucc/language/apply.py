@@ -14,9 +14,7 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Span, listed
-from tpucc.ir.constants import Constant
-from tpucc.ir.node import Attributes, NoAttributes
-from tpucc.ir.types import TensorType
+from tpucc.ir import Attributes, Constant, NoAttributes, TensorType
 from tpucc.language import ast
 from tpucc.language.frame import Frame, Hint
 from tpucc.language.problem import LimitReached, Limits, Problem

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, TensorType
 from tpucc.language import ast
 from tpucc.language.calls import call
 from tpucc.language.directives import Directives, read_directives

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
-from tpucc.ir.graph import GraphBuilder
-from tpucc.ir.node import Attributes, Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Attributes, GraphBuilder, Node, TensorType
 from tpucc.language import ast
 from tpucc.language.problem import LimitReached, Limits, Problem, Reports, Unknown
 from tpucc.language.values import POISON, ArgumentValue, Items, Tensor, Value

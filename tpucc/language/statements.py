@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tpucc.diagnostics import Label, Span, counted
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Node, TensorType
 from tpucc.language import ast
 from tpucc.language.expressions import condition, evaluate, joined, required_values
 from tpucc.language.frame import Declared, Frame, Hint, assigned, identifiers, integer_mend, sanitised

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.diagnostics import Span
+from tpucc.ir import Graph, Node, f32
 from tpucc.ir.dataflow import needed_values
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import f32
 from tpucc.language import ast
 from tpucc.language.directives import TrainingDirectives
 from tpucc.language.frame import Frame, Run

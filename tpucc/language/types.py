@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 
 from tpucc.diagnostics import Label, Span, UsageError, did_you_mean
+from tpucc.ir import NoAttributes, Range, TensorType
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.node import NoAttributes
-from tpucc.ir.types import Range, TensorType
 from tpucc.language import ast
 from tpucc.language.expressions import required_value, required_values
 from tpucc.language.frame import Frame, integer_mend, param_of, require_elements

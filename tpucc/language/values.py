@@ -8,7 +8,7 @@ from operator import is_
 from typing import TypeGuard, assert_never
 
 from tpucc.diagnostics import Span, printable
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.language import ast
 
 Scalar = int | float | bool | str

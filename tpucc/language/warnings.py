@@ -14,8 +14,8 @@ from itertools import chain, islice, pairwise
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, Label, Span
+from tpucc.ir import Graph
 from tpucc.ir.dataflow import needed_values
-from tpucc.ir.graph import Graph
 from tpucc.language import ast
 from tpucc.language.directives import FOR_TRAINING
 from tpucc.language.training import Training, needed_weights

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Conv
 from tpucc.lowering.steps import Level, Product
 from tpucc.lowering.tensors import Access

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Fc, is_written
 from tpucc.lowering.steps import Level, Product, Step, WrittenProducts
 from tpucc.lowering.tensors import Access

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Conv, Move, MoveFunction, Pool, Vector, looks_up
 from tpucc.lowering.steps import LaneByLane, Moving, Region, copied
 from tpucc.lowering.tensors import Access, padding_rows

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 from tpucc.isa.program import HostBuffer, Port
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split

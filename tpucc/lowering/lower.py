@@ -15,8 +15,7 @@ from typing import assert_never
 import numpy as np
 
 from tpucc.diagnostics import LimitError
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.layers.kinds import Conv, ConvUnit, Fc, Layer, Move, Pool, Vector
 from tpucc.lowering.conv import lower_conv
 from tpucc.lowering.draft import Draft

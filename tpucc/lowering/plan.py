@@ -9,8 +9,8 @@ from math import prod
 from types import MappingProxyType
 from typing import assert_never
 
+from tpucc.ir import TensorType
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.ir.types import TensorType
 from tpucc.isa.program import LayerInfo, host_layer
 from tpucc.lowering.blocking import Blocking, choose_blocking
 from tpucc.lowering.products import Lowerer

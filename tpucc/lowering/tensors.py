@@ -15,8 +15,7 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, TensorType
 from tpucc.layers.kinds import LAYERS, Conv, Sides
 from tpucc.numerics import DeviceInts
 

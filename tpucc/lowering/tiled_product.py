@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Conv, Fc, own_rows, weight_shape, weights_of
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.steps import SKIPPED, Level, Product, product_nest

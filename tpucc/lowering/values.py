@@ -9,10 +9,8 @@ from math import prod
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InternalError
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Conv, ConvUnit, Epilogue, Fc, Sides, is_layer, is_written, weights_of
 from tpucc.lowering.steps import Moving, Region, Step, TileWrite, Work, copied
 from tpucc.lowering.tensors import NO_SIDES, Access, Tensor, border_rows, borders, whole, wider

@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
+from tpucc.ir import Node
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.ir.node import Node
 from tpucc.layers.kinds import Epilogue, Requantise
 from tpucc.machines.v1.blocks import block_dtype
 from tpucc.machines.v1.formats import encoding_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.diagnostics import Origin, Source
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident

@@ -13,8 +13,7 @@ from tpucc.data.archive import naming, read_taken
 from tpucc.data.sources import beside, named_at
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.explain.quality import notices
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Node, TensorType
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
 from tpucc.numerics import AnyArray

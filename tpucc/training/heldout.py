@@ -15,7 +15,7 @@ from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.explain.quality import Measure, score
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked, rounds
 from tpucc.training.plan import Plan

@@ -9,9 +9,8 @@ import numpy as np
 
 from tpucc.data.weights import bind_archive, weights_of
 from tpucc.diagnostics import Diagnostic, InputError
+from tpucc.ir import Graph, Node
 from tpucc.ir.constants import Random, random_array
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.training.state import is_state

@@ -16,8 +16,7 @@ import numpy as np
 from tpucc.diagnostics import InputError
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.floating.reduction import all_reduce_mean
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.all_reduce import AllReduceAttributes

@@ -15,8 +15,7 @@ from tpucc.data.archive import npz_bytes
 from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError
 from tpucc.floating.arithmetic import NUMPY, Arithmetic, Machine
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
 from tpucc.numerics import AnyArray

@@ -18,7 +18,7 @@ import numpy as np
 from tpucc.data.archive import Archive, Member, npz_bytes
 from tpucc.diagnostics import Diagnostic, InputError, counted, printable
 from tpucc.explain.quality import Measure
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.numerics import AnyArray
 

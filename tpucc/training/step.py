@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.language.training import Training
 from tpucc.passes.base import Context
 from tpucc.passes.running import run_pass, verify_stage

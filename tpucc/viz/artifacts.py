@@ -12,8 +12,8 @@ from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import fidelity
 from tpucc.explain.timed import Timed
 from tpucc.explain.windows import recording
+from tpucc.ir import Graph
 from tpucc.ir.codec import stamped
-from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode

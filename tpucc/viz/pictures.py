@@ -12,7 +12,7 @@ from tpucc.explain.layer_error import LayerError
 from tpucc.explain.recording import Recording
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.sim.timing import finishing_work
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg

@@ -18,8 +18,7 @@ from tpucc.explain.paper.published import published
 from tpucc.explain.stats import stats
 from tpucc.explain.sweeps.shared import Compiler
 from tpucc.interop.sources import read_source
-from tpucc.ir.graph import Graph
-from tpucc.ir.types import Range
+from tpucc.ir import Graph, Range
 from tpucc.options import Options
 from tpucc.passes.base import Context
 from tpucc.passes.calibrate import Calibrate, Probed

@@ -8,8 +8,8 @@ from dataclasses import fields
 from tpucc.interop.decompile.keys import core, head
 from tpucc.interop.decompile.program import Function, Number, Step, Weight
 from tpucc.interop.decompile.statics import Vector, constant
+from tpucc.ir import Attributes
 from tpucc.ir.attributes import identities
-from tpucc.ir.node import Attributes
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes

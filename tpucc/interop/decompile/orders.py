@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tpucc.interop.decompile.same import is_number
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes

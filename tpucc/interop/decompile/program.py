@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tpucc.interop.decompile.same import is_identity, is_number
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Attributes, Graph, Node, TensorType
 from tpucc.ops import INTERNAL
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from tpucc.ir import Graph, Node
 from tpucc.ir.attributes import identities
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.language.calls import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes

@@ -22,9 +22,7 @@ from tpucc.interop.decompile.program import Function, Program, Unwritable, progr
 from tpucc.interop.decompile.repeats import with_functions
 from tpucc.interop.decompile.same import same_model
 from tpucc.interop.decompile.statics import Scope
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node, Output
-from tpucc.ir.types import TensorType
+from tpucc.ir import Graph, Node, Output, TensorType
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.language.types import DECLARABLE

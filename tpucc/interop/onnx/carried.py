@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from tpucc.ir.types import f32
+from tpucc.ir import f32
 from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.comparing import groups_right, said
 from tpucc.labs.front_end.meaning import FUNCTIONS, Meant, Rules, answer, rules, value

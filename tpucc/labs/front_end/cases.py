@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
 
-from tpucc.ir.types import Range, TensorType, f32
+from tpucc.ir import Range, TensorType, f32
 from tpucc.labs.front_end.meaning import Given
 
 Shape = tuple[int, ...]

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 from tpucc.labs.front_end.cases import Case, Group
 from tpucc.labs.front_end.meaning import Refusal, Rules, answer, lines, value
 from tpucc.labs.judging import all_right, some_right

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.labs.lab import Failed, Plain, Term
 from tpucc.labs.recorded import packed, recorded
 from tpucc.ops.opdef import Array

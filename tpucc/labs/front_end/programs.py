@@ -8,10 +8,9 @@ from random import Random
 from typing import Any
 
 from tpucc.diagnostics import CompileError, Error, Source
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.ir.types import TensorType, f32
 from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, said, same_values
 from tpucc.labs.front_end.meaning import Rules, answer
 from tpucc.labs.judging import some_right

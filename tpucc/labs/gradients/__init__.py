@@ -12,7 +12,7 @@ from textwrap import fill
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, drawn, large
 from tpucc.labs.gradients.drawing import curves_svg, curves_text
 from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph

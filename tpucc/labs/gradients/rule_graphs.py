@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Error, Origin
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node, Output
+from tpucc.ir import Graph, NoAttributes, Node, Output, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.ir.types import TensorType, f32
 from tpucc.labs.lab import Failed, Submission
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray, Float64

@@ -13,9 +13,7 @@ from random import Random
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import f32
+from tpucc.ir import Graph, Node, f32
 from tpucc.labs.gradients.cases import Case, differences, value
 from tpucc.labs.gradients.rule_graphs import ask, computed, inputs_of
 from tpucc.labs.gradients.rules import Rules

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.passes import motifs

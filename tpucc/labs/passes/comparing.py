@@ -10,8 +10,7 @@ from random import Random
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ir.printer import print_graph, print_name
 from tpucc.labs.graphs import read_graph
 from tpucc.labs.lab import Failed, Outcome, Plain, Submission, judging_seed

@@ -8,10 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, Graph, Node, TensorType
 from tpucc.labs.passes.rules import ANY, Rules
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.labs.passes.rules import Rules
 from tpucc.labs.passes.sketch import Sketch
 from tpucc.ops import OPS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc import api
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.labs.judging import judged
 from tpucc.labs.lab import Failed, Outcome, Submission
 from tpucc.labs.passes.comparing import ask, different, listing, wanted

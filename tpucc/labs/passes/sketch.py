@@ -8,10 +8,7 @@ from random import Random
 import numpy as np
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, NoAttributes, Node, Output
-from tpucc.ir.types import Quantisation, Range, TensorType, f32
+from tpucc.ir import Attributes, Constant, Graph, NoAttributes, Node, Output, Quantisation, Range, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 

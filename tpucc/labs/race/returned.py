@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.labs.graphs import read_graph
 from tpucc.labs.lab import Failed, Plain
 

@@ -13,7 +13,7 @@ import numpy as np
 from tpucc import api
 from tpucc.api import Executable
 from tpucc.diagnostics import Error
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.labs.judging import judged
 from tpucc.labs.lab import Failed, Submission, failure_behind, judging_seed
 from tpucc.labs.race.baseline import PLAIN

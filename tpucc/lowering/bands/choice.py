@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.lowering.bands.estimate import Estimate, RunContext
 from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
 from tpucc.lowering.bands.sizes import Sizes

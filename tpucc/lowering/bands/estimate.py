@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines
 from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from tpucc.ir import Attributes, Graph, Node
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Attributes, Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.tensors import NO_SIDES, widest
 from tpucc.ops import OPS, facts_of

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines, Maps, Reading
 from tpucc.lowering.tensors import NO_SIDES, widest

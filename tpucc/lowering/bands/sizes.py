@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines, Maps
 from tpucc.lowering.cost import costs_on

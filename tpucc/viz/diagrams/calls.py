@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from tpucc.diagnostics import Span, counted
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram
 from tpucc.viz.diagrams.operators import weights_name
 

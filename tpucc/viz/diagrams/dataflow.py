@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import counted, percent
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import SPECS, Function, Opcode

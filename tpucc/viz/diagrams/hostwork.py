@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tpucc.diagnostics import Origin, counted
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.isa.effects import Effects
 from tpucc.isa.program import Port, Program
 from tpucc.layers.partition import computing, operators_in

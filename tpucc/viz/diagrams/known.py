@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, is_by_lanes
 from tpucc.viz.diagrams.operators import CONSTANTS, UNITS, kind_of
 from tpucc.viz.palette import Kind

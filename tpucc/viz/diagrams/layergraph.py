@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tpucc.diagnostics import Origin, counted
+from tpucc.ir import Graph, Node
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, is_by_lanes, looks_up, weight_shape
 from tpucc.layers.partition import Partition, partition
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram

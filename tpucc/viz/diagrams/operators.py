@@ -12,10 +12,7 @@ from itertools import takewhile
 from typing import assert_never
 
 from tpucc.diagnostics import Origin, counted, listed, printable
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, Graph, Node, TensorType
 from tpucc.layers.kinds import LAYERS, Conv, Fc, is_by_lanes
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import MOVED

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
 from tpucc.viz.diagrams.collapse import sized

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import counted, listed
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.training.roles import Parts, Role, Update
 from tpucc.training.step import bytes_of
 from tpucc.viz.diagrams.calls import by_calls, line_of

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import printable
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph, Node
 from tpucc.ir.literals import DataWriter
-from tpucc.ir.node import Node
 from tpucc.ir.printer import print_node
 from tpucc.viz.page.columns import deltas
 from tpucc.viz.page.origins import Origins

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
+from tpucc.ir import Node
 from tpucc.ir.literals import DataWriter
-from tpucc.ir.node import Node
 from tpucc.ir.printer import print_node
 from tpucc.training.costs import HOP, LINK, MEMORY, TARGET, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules

@@ -26,7 +26,7 @@ from tpucc.interop.onnx.reading.files.schemas import accepting_version
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, Row
 from tpucc.interop.onnx.reading.operators.shapes import require_rank
 from tpucc.interop.onnx.reading.parameters import PRODUCTS
-from tpucc.ir.node import Output
+from tpucc.ir import Output
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 

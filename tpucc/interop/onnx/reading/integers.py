@@ -11,7 +11,7 @@ from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
 from tpucc.interop.onnx.reading.operators.rows import Fact, has, places_of_rows
-from tpucc.ir.types import Range
+from tpucc.ir import Range
 
 INDICES: Mapping[str, int] = {"ScatterND": 1, **places_of_rows()}
 """Which operand of an operator has numbers of rows or of classes."""

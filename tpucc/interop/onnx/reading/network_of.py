@@ -40,9 +40,7 @@ from tpucc.interop.onnx.reading.operators.shapes import require_rank
 from tpucc.interop.onnx.reading.operators.usable_scales import require_usable
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Output
-from tpucc.ir.types import Range, TensorType
+from tpucc.ir import Graph, Output, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import RuleError
 

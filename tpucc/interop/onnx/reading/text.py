@@ -23,12 +23,10 @@ from tpucc.interop.onnx.reading.files.names import BATCH
 from tpucc.interop.onnx.reading.files.problems import named, refused
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.attributes import identity
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray

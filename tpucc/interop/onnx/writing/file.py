@@ -16,8 +16,8 @@ from tpucc.diagnostics import Diagnostic, LimitError, Source
 from tpucc.interop.onnx import IR_VERSION, OPSET, PRODUCER
 from tpucc.interop.onnx.carried import BYTES, FIXED32, METADATA, NODES, OPSETS, TYPES, VARINT, Carried, metadata_of
 from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
+from tpucc.ir import TensorType
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
 from tpucc.version import VERSION
 

@@ -23,8 +23,7 @@ from tpucc.interop.onnx.writing.layers import layer_form
 from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
 from tpucc.interop.onnx.writing.patches import without_patches
 from tpucc.interop.onnx.writing.rewriting import array_of, is_dequantised, moving_integers, with_biases
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS

@@ -21,9 +21,8 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.scales import Use, real_scales
+from tpucc.ir import Graph, Node
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
 from tpucc.layers.kinds import (
     FUNCTIONS_OF_TWO,
     Conv,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tpucc.ir.types import TensorType
+from tpucc.ir import TensorType
 from tpucc.numerics import AnyArray
 
 

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tpucc.interop.onnx.writing.rewriting import array_of
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import TensorType
+from tpucc.ir import Constant, Graph, Node, TensorType
 from tpucc.layers.kinds import Conv
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.constant import ConstantAttributes

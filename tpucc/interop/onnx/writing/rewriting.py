@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, GraphBuilder, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.constant import ConstantAttributes

@@ -11,10 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpucc.ir import Graph, Node, Quantisation, TensorType
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
-from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import Vector, VectorFunction, is_layer
 from tpucc.numerics import affine_parameters
 from tpucc.ops import facts_of, quantizes

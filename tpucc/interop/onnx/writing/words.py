@@ -7,8 +7,7 @@ from typing import Any, assert_never
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.writing.graph import onnx_model
 from tpucc.interop.onnx.writing.model import OnnxNode
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import NoAttributes, Node, Output
+from tpucc.ir import Graph, NoAttributes, Node, Output
 from tpucc.ops.onnx_form import Declared, Form, NoForm
 from tpucc.ops.opdef import Example, OpDef
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir import TensorType, f32
 from tpucc.ops.opdef import RuleError
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir.constants import Constant
+from tpucc.ir import Constant
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.ops.linear import LinearAttributes

@@ -5,7 +5,7 @@ they need.
 import itertools
 from dataclasses import replace
 
-from tpucc.ir.node import Output
+from tpucc.ir import Output
 from tpucc.ops.fused import fused_form, with_activation
 
 WASTES = {{waste_names}}

@@ -23,10 +23,7 @@ from tpucc.interop.onnx.reading.building.values import Axes, Grid, Kind, Static,
 from tpucc.interop.onnx.reading.building.weight_nodes import WeightNodes
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, INDICES, Misfit, Unsupported, named
-from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph, GraphBuilder
-from tpucc.ir.node import Node
-from tpucc.ir.types import Range, TensorType
+from tpucc.ir import Constant, Graph, GraphBuilder, Node, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.evaluate import MAX_BYTES

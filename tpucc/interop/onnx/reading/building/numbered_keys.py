@@ -10,7 +10,7 @@ from itertools import count
 
 import numpy as np
 
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 from tpucc.ops.weight import WeightAttributes
 

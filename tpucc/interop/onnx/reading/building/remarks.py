@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tpucc.interop.onnx.reading.files.problems import named
-from tpucc.ir.graph import Graph
+from tpucc.ir import Graph
 from tpucc.ops.weight import WeightAttributes
 
 

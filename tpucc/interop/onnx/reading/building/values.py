@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray, Float32, dequantise
 
 Axes = tuple[tuple[int, ...], ...]

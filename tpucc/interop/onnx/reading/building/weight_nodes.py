@@ -8,7 +8,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.building.arrays import content_of, is_same
 from tpucc.interop.onnx.reading.building.numbered_keys import Numbers
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
 MATRIX = 2

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 

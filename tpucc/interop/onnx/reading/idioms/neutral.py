@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpucc.interop.onnx.reading.idioms.layer_norms import number_of
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.ops.full import FullAttributes
 from tpucc.passes.dead_code import live
 

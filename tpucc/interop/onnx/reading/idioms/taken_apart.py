@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.interop.onnx.reading.idioms.layer_norms import LayerNorms, number_of, one_operator, short
-from tpucc.ir.graph import Graph
-from tpucc.ir.node import Node
+from tpucc.ir import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.lrn import LrnAttributes, summed
 from tpucc.ops.pad import PadAttributes

@@ -18,7 +18,7 @@ from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupport
 from tpucc.interop.onnx.reading.operators.places import mixed
 from tpucc.interop.onnx.reading.operators.reductions import reduced
 from tpucc.interop.onnx.reading.operators.rows import Fact, Ints, Positive, operator
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
 CHANNELS_LAST = (0, 2, 3, 1)

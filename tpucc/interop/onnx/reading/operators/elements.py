@@ -21,7 +21,7 @@ from tpucc.interop.onnx.reading.files.problems import COMPUTED, INDICES, INTEGER
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16, BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.operators.rows import Fact, add_row, nothing, of_constants, operator
 from tpucc.interop.onnx.reading.operators.shapes import expanded
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.onnx_form import Form

@@ -9,7 +9,7 @@ from tpucc.diagnostics import counted, did_you_mean, listed
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.files.problems import Damaged, shortened
 from tpucc.interop.onnx.reading.operators.elements import clipped_affine, softplus, softsign, thresholded
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import Misfit, Unsupported
 from tpucc.interop.onnx.reading.operators.reductions import reduced
 from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, Ints, Positive, operator
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 
 SMALLEST = float(np.finfo(np.float32).tiny)
 """What a norm of 0 is taken for: the values stay 0, as ONNX says."""

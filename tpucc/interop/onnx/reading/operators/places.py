@@ -18,7 +18,7 @@ from tpucc.interop.onnx.reading.files.problems import COMPUTED, Damaged, Misfit,
 from tpucc.interop.onnx.reading.operators.products import product
 from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, Ints, Number, nothing, operator
 from tpucc.interop.onnx.reading.operators.shapes import joined, require_least, require_memory
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.slice import SliceAttributes

@@ -18,7 +18,7 @@ from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit, Unsupported
 from tpucc.interop.onnx.reading.operators.rows import Fact, operator
 from tpucc.interop.onnx.reading.operators.shapes import Shape
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
 

@@ -18,7 +18,7 @@ from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupport
 from tpucc.interop.onnx.reading.operators.gate_functions import GateFunction, gate_functions
 from tpucc.interop.onnx.reading.operators.places import part
 from tpucc.interop.onnx.reading.operators.rows import Floats, Positive, Texts, operator
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
 Direction = Literal["forward", "reverse", "bidirectional"]

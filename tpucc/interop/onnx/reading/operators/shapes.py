@@ -18,7 +18,7 @@ from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Damaged, Misfit, TooLarge, Unsupported, shortened
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, MAX_SIZE
 from tpucc.interop.onnx.reading.operators.rows import Fact, Ints, Number, Positive, nothing, of_constants, operator
-from tpucc.ir.node import Node
+from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
 AXES, EXACT, KEEPS, VIEW, WHOLE = Fact.AXES, Fact.EXACT, Fact.KEEPS, Fact.VIEW, Fact.WHOLE
