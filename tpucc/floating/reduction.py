@@ -20,20 +20,20 @@ from tpucc.numerics import Float32
 
 ZERO = np.array(0, np.float32)
 SHORT = 32
-"""Elements of a row up to which NumPy adds the rows of a transposed copy faster."""
+"""With rows of at most so many elements, it is faster to copy to a transposed layout first, and to add the rows of the copy."""
 
 
 def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
     """The sums of x over `axes`, which the result hasn't; float32. Without axes, a copy.
 
-    Several axes are one, their elements in the order of x in memory: the last axis counts fastest. The axis is padded with zeros to a power
-    of two and added as a halving tree. A sum that is zero is +0, and one that is NaN is `NAN`.
+    Several axes are treated as one flattened axis, in row-major order. That axis is padded with zeros to a power of two, and added as a
+    halving tree. A sum that is zero is +0, and one that is NaN is `NAN`.
     """
     if not axes:
         return np.array(x, np.float32)
     shape, before, length, after, moved = _sums(x.shape, axes)
     elements = (x if moved is None else x.transpose(moved)).reshape(before, length, after)
-    total = _halved(elements) + ZERO
+    total = _halved(elements) + ZERO  # -0 + 0 is +0
     return with_one_nan(total).reshape(shape)
 
 
@@ -41,7 +41,7 @@ def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
 def _sums(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int, int, tuple[int, ...] | None]:
     """How an array is summed: the result's shape, the three sizes of the array [A, n, B] of which n is summed, and the order of the axes.
 
-    There is no order where the summed axes are neighbours: then no element moves.
+    The order is None where the summed axes are adjacent: a reshape is enough then, and no element moves.
     """
     summed = sorted(axis % len(shape) for axis in axes)
     kept = tuple(axis for axis in range(len(shape)) if axis not in summed)
@@ -59,11 +59,11 @@ def _halved(x: Float32) -> Float32:
     n = x.shape[1]
     if n < 2:
         return x[:, 0] if n else np.zeros((x.shape[0], x.shape[2]), np.float32)
-    half = 1 << (n - 1).bit_length() - 1
+    half = 1 << ((n - 1).bit_length() - 1)  # the largest power of two below n
     parts = np.empty((x.shape[0], half, x.shape[2]), np.float32)
     np.add(x[:, : n - half], x[:, half:], out=parts[:, : n - half])
     parts[:, n - half :] = x[:, n - half : half]
-    rows = parts.swapaxes(0, 1)
+    rows = parts.swapaxes(0, 1)  # [half, A, B]
     while half > 1:
         if half * x.shape[2] <= SHORT and not rows.flags.c_contiguous:
             rows = rows[:half].copy()
@@ -73,7 +73,7 @@ def _halved(x: Float32) -> Float32:
 
 
 def all_reduce_mean(parts: Sequence[Float32]) -> Float32:
-    """The mean of one array a core, all of one shape: a halving tree over the cores, then times float32(1 / N).
+    """The mean of one array per core, all of one shape: a halving tree over the cores, then times float32(1 / N).
 
     N is a power of two; otherwise ValueError. `all_reduce_steps` gives the same bits core by core.
     """
@@ -87,7 +87,7 @@ def all_reduce_mean(parts: Sequence[Float32]) -> Float32:
 
 
 def all_reduce_steps(parts: Sequence[Float32]) -> list[Float32]:
-    """The same mean as the cores compute it, one array a core: recursive halving, then the way back.
+    """The same mean as the cores compute it, one array per core: recursive halving, then the way back.
 
     In each step a core exchanges half of what it is responsible for with its partner, core XOR N/2, N/4, … 1, and adds what it gets. Then
     it is responsible for 1/N of the elements, which it multiplies by float32(1 / N). The same steps backwards gather the means.

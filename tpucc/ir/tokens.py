@@ -11,7 +11,7 @@ from tpucc.ir.codec import MAX_DIGITS, line_error, unquote
 
 SYNTAX = "E0730"
 MAX_FLOAT = 400
-"""Characters of a number with a point or an exponent: more than any float has when written out."""
+"""Characters of a number with a point or an exponent: more than the shortest form of any float has."""
 _NAME = r"[A-Za-z_][A-Za-z0-9_.]*(?:-[A-Za-z0-9_.]+)*"
 _TOKEN = re.compile(
     rf"""(?P<blank>[ \t\r\f\ufeff]+|\#.*)
@@ -56,6 +56,7 @@ class Cursor:
 
     @property
     def next(self) -> Token:
+        """The token that `take` will give."""
         return self._tokens[self._at]
 
     @property
@@ -85,7 +86,8 @@ class Cursor:
         return self.take()
 
     def until(self, close: str, what: str) -> Iterator[None]:
-        """Once before each of the items up to `close`, and the commas between them; `what` says what an item is."""
+        """Iterates over a list of items between commas: yields once before each item, which the caller then reads. It takes the commas and
+        `close` itself. `what` names an item in messages."""
         first = True
         while not self.accept(close):
             if not first:
@@ -109,7 +111,7 @@ class Cursor:
             raise self.error(f"{error}", token) from None
 
     def integer(self, what: str, least: int = 0) -> int:
-        """An integer of at most 20 digits, not below `least`."""
+        """An integer of at most `MAX_DIGITS` characters, not below `least`."""
         token = self.take()
         if token.kind != "number" or not token.text.removeprefix("-").isdigit():
             raise self.error(f"expected {what}, found {token}", token)

@@ -1,7 +1,7 @@
 """Evaluating expressions: static values are computed at once, tensors become nodes of the graph.
 
-A wrong expression is reported where it is and is worth `POISON` from there on, so that one run finds every independent error. What can't do
-without its value raises `Unknown`, and is worth `POISON` too.
+A wrong expression is reported where it is, and its value is `POISON` from there on: so one run finds the errors of independent expressions.
+Code that needs the value of a wrong expression raises `Unknown`. `evaluate` catches that, and the expression around becomes `POISON`, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OPPOSITE = "1 - mask is the opposite of a mask"
 
 
 def evaluate(frame: Frame, node: ast.Expression, hint: Hint = ()) -> Value:
-    """The value of an expression; `POISON` when it is wrong, which is then reported."""
+    """The value of an expression; `POISON` when it is wrong, which is then reported. `hint`: names for the node that it makes."""
     frame.run.spend(1, node.span)
     try:
         return _RULES[type(node)](frame, node, hint)
@@ -65,7 +65,7 @@ def condition(frame: Frame, node: ast.Expression, mend: str = CHOICE) -> bool:
 
 
 def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[Value, ast.Expression], span: Span, hint: Hint) -> Value:
-    """`a symbol b`: each a value with the expression that it comes from. Raises `Problem`."""
+    """`a symbol b`. `a` and `b` are pairs: the value of an operand and its expression. Raises `Problem`."""
     (left, left_node), (right, right_node) = a, b
     if poisoned(left) or poisoned(right):
         return POISON
@@ -76,7 +76,7 @@ def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[
             mend = "take one of its tensors by an index, or unpack it: a, b = ..."
             raise Problem("E0217", f"`{symbol}` doesn't work on {describe(left)} and {describe(right)}", span, "", mend)
         return arithmetic(symbol, left, right, span, frame.run.limits)
-    if symbol == "/" and isinstance(left, Tensor) and not isinstance(right, Tensor):
+    if symbol == "/" and isinstance(left, Tensor) and not isinstance(right, Tensor):  # it is a scale then
         factor = scalar(frame, reciprocal(right, right_node.span), right_node.span)
         return combined(frame, BINARY["*"], operand(frame, left, left_node), Operand(factor, right_node.span), span, hint)
     if BINARY.get(symbol) not in OPS:
@@ -128,7 +128,7 @@ def _chain(frame: Frame, node: ast.Chain, hint: Hint) -> Value:
         right = evaluate(frame, right_node)
         span = node.span if index == last else node.operands[0].span.to(right_node.span)
         left = joined(frame, symbol, (left, left_node), (right, right_node), span, hint if index == last else ())
-        left_node = ast.Chain(span, (), ())
+        left_node = ast.Chain(span, (), ())  # where the value so far comes from: of an expression only its span is asked here
     return left
 
 

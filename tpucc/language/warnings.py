@@ -1,8 +1,8 @@
-"""Warnings of a source that is right.
+"""Warnings about a program that compiles without errors.
 
 Some parts need not be there: inputs, weights and operations without an output, `def`s that nothing calls, statements after a `return`,
-weights that `train` leaves as they are, and what only `train` reads in a file without one. And some weights are shared by all turns of a
-loop, because nothing says that each turn has its own.
+weights that `train` leaves as they are, and what only `train` reads in a file without one. And some weights are shared by all iterations of
+a loop, because nothing says that each iteration has its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tpucc.language.directives import FOR_TRAINING
 from tpucc.language.training import Training, needed_weights
 
 MOST = 20
-"""Warnings that one source gets."""
+"""Warnings that one source gets about what could be left out; those about shared weights aren't counted."""
 WORDS = {
     "input": ("W0201", "the input {name} isn't used", "no output depends on it, so any array will do; remove it, or use it"),
     "weight": ("W0202", "the weight {name} isn't used", "no output depends on it; remove it, or use it"),
@@ -30,7 +30,7 @@ WORDS = {
 
 
 def warnings_of(module: ast.Module, graph: Graph, training: Training | None, repeated: Collection[Span]) -> tuple[Diagnostic, ...]:
-    """A warning for each weight that the turns of a loop share, and then for each place of the source that could be left out, in its order.
+    """A warning for each weight that the iterations of a loop share, and then one for each place of the source that could be left out.
 
     `repeated` are the weights without a key that were declared more than once in one call of their function.
     """
@@ -42,7 +42,7 @@ def warnings_of(module: ast.Module, graph: Graph, training: Training | None, rep
 
 
 def _shared(module: ast.Module, repeated: Collection[Span]) -> Iterator[Diagnostic]:
-    """The weights without a key that several turns of a loop declare: the key is the name, in every turn."""
+    """The weights without a key that several iterations of a loop declare: the key is the name, in every iteration."""
     for item in (item for item in module.items if isinstance(item, ast.Def | ast.ModelDef)):
         loops = [statement for statement in ast.statements(item.body) if isinstance(statement, ast.For)]
         innermost = {each.span: (each, loop) for loop in loops for each in ast.statements(loop.body) if isinstance(each, ast.Weight)}
@@ -54,8 +54,11 @@ def _shared(module: ast.Module, repeated: Collection[Span]) -> Iterator[Diagnost
 
 
 def _nodes(graphs: Sequence[Graph]) -> Iterator[Diagnostic]:
-    """Inputs and weights that no output depends on, and operations that nothing reads. A place in a `def` or a loop counts as used when it
-    is at one of the times that it runs; a place in the model, when the model or `train` uses it."""
+    """Inputs and weights that no output depends on, and operations that nothing reads.
+
+    A line in the body of a `def` or of a loop runs several times; it counts as used if at least one run is used. A line of the model counts
+    as used if the model's graph or the graph of `train` needs it.
+    """
     lives = [needed_values(graph) for graph in graphs]
     used = {span for graph, live in zip(graphs, lives, strict=True) for node in graph if node.name in live for span in node.origin.spans}
     for graph, live in zip(graphs, lives, strict=True):
@@ -101,16 +104,16 @@ def _reached(module: ast.Module, train: ast.TrainDef) -> set[str]:
 
 
 def _definitions(module: ast.Module) -> Iterator[Diagnostic]:
-    """The `def`s that no call names, outside of themselves."""
+    """The `def`s that nothing but themselves calls."""
     called = [frozenset(_called(item)) for item in module.items]
     callers = Counter(chain.from_iterable(called))
     for item, own in zip(module.items, called, strict=True):
-        if isinstance(item, ast.Def) and callers[item.name.text] == (item.name.text in own):
+        if isinstance(item, ast.Def) and callers[item.name.text] == int(item.name.text in own):
             yield _warning("W0204", f"{item.name.text} is never called", item.name.span, "remove it, or call it")
 
 
 def _unreached(module: ast.Module) -> Iterator[Diagnostic]:
-    """The first statement of each block that comes after a `return`, or after an `if` all of whose ways end with one."""
+    """The first statement of each block that comes after a `return`, or after an `if` all of whose branches return."""
     for item in (item for item in module.items if isinstance(item, ast.Def | ast.ModelDef | ast.TrainDef)):
         nested = (block for statement in ast.statements(item.body) for block in ast.blocks(statement))
         for block in (item.body, *nested):

@@ -12,7 +12,7 @@ from tpucc.ops.rules import require_f32
 
 
 def infer(_: NoAttributes, types: Types) -> TensorType:
-    """`[..., K, N]`: the matrices that rows are multiplied by."""
+    """The matrices `w` of products `rows @ w`, [..., K, N], as plain float32."""
     require_f32(types)
     if types[0].rank < 2:
         raise RuleError("E0303", "{0} must have at least two dimensions, those of a matrix", about=(0,))
@@ -27,8 +27,9 @@ OP = OpDef(
     name="as_weights",
     summary="a value as the weights of a product",
     documentation=(
-        "The host computes the value in the middle of the program, or gets it, and writes it to weight memory as tiles of 8-bit integers "
-        "with one scale and the zero point 0. The matrix unit then multiplies by it. Without quantisation it is the value itself."
+        "While the program runs, the host computes the value, or reads it back from the device. It writes the value to weight memory as "
+        "tiles of 8-bit integers, with one scale for all of them and the zero point 0. The matrix unit then multiplies by it. Without "
+        "quantisation it is the value itself."
     ),
     operands=(Operand("x"),),
     attributes=NoAttributes,
@@ -41,6 +42,6 @@ OP = OpDef(
     onnx=of_elements("Identity"),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(256, 256),)),
-        Example("ragged matrices", NoAttributes(), (f32(2, 3, 257, 5),)),
+        Example("matrices of more rows than a tile", NoAttributes(), (f32(2, 3, 257, 5),)),
     ),
 )

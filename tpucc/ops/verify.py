@@ -11,16 +11,17 @@ from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef, RuleError, Types
 
 DECLARED = frozenset({"input", "state", "weight"})
-"""Operators without operands whose type is declared: the rule checks that type."""
+"""Operators without operands, whose type the source declares. Their rule gets that type, and checks it."""
 
 
 def verify_operators(graph: Graph, others: Collection[str] = (), changed: Collection[str] | None = None) -> None:
-    """Raises `ProgramError` with every node whose operator, operands, attributes or type is wrong. Ranges aren't compared.
+    """Raises `ProgramError` with each node whose operator, operands, attributes or type is wrong.
 
-    `others` are names of operators of other packages (layers), which are passed over. `changed` are the nodes to
-    check, all unless said. Definitions must come before uses (the graph's own check).
+    `others` are names of operators of other packages (layers), which are passed over. `changed` has the names of the nodes to check; None
+    means all nodes. Definitions must come before uses (the graph's own check). Ranges of values, which a type may have, aren't compared.
 
-    Codes: E0780 unknown operator, E0781 number of operands, E0782 attributes, E0783 type; a broken rule has the rule's own.
+    Codes: E0780 unknown operator, E0781 number of operands, E0782 attributes, E0783 type or quantisation; a rule that is broken has a code
+    of its own.
     """
     nodes = graph.nodes if changed is None else (node for node in graph.nodes if node.name in changed)
     found = [d for node in nodes if node.op not in others for d in _faults(graph, node)]
