@@ -152,7 +152,8 @@ class _SlowMachine:
         if function == Function.MULTIPLY:
             return self._placed(f, single(block["scale_a"] * single(x * y)))
         left, right = single(block["scale_a"] * x), single(block["scale_b"] * y)
-        return self._placed(f, single(left + right if function == Function.ADD else left - right))
+        sums = {Function.ADD: left + right, Function.SUBTRACT: left - right}
+        return self._placed(f, single(sums[Function(function)]))
 
     def _pool(self, f: dict[str, int]) -> None:
         offsets = [o * f["ub2_pitch"] + i * f["ub2_stride"] for o in range(f["window_outer"]) for i in range(f["window_inner"])]

@@ -42,7 +42,7 @@ def gate_functions(
     count = len(defaults)
     if activations and len(activations) < count * directions:
         raise Damaged(f"it has {counted(len(activations), 'function')}, and {counted(directions, 'direction')} of it {count * directions}")
-    known = ["Relu", "Sigmoid", "Tanh", *(function.name for function in COMPOSED.values())]
+    known = [*PLAIN.values(), *(function.name for function in COMPOSED.values())]
     for wrong in activations:
         if wrong.lower() not in {name.lower() for name in known}:
             raise Damaged(f"activations has {shortened(wrong)}, and ONNX has {listed(sorted(known), 'or')}", did_you_mean(wrong, known))
@@ -73,8 +73,8 @@ def _scaled_tanh(net: Network, x: Node, alpha: float, beta: float) -> Node:
     return net.add("mul", net.add("tanh", net.add("mul", x, net.scalar(beta))), net.scalar(alpha))
 
 
-PLAIN = frozenset({"relu", "sigmoid", "tanh"})
-"""Functions that are operators of tpucc with the same names."""
+PLAIN: Mapping[str, str] = {name.lower(): name for name in ("Relu", "Sigmoid", "Tanh")}
+"""ONNX's functions, by their names as operators of tpucc."""
 _FUNCTIONS = (
     _Composed("Affine", _affine, (1.0, 0.0)),
     _Composed("Elu", _elu, (1.0,)),
