@@ -42,6 +42,6 @@ OP = OpDef(
     onnx=of_elements("Identity"),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(256, 256),)),
-        Example("matrices of more rows than a tile", NoAttributes(), (f32(2, 3, 257, 5),)),
+        Example("ragged matrices, of more rows than a tile", NoAttributes(), (f32(2, 3, 257, 5),)),
     ),
 )
