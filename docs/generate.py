@@ -198,26 +198,28 @@ def quick_pages() -> Mapping[str, str]:
     }
 
 
-def draw() -> None:
-    """The pictures of the book, from the digits networks; those of errors from the one that has convolutions."""
+def drawings() -> Iterator[tuple[str, str]]:
+    """The pictures of the book, by name: from the digits networks; those of errors from the one that has convolutions."""
     exe = tpucc.compile(PROGRAMS / "04_digits_mlp.tpu")
-    (DOCS / "pictures").mkdir(exist_ok=True)
     shown = {"graph": exe.graph, "layers": exe.layers, "tiles": exe.tiles, "program": exe.program}
     shown |= {"memory": exe.memory, "timeline": exe.timeline}
     for name, value in shown.items():
-        (DOCS / "pictures" / f"digits-{name}.svg").write_text(value._repr_svg_(), "utf-8")
+        yield f"digits-{name}", value._repr_svg_()
+    yield "digits-roofline", pictures.roofline_of(exe.runtime)
     cnn = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu")
-    (DOCS / "pictures" / "cnn-layers.svg").write_text(cnn.layers._repr_svg_(), "utf-8")
+    yield "cnn-layers", cnn.layers._repr_svg_()
     assert cnn.compilation is not None
     errors = fidelity(cnn.compilation, cnn.runtime)
     for kind, draw in pictures.LOSSES.items():
-        (DOCS / "pictures" / f"cnn-{kind}.svg").write_text(draw(cnn.runtime.program.title, errors), "utf-8")
-    (DOCS / "pictures" / "systolic.svg").write_text(waves_svg(random_work(4, 4, 6)), "utf-8")
+        yield f"cnn-{kind}", draw(cnn.runtime.program.title, errors)
+    yield "systolic", waves_svg(random_work(4, 4, 6))
     for kind in DATAFLOWS:
-        (DOCS / "pictures" / f"dataflow-{kind}.svg").write_text(dataflow_svg(kind), "utf-8")
-    (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.roofline_of(exe.runtime), "utf-8")
-    for name, svg in chapter_pictures():
-        (DOCS / "pictures" / f"{name}.svg").write_text(svg, "utf-8")
+        yield f"dataflow-{kind}", dataflow_svg(kind)
+    yield from chapter_pictures()
+
+
+def picture_files() -> Mapping[str, str]:
+    return {f"pictures/{name}.svg": svg for name, svg in drawings()}
 
 
 def chapter_pictures() -> Iterator[tuple[str, str]]:
@@ -294,13 +296,13 @@ def stale_usual() -> Iterator[str]:
 def wrong_pages(options: Namespace) -> Iterator[str]:
     """What is not as the code says, of the pages that the options name."""
     if options.usual:
-        return chain(stale_usual(), stale_patterns())
+        return chain(stale_usual(), stale_patterns(), stale(picture_files()))
     if options.tables:
         return chain(stale(tables()), missing_rows())
     if options.quick:
         return chain(stale(quick_pages()), missing_rows())
     known = host_cells(text_of(TRAINED)) if options.trained else None
-    return chain(stale(pages(known)), stale_patterns())
+    return chain(stale(pages(known)), stale_patterns(), stale(picture_files()))
 
 
 def check(options: Namespace) -> int:
@@ -310,15 +312,15 @@ def check(options: Namespace) -> int:
 
 
 def write(options: Namespace) -> int:
-    made = tables() if options.tables else quick_pages() if options.quick else pages({})
-    (DOCS / "reference").mkdir(exist_ok=True)
+    made = tables() if options.tables else quick_pages() if options.quick else {**pages({}), **picture_files()}
+    for folder_name in ("reference", "pictures"):
+        (DOCS / folder_name).mkdir(exist_ok=True)
     for path, text in made.items():
         (DOCS / path).write_text(text, "utf-8")
     if options.tables or options.quick:
         print(f"{len(made)} pages are up to date; make docs makes the others, and the pictures")
         return 0
-    draw()
-    print(f"{len(made)} pages and the pictures are up to date{run_notebook()}; {take_screenshots()}")
+    print(f"{len(made)} pages and pictures are up to date{run_notebook()}; {take_screenshots()}")
     return 0
 
 
@@ -328,7 +330,7 @@ def main() -> int:
     some = parser.add_mutually_exclusive_group()
     some.add_argument("--tables", action="store_true", help="only the pages that are read off the code")
     some.add_argument("--quick", action="store_true", help="only the pages that are made in seconds: no measured figure, no picture")
-    some.add_argument("--usual", action="store_true", help="with --check: those, and every program's figures as it stands")
+    some.add_argument("--usual", action="store_true", help="with --check: those, every program's figures as it stands, and the pictures")
     some.add_argument("--trained", action="store_true", help="with --check: train the programs too, which takes minutes")
     options = parser.parse_args()
     return check(options) if options.check else write(options)

@@ -67,8 +67,10 @@ def _typed(namespace: dict[str, Any], block: re.Match[str]) -> str:
     if found and language in ("tpu", "python"):
         Path(found[1]).write_text(text, "utf-8")
     if language == "python":
+        names = dict(namespace) if found else namespace  # a file has names of its own, which a later file of the page can't change
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(text, "page", "exec"), namespace)
+            exec(compile(text, "page", "exec"), names)
+        namespace.update(names)
     if language == "text" and text.startswith("$ tpucc"):
         commands = text.split("$ tpucc ")[1:]
         return "```text\n" + "".join(map(_answered, commands)) + "```"

@@ -7,6 +7,7 @@ page of operators in docs/. Facts say what the import asks of an operator that i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -46,16 +47,16 @@ Size = Callable[[OnnxNode, Sequence[AnyArray]], int]
 """How many values the result of constants has at most."""
 
 
-class Joined:
+class Joined(ABC):
     """A kind of an operand that ONNX has as several, one behind the other."""
 
     width: ClassVar[int]
     """How many they are."""
 
     @classmethod
+    @abstractmethod
     def of(cls, call: Call, index: int) -> Self:
         """The operands from `index` on."""
-        raise NotImplementedError
 
 
 class Fact(Enum):
