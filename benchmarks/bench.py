@@ -159,14 +159,15 @@ def networks() -> None:
     print("LSTM of 100 units, 250 steps, batch 8")
     print(f"  float32 in NumPy             {1000 * plain:8.2f} ms   1.00")
     print(f"  tpucc, float in to float out {1000 * ours:8.2f} ms   {ours / plain:.2f}")
-    exe = tpucc.compile(PROGRAMS / "09_cifar_resnet.tpu")
-    assert exe.compilation is not None
-    assert exe.compilation.graph is not None
-    graph, images = exe.compilation.graph, random_inputs(exe.runtime)
-    ours, plain = fastest(lambda: exe.run(images), lambda: im2col.forward(graph, images))
-    print("ResNet-20, batch 8")
-    print(f"  float32 im2col in NumPy      {1000 * plain:8.2f} ms   1.00")
-    print(f"  tpucc, float in to float out {1000 * ours:8.2f} ms   {ours / plain:.2f}")
+    for title, program in (("ResNet-20, batch 8", "09_cifar_resnet"), ("MobileNetV2, batch 1", "gallery/mobilenet_v2")):
+        exe = tpucc.compile(PROGRAMS / f"{program}.tpu")
+        assert exe.compilation is not None
+        assert exe.compilation.graph is not None
+        run, forward = partial(exe.run, images := random_inputs(exe.runtime)), partial(im2col.forward, exe.compilation.graph, images)
+        ours, plain = fastest(run, forward)
+        print(title)
+        print(f"  float32 im2col in NumPy      {1000 * plain:8.2f} ms   1.00")
+        print(f"  tpucc, float in to float out {1000 * ours:8.2f} ms   {ours / plain:.2f}")
 
 
 def compiling() -> None:

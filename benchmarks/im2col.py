@@ -31,8 +31,21 @@ def conv2d(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
     """x [N, H, W, C] and w [R, S, C, F] → [N, H', W', F]."""
     x, w = operands
     assert isinstance(node.attributes, Conv2dAttributes)
-    rows = unfold(x, *conv_axes(node.attributes, x.shape, w.shape))
+    height, width = conv_axes(node.attributes, x.shape, w.shape)
+    if node.attributes.groups > 1:
+        assert node.attributes.groups == x.shape[3] == w.shape[3]
+        return depthwise(x, w, height, width, node.type.shape)
+    rows = unfold(x, height, width)
     return (rows @ w.reshape(-1, w.shape[3])).reshape(node.type.shape)
+
+
+def depthwise(x: AnyArray, w: AnyArray, height: Axis, width: Axis, shape: tuple[int, ...]) -> AnyArray:
+    """A filter for each channel: a product and a sum for each place of the window, which is several times as fast as unfolding."""
+    padded, result = _padded(x, height, width), np.zeros(shape, np.float32)
+    for row in range(height.window):
+        for column in range(width.window):
+            result += padded[:, row :: height.stride, column :: width.stride][:, : shape[1], : shape[2]] * w[row, column, 0]
+    return result
 
 
 def unfold(x: AnyArray, height: Axis, width: Axis) -> AnyArray:

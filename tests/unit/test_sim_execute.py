@@ -21,6 +21,7 @@ from tpucc.isa.program import Program
 from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.machines.v1.functions import matrix_product, used_size
 from tpucc.numerics import AnyArray, DeviceInts, Int8
+from tpucc.runtime.check import random_inputs
 from tpucc.sim.fast.execute import Interpreter, Products, Simulator, prepare
 from tpucc.sim.fast.groups import Group, find_groups
 from tpucc.sim.fast.lanes import Narrow
@@ -298,6 +299,40 @@ def test_lanes_out_of_use_hold_the_same_bits(name: str) -> None:
         assert np.array_equal(plain.memories["host"], fast._memories["host"])
     steps = [step for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Narrow)]
     assert any(0 < step.lanes.stop < program.target.mxu for step in steps) or name == "02_iris"
+
+
+DEPTHWISE = """
+weights random(seed=1)
+model m(x: f32[2, 7, 9, 21] in [-1.0, 1.0]):
+    weight kernel: f32[3, 3, 1, 21]
+    weight bias: f32[21]
+    return relu(conv2d(x, kernel, groups=21, padding="same") + bias)
+"""
+
+
+def test_windows_are_computed_on_the_channels() -> None:
+    """Rows of zeros beside an image have other constants than its own rows, in lanes without weights."""
+    exe = tpucc.compile_source(DEPTHWISE, settings={"depthwise": {"unit": "vector"}})
+    steps = [step for steps in prepare(exe.runtime.program, Scratch()) for step in steps if isinstance(step, Narrow)]
+    windows = [step for step in steps if np.shape(step.sources[0][0])[1:] == (9,)]
+    assert {step.lanes.stop for step in windows} == {21}
+    inputs = random_inputs(exe.runtime)
+    fast, plain = (exe.runtime.ports(inputs, plain=plain) for plain in (False, True))
+    assert all(np.array_equal(fast[name], plain[name]) for name in plain)
+
+
+@pytest.mark.parametrize(
+    ("side", "bias", "multiplier", "expected"), [(33, 1 - 33**2 * 127**2, 1.0, 1), (31, -(2**24) - 1, 0.5 / 1277247.5, -1)]
+)
+def test_windows_whose_sums_float32_does_not_hold(side: int, bias: int, multiplier: float, expected: int) -> None:
+    """A large window's products add up to an odd number beyond 2^24; a smaller one's bias is such a number."""
+    writer = Writer(msgspec.structs.replace(V1, mxu=4), rows=side**2)
+    walk = {f"{name}_{step}": rows for name in ("ub", "ub2") for step, rows in (("pitch", side), ("stride", 1))}
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=side**2)
+    writer.add(Opcode.SET_CONFIGURATION, index=writer.block(bias=bias, multiplier=np.float32(multiplier)))
+    writer.add(Opcode.POOL, function=Function.WEIGHTED, ub=0, ub2=0, dest=side**2, inner=1, window_outer=side, window_inner=side, **walk)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=side**2, host=side**2, inner=1)
+    assert run_all(writer.program(), np.full((side**2, 4), 127, np.int8))[0] == [expected] * 4
 
 
 @each({f"seed {seed}": (seed,) for seed in range(60)}, usual=25)

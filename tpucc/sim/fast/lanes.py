@@ -20,15 +20,17 @@ from tpucc.isa.program import Program
 from tpucc.machine.instruction import Meaning
 from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
-from tpucc.numerics import Int8, Int64
+from tpucc.machines.v1.functions import Block
+from tpucc.numerics import EXACT, Float32, Int8, Int64, requantise_in_place
 from tpucc.sim.fast.product import Product, Scratch
-from tpucc.sim.fast.walks import Grid, Places, looker, put, regular, taken
+from tpucc.sim.fast.walks import Grid, Places, looker, near, put, regular, taken
 from tpucc.sim.memories import Applied, Memories, Rows, after
 from tpucc.sim.ports import stretches
 
 Compute = Callable[[Sequence[Int8]], Int8]
 """From the sources to the result, all with the lanes in use."""
-ALL = slice(None)
+CACHED = 2**17
+"""The values of windows that are computed at once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -44,15 +46,18 @@ class Narrow:
 
     def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         """The same on these memories: on views of rows that lie regularly. All source rows are read before any row is written."""
+        memory, (first, lanes), *others = memories["ub"], *self.sources
+        if _are_windows(first) and self.lanes.stop:
+            return partial(self._finish, memory, partial(self._of_windows, memory, *near(first), lanes, others))
         if any(isinstance(rows, np.ndarray) for rows in (self.dest, *(rows for rows, _ in self.sources))):
-            return partial(self._run, memories["ub"])
-        sources = [taken(memories["ub"], rows, lanes) for rows, lanes in self.sources]
-        dest, rest = taken(memories["ub"], self.dest, self.lanes), taken(memories["ub"], self.dest, self.rest)
+            return partial(self._finish, memory, partial(self._of_rows, memory))
+        sources = [taken(memory, rows, lanes) for rows, lanes in self.sources]
+        dest, rest = taken(memory, self.dest, self.lanes), taken(memory, self.dest, self.rest)
         tail, compute = self.tail, self.compute
-        lanes, leading = dest.shape[-1], dest.shape[:-1]
+        used, leading = dest.shape[-1], dest.shape[:-1]
 
         def run() -> None:
-            if lanes:
+            if used:
                 result = compute(sources)
                 dest[...] = result.reshape(*leading, result.shape[-1])
             if len(tail):
@@ -60,12 +65,22 @@ class Narrow:
 
         return run
 
-    def _run(self, memory: Int8) -> None:
+    def _finish(self, memory: Int8, results: Callable[[], Int8]) -> None:
         """The same on rows of which some don't lie regularly."""
         if self.lanes.stop:
-            put(memory, self.dest, self.lanes, self.compute([taken(memory, rows, lanes) for rows, lanes in self.sources]))
+            put(memory, self.dest, self.lanes, results())
         if len(self.tail):
             put(memory, self.dest, self.rest, self.tail)
+
+    def _of_rows(self, memory: Int8) -> Int8:
+        return self.compute([taken(memory, rows, lanes) for rows, lanes in self.sources])
+
+    def _of_windows(self, memory: Int8, rows: slice, windows: Int64, lanes: slice, others: Sequence[tuple[Places, slice]]) -> Int8:
+        """The results [M, lanes] of windows [M, W] of rows, so many at once as stay in the cache."""
+        image, beside = np.ascontiguousarray(memory[rows, lanes]), [taken(memory, places, columns) for places, columns in others]
+        step = max(1, CACHED // (windows.shape[1] * image.shape[1]))
+        parts = (windows[at : at + step] for at in range(0, len(windows), step))
+        return np.concatenate([self.compute([image.take(part, axis=0, mode="clip"), *beside]) for part in parts])
 
 
 @dataclass(eq=False)
@@ -152,8 +167,13 @@ class Lanes:
             splat = bool(action.flags & action.machine.rows_at(place).splat)
             used = max(used, self.mxu if splat and own else own)
             kinds.append(self.ub.kind[rows])
-            if place is not Place.KERNEL and (kinds[-1] != kinds[-1].flat[0]).any():
-                used = self.mxu
+        kernel = next((self._stacked(kind) for (place, _), kind in zip(action.reads, kinds, strict=True) if place is Place.KERNEL), None)
+        for (place, _), kind in zip(action.reads, kinds, strict=True):
+            if place is not Place.KERNEL and (kind != kind.flat[0]).any():
+                constants = self._stacked(np.unique(kind))
+                unlike = (constants != constants[0]).any(axis=0)
+                counts = unlike if kernel is None else unlike & kernel.any(axis=0)
+                used = max(used, int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 0)
         tail = self._tail(action, kinds)[used:] if used < self.mxu else np.zeros(0, np.int8)
         self.ub.set(dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), tail])))
         lanes = slice(0, used)
@@ -166,7 +186,7 @@ class Lanes:
         values: dict[str, Any] = {}
         for (place, rows), kind in zip(action.reads, kinds, strict=True):
             if place is Place.KERNEL:
-                values[action.machine.rows_at(place).operand] = np.stack([self.rows[each] for each in kind.tolist()])
+                values[action.machine.rows_at(place).operand] = self._stacked(kind)
                 continue
             row = self.rows[kind.flat[0]][None, : 1 if action.flags & action.machine.rows_at(place).splat else None]
             values[action.machine.rows_at(place).operand] = np.repeat(row[:, None], rows.shape[1], axis=1) if _are_windows(rows) else row
@@ -174,6 +194,10 @@ class Lanes:
         whole = np.zeros(self.mxu, np.int8)
         whole[:] = result[0]
         return whole
+
+    def _stacked(self, kinds: Int64) -> Int8:
+        """The constant rows of these numbers [rows, mxu]."""
+        return np.stack([self.rows[each] for each in kinds.tolist()])
 
     def _copied(self, source: Known, rows: Rows, target: Known, dest: Rows) -> None:
         target.used[dest], target.kind[dest] = source.used[rows], source.kind[rows]
@@ -194,7 +218,7 @@ class Lanes:
 _FUNCTION_OF: dict[Meaning, Function] = {row.meaning: function for function, row in FUNCTIONS.items()}
 
 
-def _are_windows(rows: Rows) -> TypeGuard[Int64]:
+def _are_windows(rows: Places) -> TypeGuard[Int64]:
     """Whether rows are windows [rows of the result, rows of a window]."""
     return isinstance(rows, np.ndarray) and rows.ndim == 2
 
@@ -223,10 +247,34 @@ def compute_of(action: Applied) -> Compute | None:
             return lambda sources: look_up(sources[0])
         case Function.ADD | Function.SUBTRACT | Function.MULTIPLY:
             return _by_table(computed)
-        case Function.MAX | Function.AVERAGE | Function.WEIGHTED:
+        case Function.WEIGHTED:
+            return _weighted(computed, constants["block"])
+        case Function.MAX | Function.AVERAGE:
             return computed
         case _:
             return None
+
+
+def _weighted(computed: Compute, block: Block) -> Compute:
+    """A function of windows of rows times rows of weights, in float32 where its sums and its bias are exact in it: then adding them rounds
+    once, as the conversion of an int32 sum does."""
+    bias = block["bias"].astype(np.float32)
+    if (bias.astype(np.int64) != block["bias"]).any():
+        return computed
+    look_up = looker(block) if block["has_table"] else None
+
+    def compute(sources: Sequence[Int8]) -> Int8:
+        windows, weights = sources
+        _, count, lanes = windows.shape
+        if count * 128 * 128 >= EXACT:
+            return computed(sources)
+        sums: Float32 = np.einsum("mwl,wl->ml", windows.astype(np.float32), weights.astype(np.float32))
+        sums += bias[:lanes]
+        requantise_in_place(sums, block["multiplier"][:lanes], int(block["zero"]), int(block["low"]), int(block["high"]))
+        values = sums.astype(np.int8)
+        return values if look_up is None else look_up(values)
+
+    return compute
 
 
 def _by_table(computed: Compute) -> Compute:

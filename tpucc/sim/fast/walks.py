@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tpucc.machines.v1.functions import Block
-from tpucc.numerics import Int8
+from tpucc.numerics import Int8, Int64
 from tpucc.sim.memories import Rows, offsets
 
 
@@ -55,6 +55,12 @@ def taken(memory: Int8, rows: Places, lanes: slice) -> Int8:
         return rows.of(memory, lanes)
     found: Int8 = memory[rows, lanes] if isinstance(rows, slice) else memory[:, lanes][rows]
     return found
+
+
+def near(rows: Int64) -> tuple[slice, Int64]:
+    """The stretch of a memory in which rows lie, and their places in it."""
+    low = int(rows.min())
+    return slice(low, int(rows.max()) + 1), rows - low
 
 
 def put(memory: Int8, rows: Places, lanes: slice, values: Int8) -> None:
