@@ -110,7 +110,8 @@ class Executable:
         return summary_html(self.runtime)
 
     def with_backend(self, backend: Backend) -> Executable:
-        """The same model, with its large products computed by `backend`: "numpy", or "onnxruntime" where that package is installed.
+        """The same model, with its large products computed by `backend`: "numpy", "onnxruntime" where that package is installed,
+        or "auto", as at first: the faster of them.
 
         The results are the same to the bit. Raises `UsageError` E0541 where the backend can't be used.
         """

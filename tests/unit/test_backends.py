@@ -103,6 +103,23 @@ def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'tpucc[onnxruntime]'" in caught.value.diagnostics[0].help[0]
 
 
+@each([(2**31, True, "onnxruntime"), (2**31 - 1, True, "numpy"), (2**31, False, "numpy")])
+def test_auto_is_onnxruntime_where_it_pays(multiplications: int, exact: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "exact_kind", lambda: np.uint8 if exact else None)
+    assert backends.chosen("auto", lambda: multiplications) == expected
+    assert backends.chosen("numpy", lambda: multiplications) == "numpy"
+
+
+def test_auto_counts_what_a_run_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers of 30 × 20 and 20 × 10 weights, times 7 rows; in a network with a deeper tile, its levels together."""
+    counts: list[int] = []
+    monkeypatch.setattr("tpucc.sim.fast.execute.chosen", lambda backend, count: counts.append(count()) or "numpy")
+    for width in (20, 300):
+        text = f"model m(x: f32[7, {width}]):\n    weight w: f32[{width}, 30]\n    weight v: f32[30, 10]\n    return relu(x @ w) @ v\n"
+        assert tpucc.compile_source(f"weights random(seed=0)\n{text}").runtime.simulator
+    assert counts == [7 * (20 * 30 + 30 * 10), 7 * (300 * 30 + 30 * 10)]
+
+
 def test_an_unknown_backend_is_refused() -> None:
     exe = tpucc.compile(ROOT / "programs" / "02_iris.tpu")
     with pytest.raises(UsageError, match="there is no backend torch"):

@@ -47,7 +47,7 @@ from tpucc.sim.fast.backends import BACKENDS, Backend, require
 @click.option("--output", "output_file", type=FILE, metavar="Y.npz", help="Where to write the outputs.")
 @click.option("--quantized-output", type=FILE, metavar="Q.npz", help="Where to write the integers that the device computed.")
 @click.option("--check", is_flag=True, help="Compare with the integer and the float reference; exit 1 on any inequality.")
-@click.option("--backend", type=click.Choice(BACKENDS), default="numpy", show_default=True, help="Who computes the large products.")
+@click.option("--backend", type=click.Choice(BACKENDS), default="auto", show_default=True, help="Who computes the large products.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(

@@ -59,7 +59,7 @@ class Runtime:
     program: Program
     round_begins: RoundObserver = field(default=lambda done, total: None, compare=False, repr=False)
     """Is told before each round how many of how many are done, while inputs of another batch than the model's run."""
-    backend: Backend = "numpy"
+    backend: Backend = "auto"
     """The backend for large products: see `tpucc.sim.fast.backends`. The bits are the same."""
 
     @cached_property

@@ -4,6 +4,8 @@ ONNX Runtime's `MatMulInteger` is fast where its activations are unsigned. So si
 times the sum of its weights, which is taken off the result. With signed weights some of its kernels add pairs of products in 16 bits, and
 saturate, on processors without VNNI. Those for unsigned weights, which have the zero point 128, are exact there, and a little slower. So
 both are tried on the largest products when the backend is chosen, and the first that is exact is taken.
+
+`auto` is ONNX Runtime for programs of many multiplications, where it is installed and exact; else NumPy.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
-from tpucc.numerics import INT32_MAX, Int8, Int32, Int64
+from tpucc.numerics import INT32_MAX, Int8, Int32, Int64, column_bound
 from tpucc.onnxruntime import session
 
-Backend = Literal["numpy", "onnxruntime"]
+Backend = Literal["auto", "numpy", "onnxruntime"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 UInt8 = npt.NDArray[np.uint8]
 Kind = type[np.int8] | type[np.uint8]
@@ -30,6 +32,8 @@ KINDS: tuple[Kind, ...] = np.int8, np.uint8
 SHIFT = 128
 SMALLEST = 2**14
 """Weights of a product: for fewer, calling ONNX Runtime takes longer than NumPy's product."""
+LARGE = 2**31
+"""Multiplications of a run: for fewer, loading ONNX Runtime takes longer than it saves in some tens of runs."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,13 +52,26 @@ def integers(backend: Backend, weights: Int8, signed: npt.NDArray[np.bool_]) -> 
 
     `signed` [K] says which inputs were signed.
     """
-    if backend == "numpy" or weights.size < SMALLEST:
-        return None
-    wide = np.abs(weights.astype(np.int64))
-    if (wide.sum(axis=0) * 255 > INT32_MAX).any():
+    if backend != "onnxruntime" or weights.size < SMALLEST or (column_bound(weights, 255) > INT32_MAX).any():
         return None
     sums: Int64 = weights[signed].sum(axis=0, dtype=np.int64)
     return Integers(_prepared(weights, exact_kind() or np.int8), (-SHIFT * sums).astype(np.int32))
+
+
+def chosen(backend: Backend, multiplications: Callable[[], int]) -> Backend:
+    """The backend that `backend` stands for; `multiplications` counts those of a run."""
+    if backend != "auto":
+        return backend
+    return "onnxruntime" if multiplications() >= LARGE and _is_usable() else "numpy"
+
+
+def _is_usable() -> bool:
+    """Whether ONNX Runtime is installed, and exact in some way on this machine."""
+    try:
+        require("onnxruntime")
+    except UsageError:
+        return False
+    return True
 
 
 def require(backend: str) -> None:

@@ -6,6 +6,7 @@ first: it joins multiplies to large exact float32 products and requantises whole
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +22,7 @@ from tpucc.machine.instruction import Instruction
 from tpucc.machines.v1 import V1, Flag, Opcode, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import DeviceInts, Int8, Int32
-from tpucc.sim.fast.backends import Backend, require
+from tpucc.sim.fast.backends import Backend, chosen, require
 from tpucc.sim.fast.bound import bound
 from tpucc.sim.fast.groups import Chain, Group, find_groups
 from tpucc.sim.fast.lanes import Lanes
@@ -155,11 +156,18 @@ def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tile
 
 class _Preparation:
     def __init__(self, program: Program, scratch: Scratch, backend: Backend, tiles: Int8) -> None:
-        self._program, self._scratch, self._tiles, self._backend = program, scratch, tiles, backend
+        self._program, self._scratch, self._tiles = program, scratch, tiles
         self._effects = effects(program.instructions)
         resolved = resolve(program.instructions, self._effects)
         self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
-        self._store = WeightStore(tiles, backend)
+        self._store = WeightStore(tiles)
+        self._backend = chosen(backend, self._multiplications)
+
+    def _multiplications(self) -> int:
+        """Of a run, by rows and columns of the program's tiles up to their last weights."""
+        tiles = ((index, self._tile[index]) for index in np.flatnonzero(self._effects.multiplies).tolist())
+        known = ((index, tile) for index, tile in tiles if tile < len(self._program.tiles))
+        return sum(int(self._effects.rows[index]) * math.prod(self._store.used_size(tile)) for index, tile in known)
 
     def segments(self) -> list[list[Step]]:
         code = self._program.instructions
@@ -192,7 +200,7 @@ class _Preparation:
     def _late(self, group: Group) -> Late:
         activates = [self._instruction(chain.activate) for chain in group.chains if chain.activate >= 0]
         dest = tuple((_rows(activate, Place.DEST), format_of(activate.flags)) for activate in activates)
-        return Late(lambda scratch: self._products(group, scratch, WeightStore(self._tiles, self._backend)), dest)
+        return Late(lambda scratch: self._products(group, scratch, WeightStore(self._tiles)), dest)
 
     def _products(self, group: Group, scratch: Scratch, store: WeightStore) -> Products:
         """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
@@ -224,7 +232,7 @@ class _Preparation:
             for rows, multiply in zip(walks, multiplies, strict=True)
         )
         largest = tuple(V1.largest_input(multiply.flags) for multiply in multiplies)
-        weights = store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
+        weights = store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest, self._backend)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
         rows = _dense(multiplies[0], Place.ACC)

@@ -47,36 +47,30 @@ class Weights:
 class WeightStore:
     """The widened weights of a program. Asking twice for the same grid gives the same arrays."""
 
-    def __init__(self, tiles: Int8, backend: Backend = "numpy") -> None:
+    def __init__(self, tiles: Int8) -> None:
         self._tiles = tiles
-        self._backend = backend
         self._used: dict[int, tuple[int, int]] = {}
         self._made: dict[tuple[TileGrid, tuple[int, ...]], Weights] = {}
 
-    def weights(self, grid: TileGrid, largest: tuple[int, ...]) -> Weights:
-        """The weights of `grid`; `largest` is the largest magnitude of an input at each level: 128 signed, 255 unsigned; 16-bit
-        ones 32,768 and 65,535."""
+    def weights(self, grid: TileGrid, largest: tuple[int, ...], backend: Backend) -> Weights:
+        """The weights of `grid` for a backend; `largest` is the largest magnitude of an input at each level: 128 signed, 255 unsigned;
+        16-bit ones 32,768 and 65,535."""
         key = grid, largest
         if key not in self._made:
-            self._made[key] = self._widened(grid, largest)
+            self._made[key] = self._widened(grid, largest, backend)
         return self._made[key]
 
-    def _widened(self, grid: TileGrid, largest: tuple[int, ...]) -> Weights:
-        used = [[self._used_size(tile) for tile in column] for column in grid]
+    def _widened(self, grid: TileGrid, largest: tuple[int, ...], backend: Backend) -> Weights:
+        used = [[self.used_size(tile) for tile in column] for column in grid]
         depths = tuple(max(column[level][0] for column in used) for level in range(len(largest)))
         widths = tuple(max(width for _, width in column) for column in used)
         matrix = self._joined(grid, depths, widths)
-        found = self._integers(matrix, depths, largest)
+        found = _integers(backend, matrix, depths, largest)
         parts = tuple(_parts(matrix, depths, largest)) if found is None else ()
         return Weights(depths, widths, parts, found)
 
-    def _integers(self, matrix: Int8, depths: Sequence[int], largest: Sequence[int]) -> Integers | None:
-        """The product by the backend, where it takes all of it: inputs of 8 bits, signed or not."""
-        if any(limit not in (128, 255) for limit in largest):
-            return None
-        return integers(self._backend, matrix, np.repeat(np.array(largest) == 128, depths))
-
-    def _used_size(self, tile: int) -> tuple[int, int]:
+    def used_size(self, tile: int) -> tuple[int, int]:
+        """Rows and columns of a tile up to its last weight that isn't zero."""
         if tile not in self._used:
             self._used[tile] = used_size(self._tiles[tile])
         return self._used[tile]
@@ -87,6 +81,13 @@ class WeightStore:
             for tile, (top, bottom) in zip(column, spans(depths), strict=True):
                 matrix[top:bottom, start:end] = self._tiles[tile, : bottom - top, : end - start]
         return matrix
+
+
+def _integers(backend: Backend, matrix: Int8, depths: Sequence[int], largest: Sequence[int]) -> Integers | None:
+    """The product by the backend, where it takes all of it: inputs of 8 bits, signed or not."""
+    if any(limit not in (128, 255) for limit in largest):
+        return None
+    return integers(backend, matrix, np.repeat(np.array(largest) == 128, depths))
 
 
 def spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
