@@ -80,7 +80,7 @@ class Narrow:
         image, beside = np.ascontiguousarray(memory[rows, lanes]), [taken(memory, places, columns) for places, columns in others]
         step = max(1, CACHED // (windows.shape[1] * image.shape[1]))
         parts = (windows[at : at + step] for at in range(0, len(windows), step))
-        return np.concatenate([self.compute([image.take(part, axis=0, mode="clip"), *beside]) for part in parts])
+        return np.concatenate([self.compute([image.take(part, axis=0, mode="wrap"), *beside]) for part in parts])
 
 
 @dataclass(eq=False)
