@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, UsageError
@@ -26,6 +26,8 @@ from tpucc.lowering.tensors import Tensor
 
 SPILL_SHARE = 4
 """When no split fits, a buffer may take this fraction of the unified buffer: the three of a vector instruction, and room to move."""
+TURNS = 8
+"""Every so many numbers of parts that are tried halve what is left."""
 JOINED_SHARES = (0.75, 0.25)
 """Shares of the unified buffer that steps for the whole batch may take: the rest is for the parts before them, and lost between buffers."""
 
@@ -53,9 +55,10 @@ def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
 
 def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
     """All steps in the fewest parts that fit; then only the first ones, and the rest for the whole batch, where that fits."""
-    every = len(plan.steps)
+    every, parts = len(plan.steps), plan.sharding.batch
     for parted in dict.fromkeys((every, *(_parted_steps(plan, share) for share in JOINED_SHARES))):
-        split = Split(even(plan.sharding.batch, _fewest_parts(plan, parted)), parted=parted)
+        parts = _fewest_parts(plan, parted, parts)
+        split = Split(even(plan.sharding.batch, parts), parted=parted)
         if parted == every:
             yield _countable_draft(plan, split, _note(plan, rows, split))
         else:
@@ -96,19 +99,23 @@ def _require_splittable(plan: Plan, parts: int) -> None:
         raise UsageError(Diagnostic("E0520", f"a batch of {batch:,} can't be split into {parts} parts"))
 
 
-def _fewest_parts(plan: Plan, parted: int) -> int:
+def _fewest_parts(plan: Plan, parted: int, tried: int) -> int:
     """The fewest parts of the first `parted` steps that fit; when not even single items do, as few as leave room for spilling. The whole
-    batch doesn't fit."""
-    batch = plan.sharding.batch
-    if not _fits(plan, batch, parted):
-        return _parts_to_spill(plan, parted)
-    low = high = 2
-    while not _fits(plan, high, parted):
-        low, high = high + 1, min(2 * high, batch)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _fits(plan, middle, parted) else (middle + 1, high)
-    return low
+    batch doesn't fit.
+
+    Rows grow nearly by so many for each item of a part: two numbers of parts say which to try next. The first is `tried`.
+    """
+    batch, room = plan.sharding.batch, plan.target.unified_buffer_rows
+    low, high, known = 2, batch + 1, (0, 0)
+    for number in count(1):
+        items, rows = -(-batch // tried), _sample(plan, tried, parted).live_sum()
+        low, high = (low, tried) if rows <= room else (tried + 1, high)
+        if low >= high:
+            break
+        by, more = (items, rows) if rows == known[1] else (items - known[0], rows - known[1])
+        best, known = items + (room - rows) * by // more, (items, rows)
+        tried = (low + high) // 2 if number % TURNS == 0 else min(max(low, -(-batch // max(1, best))), high - 1)
+    return low if low <= batch else _parts_to_spill(plan, parted)
 
 
 def _parts_to_spill(plan: Plan, parted: int) -> int:
@@ -119,11 +126,6 @@ def _parts_to_spill(plan: Plan, parted: int) -> int:
     if first == batch or _sample(plan, first, parted).has_room():
         return first
     return bisect_left(range(batch), True, first + 1, key=lambda parts: _sample(plan, parts, parted).has_room())
-
-
-def _fits(plan: Plan, parts: int, parted: int) -> bool:
-    """Whether that many parts fit the unified buffer."""
-    return _sample(plan, parts, parted).live_sum() <= plan.target.unified_buffer_rows
 
 
 def _sample(plan: Plan, parts: int, parted: int) -> Draft:
