@@ -505,6 +505,25 @@ def test_viz_draws_each_kind(small: Path, kind: str) -> None:
     assert Path("p.svg").read_text().startswith(("<svg", "<?xml"))
 
 
+def test_graphviz_draws_a_diagram_where_it_is_asked_to(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the ending of the file; the DOT is that of the file `.dot`."""
+    assert run("viz", small, "-o", "p.dot", "--quiet") == 0
+    dot = Path("p.dot").read_bytes()
+    monkeypatch.setattr("graphviz.pipe", lambda engine, ending, given: f"{engine} {ending} {given == dot}".encode())
+    assert run("viz", small, "--graphviz", "-o", "p.png", "--quiet") == 0
+    assert Path("p.png").read_bytes() == b"dot png True"
+    assert run("viz", small, "--graphviz", "-o", "p.dot", "--quiet") == 2
+    assert "Graphviz writes .svg, .png, .pdf" in capsys.readouterr().err
+    assert run("viz", small, "--graphviz", "--kind", "memory", "--quiet") == 2
+    assert "memory is no diagram" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run("viz", small, "--graphviz", "-o", "q.svg", "--quiet") == 2
+    assert "there is no Graphviz on the path: apt install graphviz" in capsys.readouterr().err
+
+
 @pytest.mark.long
 def test_the_report_has_the_values_that_are_asked_for(small: Path) -> None:
     """Without examples none; with --values those of a run on random inputs; of a model with examples the usual ones, or none."""

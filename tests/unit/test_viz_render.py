@@ -1,17 +1,12 @@
-"""The rendering chain: every renderer can be forced, none can hurt, and the picture is well-formed and the same every time."""
+"""Diagrams as pictures: they are well-formed, can be read, and are the same every time."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +14,11 @@ from tests.support.cases import each, one_of
 from tests.support.pictures import BIDI, HOSTILE, assert_readable, branching, dense_chain, hostile, layer_chain, recurrent
 from tpucc.viz.diagrams.collapse import collapsed
 from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
-from tpucc.viz.diagrams.dot import dot_source
-from tpucc.viz.diagrams.graphviz_layout import read_layouts
 from tpucc.viz.diagrams.layergraph import layer_diagram
-from tpucc.viz.diagrams.layout import Layout, Route, layered, straight
+from tpucc.viz.diagrams.layout import CORNER, Layout, Route, layered
 from tpucc.viz.diagrams.operators import operator_diagram
 from tpucc.viz.diagrams.paint import painted
-from tpucc.viz.diagrams.render import BUILT_IN, VARIABLE, WORKER, drawn_as_they_are, render, render_all, renderers, use
+from tpucc.viz.diagrams.render import drawn_as_it_is, render
 from tpucc.viz.diagrams.wrap import WIDTH, split, wrapped
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.rect import Point, Rect, centred
@@ -49,23 +42,14 @@ def diagram_of(name: str) -> Diagram:
     return DIAGRAMS[name]()
 
 
-@pytest.fixture(params=["", "builtin"], ids=["graphviz", "builtin"])
-def chain(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ends of the chain; with Graphviz only where there is one."""
-    monkeypatch.setenv(VARIABLE, request.param)
-    if not request.param and renderers()[0].name == BUILT_IN:
-        pytest.skip("no Graphviz here")
-    return str(request.param)
-
-
 def texts(svg: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
 @pytest.mark.parametrize("name", one_of(2, DIAGRAMS))
-def test_every_box_label_and_legend_entry_is_in_the_picture(chain: str, name: str) -> None:
+def test_every_box_label_and_legend_entry_is_in_the_picture(name: str) -> None:
     diagram = diagram_of(name)
-    [svg] = drawn_as_they_are([diagram])
+    svg = drawn_as_it_is(diagram)
     root = ET.fromstring(svg)
     ids = {element.get("id") for element in root.iter(f"{SVG}g")}
     assert {f"graph-b{i}" for i in range(len(diagram.boxes))} <= ids or diagram.key != "graph"
@@ -79,8 +63,8 @@ def test_every_box_label_and_legend_entry_is_in_the_picture(chain: str, name: st
 
 
 @pytest.mark.parametrize("name", one_of(2, ["iris", "layers", "branching", "loop", "deep"]))
-def test_boxes_do_not_overlap_and_lie_in_the_picture(chain: str, name: str) -> None:
-    [svg] = drawn_as_they_are([diagram_of(name)])
+def test_boxes_do_not_overlap_and_lie_in_the_picture(name: str) -> None:
+    svg = drawn_as_it_is(diagram_of(name))
     root = ET.fromstring(svg)
     rects = [rect_of(group) for group in root.iter(f"{SVG}g") if "box" in group.get("class", "").split()]
     assert len(rects) == len(diagram_of(name).boxes)
@@ -88,7 +72,7 @@ def test_boxes_do_not_overlap_and_lie_in_the_picture(chain: str, name: str) -> N
 
 
 @pytest.mark.parametrize("name", one_of(2, ["iris", "layers", "branching", "loop", "deep", "collapsed"]))
-def test_no_text_lies_on_another_or_is_cut(chain: str, name: str) -> None:
+def test_no_text_lies_on_another_or_is_cut(name: str) -> None:
     assert_readable(render(diagram_of(name)).svg)
 
 
@@ -99,7 +83,7 @@ def rect_of(group: ET.Element) -> Rect:
 
 
 @pytest.mark.parametrize("name", ["iris", "layers"])
-def test_an_arrow_into_a_frame_does_not_cross_its_name_out(chain: str, name: str) -> None:
+def test_an_arrow_into_a_frame_does_not_cross_its_name_out(name: str) -> None:
     """A long name reaches below the arrow: it comes after all lines, on a rim of its own."""
     elements = list(ET.fromstring(render(diagram_of(name)).svg).iter())
     names = {cluster.label for cluster in diagram_of(name).clusters}
@@ -117,7 +101,7 @@ def test_a_name_of_a_frame_stands_in_a_corner_where_nothing_is() -> None:
     frame = layout.frames[0]
 
     def place(*ways: tuple[Point, Point]) -> Point:
-        routes = [Route(0, straight(way), arrow=False) for way in ways]
+        routes = [Route(0, way, arrow=False) for way in ways]
         svg = painted(diagram, Layout(layout.boxes, tuple(routes), (frame,)))
         [name] = [text for text in ET.fromstring(svg).iter(f"{SVG}text") if text.text == diagram.clusters[frame.cluster].label]
         return float(name.get("x", "")) - frame.rect.left, float(name.get("y", "")) - frame.rect.top
@@ -133,13 +117,13 @@ def test_a_name_of_a_frame_stands_in_a_corner_where_nothing_is() -> None:
 
 
 @pytest.mark.parametrize(("name", "lines"), [("short", 5), ("iris", 2), ("layers", 2)])
-def test_straight_chains_are_straight(chain: str, name: str, lines: int) -> None:
+def test_straight_chains_are_straight(name: str, lines: int) -> None:
     """Short ones go downwards, a box a line. Long ones go to the right, in lines like text."""
     diagram = diagram_of(name)
     groups = {g.get("id"): g for g in ET.fromstring(render(diagram).svg).iter(f"{SVG}g")}
     rects = [rect_of(groups[f"{diagram.key}-b{index}"]) for index in diagram.main_boxes]
     begins = [rect for before, rect in pairwise(rects) if rect.top > before.bottom]
-    assert 1 + len(begins) == lines + (chain == "builtin" and name != "short"), "the built-in layout is wider"
+    assert 1 + len(begins) == lines
     if lines == len(rects):
         assert max(rect.middle[0] for rect in rects) - min(rect.middle[0] for rect in rects) < 2
     for before, rect in pairwise(rects):
@@ -174,15 +158,15 @@ def test_an_edge_that_does_not_run_forwards_goes_from_side_to_side(
             assert route.label is not None
 
 
-def test_the_same_bytes_every_time(chain: str) -> None:
+def test_the_same_bytes_every_time() -> None:
     diagrams = list(map(diagram_of, DIAGRAMS))
-    first, second = render_all(diagrams), render_all(diagrams[::-1])[::-1]
+    first, second = [*map(render, diagrams)], [*map(render, diagrams[::-1])][::-1]
     assert [r.svg for r in first] == [r.svg for r in second]
     assert [r.dot for r in first] == [r.dot for r in second]
     assert not re.search(r"version \d|20\d\d-\d\d", first[0].svg)
 
 
-def test_hostile_names_are_shown_escaped(chain: str) -> None:
+def test_hostile_names_are_shown_escaped() -> None:
     found = render(diagram_of("hostile"))
     assert "<script" not in found.svg.lower()
     written = texts(found.svg)
@@ -191,141 +175,15 @@ def test_hostile_names_are_shown_escaped(chain: str) -> None:
     assert not re.search("[\u202e\x00-\x08\uffff]", found.svg + found.dot)
 
 
-def test_a_box_links_to_its_source_line(chain: str) -> None:
+def test_a_box_links_to_its_source_line() -> None:
     root = ET.fromstring(render(diagram_of("iris")).svg)
     box = next(group for group in root.iter(f"{SVG}g") if group.get("id") == "graph-b1")
     assert "line-9" in box.get("class", "").split()
     assert [link.get("href") for link in box.iter(f"{SVG}a")] == ["#line-9"]
 
 
-def test_the_built_in_layout_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "builtin")
-    assert [(link.name, link.available) for link in renderers()] == [(BUILT_IN, True)]
-    assert render(diagram_of("iris")).renderer == BUILT_IN
-
-
-def test_without_any_renderer_there_is_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", lambda _: None)
-    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: None)
-    assert [link.available for link in renderers()] == [False, False, True]
-    found = render(diagram_of("iris"))
-    assert found.renderer == BUILT_IN
-    assert "matmul" in texts(found.svg)
-
-
-def only(monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
-    """The chain has this program, and then only the built-in layout."""
-    monkeypatch.setenv(VARIABLE, str(program))
-    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: None)
-    which = {str(program): str(program)}
-    monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", which.get)
-
-
-def script(folder: Path, body: str) -> Path:
-    path = folder / "dot"
-    path.write_text(f"#!{sys.executable}\n{body}\n", "utf-8")
-    path.chmod(0o755)
-    return path
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs executable scripts")
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("raise SystemExit(3)", "exit status 3"),
-        ("print('<svg/>')", "Expecting value"),
-        ("print('{}' * 9)", "not the layout"),
-        ("import os; os.kill(os.getpid(), 11)", "exit status -11"),
-        ("import sys; sys.stdout.buffer.write(b'\\xff' * 99)", "Expecting value"),
-        ("print('[' * 100000)", "recursion"),
-        ("print('{\"objects\": 5}')", "not the layout"),
-    ],
-)
-def test_a_renderer_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, reason: str) -> None:
-    only(monkeypatch, script(tmp_path, body))
-    found = render(diagram_of("iris"))
-    assert found.renderer == BUILT_IN
-    assert len(found.failures) == 1
-    assert reason in found.failures[0]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs executable scripts")
-def test_a_renderer_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    only(monkeypatch, script(tmp_path, "import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)"))
-    before = time.monotonic()
-    found = render(diagram_of("iris"), patience=0.5)
-    assert time.monotonic() - before < 8
-    assert found.renderer == BUILT_IN
-    assert "no answer in 0.5 s" in found.failures[0]
-
-
-def test_a_program_that_is_not_there_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "/nowhere/dot")
-    assert renderers()[0].name == f"${VARIABLE}"
-    assert not renderers()[0].available
-    assert render(diagram_of("iris")).failures == ()
-
-
-@pytest.mark.parametrize("wanted", ["/nowhere/dot", "builtin"])
-def test_a_layouter_of_this_process_comes_first(monkeypatch: pytest.MonkeyPatch, wanted: str) -> None:
-    """Its layout is the picture's. What it raises is a reason to go on, and `builtin` means what it says."""
-    short = diagram_of("short")
-    [names, size] = [f"n{index}" for index in range(len(short.boxes))], len(short.edges)
-    objects = [{"name": name, "pos": f"{100 * place},{50 * place}"} for place, name in enumerate(names)]
-    edges = [{"id": f"graph-e{index}", "pos": "0,0 1,1 2,2 3,3", "lp": "5,5"} for index in range(size)]
-    asked: list[str] = []
-
-    def layouter(dot: str) -> str:
-        asked.append(dot)
-        if "branching" in dot:
-            raise OverflowError("memory")
-        return json.dumps({"objects": objects, "edges": edges})
-
-    monkeypatch.setattr("tpucc.viz.diagrams.render._handed", {})
-    monkeypatch.setenv(VARIABLE, wanted)
-    monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", lambda _: None)
-    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: None)
-    use("ours", layouter)
-    good, bad = render_all([short, diagram_of("branching")])
-    if wanted == "builtin":
-        assert (good.renderer, asked) == (BUILT_IN, [])
-        return
-    assert (good.renderer, good.dot in asked, renderers()[0].name) == ("ours", True, "ours")
-    assert (bad.renderer, bad.failures) == (BUILT_IN, ("ours: OverflowError: memory",))
-
-
-def test_the_layout_does_not_depend_on_fonts() -> None:
-    """So that Graphviz lays a diagram out in the same way on every machine, and in a browser."""
-    pytest.importorskip("pygraphviz")
-    sources = [dot_source(diagram_of(name)) for name in DIAGRAMS]
-    others = [source.replace("Helvetica,Arial,sans-serif", "Courier").replace("fontsize=1", "fontsize=4") for source in sources]
-    assert all(source != other for source, other in zip(sources, others, strict=True))
-    answer = subprocess.run([sys.executable, "-c", WORKER], input=json.dumps(sources + others), capture_output=True, text=True, check=True)
-    layouts = read_layouts(answer.stdout, [*map(diagram_of, DIAGRAMS)] * 2)
-    assert layouts[: len(sources)] == layouts[len(sources) :]
-
-
-def test_the_systems_graphviz_is_for_where_the_wheel_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debian's lays out the same graph differently from run to run; ours is the same everywhere."""
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: object())
-    monkeypatch.setattr("tpucc.viz.diagrams.render.metadata.version", lambda _: "2.0.4")
-    assert [link.name for link in renderers() if link.available] == ["pygraphviz", "dot", BUILT_IN]
-
-
-def test_an_old_pygraphviz_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: object())
-    monkeypatch.setattr("tpucc.viz.diagrams.render.metadata.version", lambda _: "1.14")
-    link = next(link for link in renderers() if link.name == "pygraphviz")
-    assert not link.available
-    assert "too old" in link.detail
-
-
-def test_long_diagrams_are_cut_into_lines(chain: str) -> None:
-    [svg] = drawn_as_they_are([diagram_of("deep")])
+def test_long_diagrams_are_cut_into_lines() -> None:
+    svg = drawn_as_it_is(diagram_of("deep"))
     root = ET.fromstring(svg)
     assert float(root.get("width", "0")) <= WIDTH + 140
     assert float(root.get("height", "0")) > 1000
@@ -342,14 +200,13 @@ def test_wrapping_moves_every_box_into_the_width_without_overlaps() -> None:
 
 
 def test_an_arrow_to_the_left_goes_back_to_the_lines_before() -> None:
-    """By hand: Graphviz turns an edge around that closes a circle of frames. It leaves its line on the left, comes in on the right, and
-    points at its head."""
+    """By hand, as no diagram in order has one. It leaves its line on the left, comes in on the right, and points at its head."""
     boxes = tuple(Box(str(number), Kind.MATRIX) for number in range(6))
     edges = (*(Edge(number, number + 1) for number in range(5)), Edge(5, 0, ("f32[2]",)))
     diagram = Diagram("d", "operator", "", "", boxes, edges)
     rects = tuple(centred(100.0 * number, 0, box.size) for number, box in enumerate(boxes))
-    ways = [straight([(rects[edge.tail].right, 0.0), (rects[edge.head].left, 0.0)]) for edge in edges[:-1]]
-    back = Route(5, straight([(rects[5].left, 9.0), (rects[0].right, 9.0)]), label=centred(150.0, 9.0, (40.0, 12.0)))
+    ways = [((rects[edge.tail].right, 0.0), (rects[edge.head].left, 0.0)) for edge in edges[:-1]]
+    back = Route(5, ((rects[5].left, 9.0), (rects[0].right, 9.0)), label=centred(150.0, 9.0, (40.0, 12.0)))
     layout = wrapped(diagram, Layout(rects, (*(Route(number, way) for number, way in enumerate(ways)), back), ()), 250.0)
     pieces = [route for route in layout.routes if route.edge == 5]
     assert len(pieces) > 1
@@ -359,18 +216,21 @@ def test_an_arrow_to_the_left_goes_back_to_the_lines_before() -> None:
     assert [piece.label is not None for piece in pieces].count(True) == 1
 
 
-def test_splitting_a_curve_keeps_its_ends() -> None:
-    curve = ((0.0, 0.0), (10.0, 5.0), (20.0, -5.0), (30.0, 0.0), (40.0, 1.0), (50.0, 2.0), (60.0, 3.0))
-    first, second = split(curve, 45.0)
-    assert (first[0], second[-1]) == (curve[0], curve[-1])
-    assert first[-1] == pytest.approx(second[0])
-    assert first[-1][0] == pytest.approx(45.0)
-    assert (len(first) % 3, len(second) % 3) == (1, 1)
+def test_splitting_a_line_keeps_its_ends() -> None:
+    line = ((0.0, 0.0), (30.0, 0.0), (60.0, 3.0))
+    first, second = split(line, 50.0)
+    assert (first, second) == (((0.0, 0.0), (30.0, 0.0), (50.0, 2.0)), ((50.0, 2.0), (60.0, 3.0)))
 
 
-def test_a_layout_of_another_graph_is_refused() -> None:
-    with pytest.raises(ValueError, match="not the layout"):
-        read_layouts('{"objects": [{"name": "n0", "pos": "1,2"}]}', [diagram_of("iris")])
+def test_edges_of_one_box_leave_it_apart_and_come_to_another_apart() -> None:
+    """Each meets a box where it goes to or comes from, as far from its corners as their rounding needs."""
+    boxes = tuple(Box("a box with a long title", Kind.MATRIX) for _ in range(4))
+    layout = layered(Diagram("graph", "operator", "", "", boxes, (Edge(0, 1), Edge(0, 2), Edge(1, 3), Edge(2, 3))))
+    (left, right), (from_left, from_right) = ([route.points[end] for route in layout.routes[at : at + 2]] for at, end in ((0, 0), (2, -1)))
+    assert left[0] < layout.boxes[0].middle[0] < right[0]
+    assert from_left[0] < layout.boxes[3].middle[0] < from_right[0]
+    assert layout.boxes[0].left + CORNER <= left[0]
+    assert right[0] <= layout.boxes[0].right - CORNER
 
 
 def test_long_edges_bend_around_what_lies_between() -> None:

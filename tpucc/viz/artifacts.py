@@ -30,12 +30,10 @@ EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")
 
 @dataclass(frozen=True)
 class Artifacts:
-    """Files by name; who laid the diagrams out, how long drawing took in seconds, and what to warn of."""
+    """Files by name, and how long drawing took in seconds; 0 where nothing was drawn."""
 
     files: dict[str, bytes]
-    renderer: str = ""
     seconds: float = 0.0
-    warnings: tuple[str, ...] = ()
 
 
 def artifacts(
@@ -83,7 +81,6 @@ def _with_pictures(
 ) -> Artifacts:
     started = time.perf_counter()
     diagrams = pictures.draw_diagrams(pictures.DIAGRAMS, compilation.graph, compilation.layers, runtime)
-    warnings = tuple(drawn.warning for drawn in diagrams.values() if drawn.warning)
     errors = fidelity(compilation, runtime)
     if "svg" in kinds:
         files |= {f"{kind}.svg": drawn.svg.encode() for kind, drawn in diagrams.items()}
@@ -93,10 +90,10 @@ def _with_pictures(
     if "report" in kinds:
         quantised = compilation.meant is not None and quantises_values(compilation.meant)
         rounded = rounded_notes(compilation.meant) if accuracy is not None else ()
-        notes, shown = [*_notes(compilation), *rounded, *warnings], recording(compilation, runtime, window)
+        notes, shown = [*_notes(compilation), *rounded], recording(compilation, runtime, window)
         page = pictures.page(runtime, diagrams, _stages(compilation), accuracy, notes, errors, shown, quantised=quantised)
         files["report.html"] = page.encode()
-    return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started, warnings)
+    return Artifacts(files, time.perf_counter() - started)
 
 
 def _notes(compilation: Compilation) -> list[str]:

@@ -28,7 +28,7 @@ from tpucc.viz.diagrams.insides import insides
 from tpucc.viz.diagrams.known import known_kinds
 from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.operators import SUBTITLE, operator_diagram
-from tpucc.viz.diagrams.render import Rendered, drawn_as_they_are, render, render_all
+from tpucc.viz.diagrams.render import Rendered, drawn_as_it_is, render
 from tpucc.viz.diagrams.rewrites import rewrites
 from tpucc.viz.page import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page import page as draw_page
@@ -36,7 +36,7 @@ from tpucc.viz.page.stages import Stage
 from tpucc.viz.statistics import read_statistics
 
 DIAGRAMS = ("graph", "layers", "program")
-"""Pictures that Graphviz lays out."""
+"""Pictures of boxes and arrows."""
 PAGE_WIDTH, PAGE_HEIGHT, NARROW = 660.0, 300.0, 366.0
 """The width of a chart in the report, which has panes beside it, and the height of its axis."""
 STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
@@ -99,7 +99,7 @@ def works_of(runtime: Timed) -> list[RooflinePoint]:
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Timed) -> dict[str, Rendered]:
-    """The diagrams of these kinds that aren't empty, all laid out in one child process."""
+    """The diagrams of these kinds that aren't empty."""
     cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
     wanted: dict[str, Diagram | None] = {
         "graph": None if graph is None else _operators(graph, layers),
@@ -107,8 +107,7 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
         "program": program_diagram(runtime.program, cycles, _host_of(runtime)) if "program" in kinds else None,
     }
     source = runtime.program.source_text
-    there = {kind: replace(diagram, source=source) for kind in kinds if (diagram := wanted.get(kind)) is not None}
-    return dict(zip(there, render_all(list(there.values())), strict=True))
+    return {kind: render(replace(diagram, source=source)) for kind in kinds if (diagram := wanted.get(kind)) is not None}
 
 
 CHARTS: Mapping[str, Callable[[Timed], str]] = {
@@ -150,7 +149,6 @@ def page(
             errors=errors,
             accuracy=accuracy,
             notes=notes,
-            renderer=next((drawn.renderer for drawn in diagrams.values()), ""),
             openings=openings,
             rewritings=rewritings,
             recording=recording,
@@ -160,13 +158,14 @@ def page(
 
 
 def _opened(diagrams: Mapping[str, Rendered], stages: Sequence[Stage]) -> tuple[list[Opening], list[Rewriting]]:
-    """The insides of the diagrams' boxes, and what the passes rewrote, all laid out in one child process."""
+    """The insides of the diagrams' boxes, and what the passes rewrote."""
     inner = insides([(drawn.full, drawn.collapsed) for drawn in diagrams.values()])
-    changed = rewrites([stage.graph for stage in stages])
-    parts = [*(inside.diagram for inside in inner), *(side for rewrite in changed for side in (rewrite.before, rewrite.after))]
-    pictures = iter(drawn_as_they_are([part for part in parts if part]))
-    drawn = iter([next(pictures) if part else "" for part in parts])
-    return [Opening(inside, next(drawn)) for inside in inner], [Rewriting(rewrite, next(drawn), next(drawn)) for rewrite in changed]
+    openings = [Opening(inside, _drawn(inside.diagram)) for inside in inner]
+    return openings, [Rewriting(found, _drawn(found.before), _drawn(found.after)) for found in rewrites([stage.graph for stage in stages])]
+
+
+def _drawn(diagram: Diagram | None) -> str:
+    return drawn_as_it_is(diagram) if diagram is not None else ""
 
 
 def times_of(runtime: Timed) -> Times:

@@ -22,8 +22,6 @@ LARGEST = (800.0, 1400.0)
 """Width and height in pixels that a picture may have; what is larger is collapsed."""
 SIZES = (100, 60, 40, 28, 20, 14, 10, 7, 5, 3)
 """Boxes that a picture may have, tried one after the other."""
-MOST_WORK = 2500
-"""`Diagram.work` of a picture that may be laid out: Graphviz takes less than a second for it."""
 DENSE = 0.6
 """The part of a picture that boxes and labels may fill."""
 SHORT = 18
@@ -88,7 +86,7 @@ def _by_names(found: Collapsed) -> Iterator[Collapsed]:
 def _may_fit(diagram: Diagram) -> bool:
     """Whether what the picture has to show needs less than it has room for."""
     sizes = [*(box.size for box in diagram.boxes), *(edge.size for edge in diagram.edges)]
-    return diagram.work <= MOST_WORK and sum(width * height for width, height in sizes) <= DENSE * LARGEST[0] * LARGEST[1]
+    return sum(width * height for width, height in sizes) <= DENSE * LARGEST[0] * LARGEST[1]
 
 
 def _grouped(diagram: Diagram, inner: Group, readable: int) -> tuple[list[list[Group]], Way]:

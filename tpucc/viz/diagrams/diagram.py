@@ -203,11 +203,6 @@ class Diagram:
         return nouns.pop() if len(nouns) == 1 else "node"
 
     @property
-    def work(self) -> int:
-        """How much there is to lay out: the boxes, and for each edge the ranks that it passes."""
-        return len(self.boxes) + sum(1 + abs(self.ranks[edge.head] - self.ranks[edge.tail]) for edge in self.edges)
-
-    @property
     def horizontal(self) -> bool:
         """Whether it runs from left to right, as long ones do."""
         return max(self.ranks, default=0) >= LONG_CHAIN

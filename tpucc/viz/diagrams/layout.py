@@ -1,7 +1,4 @@
-"""Where things stand: a laid-out diagram, and the plain layered layout that is built in.
-
-Coordinates are pixels, y down. Graphviz gives the same types; what paints them doesn't know which of the two it was.
-"""
+"""Where things stand: the layered layout of a diagram. Coordinates are pixels, y down."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from tpucc.viz.text import SMALL, shown, text_width
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An edge's way, or a part of it: a chain of cubic Bézier curves (3n + 1 points), and its label's place if it has one here."""
+    """An edge's way, or a part of it: the points of a line with corners, and the label's place if it has one here."""
 
     edge: int
     points: tuple[Point, ...]
@@ -60,33 +57,26 @@ class Layout:
         routes."""
         rects = [*self.boxes, *(route.label for route in self.routes if route.label)]
         sides = np.array([(r.left, r.top, r.right, r.bottom) for r in rects], np.float64).reshape(-1, 4)
-        middles = _along([route.points[start : start + 4] for route in self.routes for start in range(0, len(route.points) - 1, 3)])
+        middles = _along([line for route in self.routes for line in pairwise(route.points)])
         return np.concatenate([sides, np.concatenate([middles - PIECE / 2, middles + PIECE / 2], axis=1)])
 
 
-def _along(curves: Sequence[Sequence[Point]]) -> Float64:
-    """Points [n, 2] of cubic Bézier curves, about `PIECE` apart, their ends among them."""
-    corners = np.array(curves, np.float64).reshape(-1, 4, 2)
-    pieces = 1 + (np.hypot(*(corners[:, 3] - corners[:, 0]).T) / PIECE).astype(np.intp)
+def _along(lines: Sequence[tuple[Point, Point]]) -> Float64:
+    """Points [n, 2] of lines, about `PIECE` apart, their ends among them."""
+    ends = np.array(lines, np.float64).reshape(-1, 2, 2)
+    pieces = 1 + (np.hypot(*(ends[:, 1] - ends[:, 0]).T) / PIECE).astype(np.intp)
     first = np.cumsum(pieces + 1) - pieces - 1
-    curve = np.repeat(np.arange(len(corners)), pieces + 1)
-    t = (np.arange(len(curve)) - first[curve]) / pieces[curve]
-    shares = np.stack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3], axis=1)
-    points: Float64 = np.einsum("np,npc->nc", shares, corners[curve])
+    line = np.repeat(np.arange(len(ends)), pieces + 1)
+    share = ((np.arange(len(line)) - first[line]) / pieces[line])[:, None]
+    points: Float64 = ends[line, 0] * (1 - share) + ends[line, 1] * share
     return points
-
-
-def straight(points: Sequence[Point]) -> tuple[Point, ...]:
-    """A polyline as a chain of Bézier curves."""
-    chain = [points[0]]
-    for (x0, y0), (x1, y1) in pairwise(points):
-        chain += [(x0 + (x1 - x0) / 3, y0 + (y1 - y0) / 3), (x0 + (x1 - x0) * 2 / 3, y0 + (y1 - y0) * 2 / 3), (x1, y1)]
-    return tuple(chain)
 
 
 PIECE = 4.0
 """A route is looked at in pieces of about so many pixels."""
-GAP, MARGIN, HEADROOM = 14.0, 12.0, 22.0
+GAP, MARGIN, HEADROOM, ARROWS = 14.0, 12.0, 22.0, 6.0
+CORNER = 12.0
+"""An edge begins and ends so many pixels from the corners of boxes at least."""
 SWEEPS = 7
 
 
@@ -107,7 +97,7 @@ class _Item:
 
 
 def layered(diagram: Diagram) -> Layout:
-    """The layout that is built in and needs no renderer: boxes by their ranks, with a level for labels between two ranks.
+    """The layout of a diagram: boxes by their ranks, with a level for labels between two ranks.
 
     A long edge has a place on every level that it passes. Items are ordered and placed by the mean of their neighbours, after Sugiyama,
     Tagawa and Toda, 1981.
@@ -170,10 +160,11 @@ class _Layered:
                     item.at -= drift
 
     def _bands(self) -> list[Point]:
-        """Where each level begins and ends; before boxes there is room for the names of frames."""
+        """Where each level begins and ends; before boxes there is room for arrows, or below each other for the names of frames."""
+        named = HEADROOM if self.diagram.clusters and not self.diagram.horizontal else ARROWS
         found, end = [], 0.0
         for number, level in enumerate(self.levels):
-            start = end + (MARGIN if number % 2 or not self.diagram.clusters else MARGIN + HEADROOM)
+            start = end + (MARGIN if number % 2 else MARGIN + named)
             end = start + max(item.depth for item in level)
             found.append((start, end))
         return found
@@ -193,7 +184,7 @@ class _Layered:
     def _aside(self, number: int, tail: Rect, head: Rect) -> Route:
         """Straight from the side of a box to the side of the other that faces it. Between them there is no room for a label."""
         ends = (tail.right, head.left) if tail.middle[0] <= head.middle[0] else (tail.left, head.right)
-        return Route(number, straight([self.turned((end, box.middle[1])) for end, box in zip(ends, (tail, head), strict=True)]))
+        return Route(number, tuple(self.turned((end, box.middle[1])) for end, box in zip(ends, (tail, head), strict=True)))
 
     def _route(self, number: int, rects: Sequence[Rect], bands: Sequence[Point]) -> Route:
         """From box to box; straight through each level that it passes, past what stands there."""
@@ -203,10 +194,17 @@ class _Layered:
             return self._aside(number, tail, head)
         passed = list(zip(way, bands[2 * self.diagram.ranks[edge.tail] :], strict=False))
         places = [(item.at, place) for item, band in passed for place in band]
-        points = [(way[0].at, tail.bottom), *places[1:-1], (way[-1].at, head.top)]
+        begin, end = (_nearest(box, item.at, other.at) for box, item, other in ((tail, way[0], way[1]), (head, way[-1], way[-2])))
+        points = [(begin, tail.bottom), (begin, places[1][1]), *places[2:-2], (end, places[-2][1]), (end, head.top)]
         item, band = passed[-2]
         label = centred(*self.turned((item.at + item.right / 2, fmean(band))), edge.size) if edge.label else None
-        return Route(number, straight([self.turned(point) for point, _ in groupby(points)]), label=label)
+        return Route(number, tuple(self.turned(point) for point, _ in groupby(points)), label=label)
+
+
+def _nearest(box: Rect, own: float, other: float) -> float:
+    """Where an edge meets a side of a box whose middle is `own`: as near to `other`, where it comes from or goes to, as corners allow."""
+    reach = max(0.0, box.width / 2 - CORNER)
+    return min(max(other, own - reach), own + reach)
 
 
 def _frames(diagram: Diagram, rects: Sequence[Rect], routes: Sequence[Route]) -> tuple[Frame, ...]:

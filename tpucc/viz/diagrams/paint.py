@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
@@ -21,7 +21,8 @@ from tpucc.viz.rect import Point, Rect, hull
 from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, label, number_text, picture, tag, title
 from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 
-ARROW = 8.0
+ARROW, ROUND = 8.0, 8.0
+"""The length of an arrow's head, and of what is rounded at a corner of an edge."""
 NEUTRAL: dict[str, Value] = {"class": "f-paper l-soft", "fill": INKS["paper"].light, "stroke": INKS["soft"].light}
 """The colours of a box that stands for several kinds; a bar in it has theirs."""
 NEUTRAL_RADIUS = 4.0
@@ -143,28 +144,32 @@ def _routes(diagram: Diagram, layout: Layout) -> Iterator[Markup]:
 def _route(diagram: Diagram, route: Route, name: str) -> Markup:
     edge = diagram.edges[route.edge]
     small = diagram.boxes[edge.tail].small
-    points = list(route.points)
-    tip, angle = points[-1], _angle(points)
-    if route.arrow and not small:
-        points[-1] = (tip[0] - 0.8 * ARROW * math.cos(angle), tip[1] - 0.8 * ARROW * math.sin(angle))
+    *points, before, tip = route.points
+    angle = math.atan2(tip[1] - before[1], tip[0] - before[0])
+    end = _towards(tip, before, min(0.8 * ARROW, math.dist(tip, before))) if route.arrow and not small else tip
     thickness = 2.2 if edge.quantised else 1.2
     dashes = "3 3" if small else None
-    way = tag("path", attributes=ink_line("soft"), id=name, d=_path(points), stroke_width=thickness, stroke_dasharray=dashes)
+    line = _path([*points, before, end])
+    way = tag("path", attributes=ink_line("soft"), id=name, d=line, stroke_width=thickness, stroke_dasharray=dashes)
     return joined([way, arrow(tip, angle) if route.arrow and not small else NOTHING])
 
 
-def _path(points: list[Point]) -> str:
-    numbers = [f"{number_text(x)},{number_text(y)}" for x, y in points]
-    return f"M{numbers[0]}C{' '.join(numbers[1:])}"
+def _path(points: Sequence[Point]) -> str:
+    """A line whose corners are rounded."""
+    parts = [f"M{_place(points[0])}"]
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        begin, end = (_place(_towards(corner, other, min(ROUND, math.dist(corner, other) / 2))) for other in (before, after))
+        parts.append(f"L{begin}Q{_place(corner)} {end}")
+    return f"{''.join(parts)}L{_place(points[-1])}"
 
 
-def _angle(points: list[Point]) -> float:
-    """The direction in which a route arrives."""
-    (x1, y1) = points[-1]
-    for x0, y0 in reversed(points[:-1]):
-        if abs(x1 - x0) + abs(y1 - y0) > 0.5:
-            return math.atan2(y1 - y0, x1 - x0)
-    return 0.0
+def _towards(start: Point, end: Point, distance: float) -> Point:
+    share = distance / (math.dist(start, end) or 1.0)
+    return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
+
+
+def _place(point: Point) -> str:
+    return f"{number_text(point[0])},{number_text(point[1])}"
 
 
 def arrow(tip: Point, angle: float, ink: str = "soft") -> Markup:

@@ -19,7 +19,7 @@ from tpucc.training.step import bytes_of
 from tpucc.viz.diagrams.calls import by_calls, line_of
 from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
-from tpucc.viz.diagrams.layout import Frame, Layout, Route, straight
+from tpucc.viz.diagrams.layout import Frame, Layout, Route
 from tpucc.viz.diagrams.operators import CONSTANTS, constant_label, edge_label, kind_of, operator_diagram
 from tpucc.viz.palette import Kind
 from tpucc.viz.rect import Point, Rect, centred, hull
@@ -367,7 +367,7 @@ class _Places:
         width, height = edge.size
         middle = (ends[0][1] + ends[1][1]) / 2
         label = Rect(x + 3, middle - height / 2, x + 3 + width, middle + height / 2) if edge.label else None
-        return Route(number, straight(ends), label=label)
+        return Route(number, ends, label=label)
 
     def _detour(self, number: int, edge: Edge, tail: Rect, head: Rect) -> Route:
         """Past the boxes between: to the left of the forward column, to the right of the backward one."""
@@ -378,14 +378,12 @@ class _Places:
             x, start, end = min(rect.left for rect in own) - aside, (tail.left, tail.bottom - 8), (head.left, head.top + 8)
         else:
             x, start, end = max(rect.right for rect in own) + aside, (tail.right, tail.top + 8), (head.right, head.bottom - 8)
-        return Route(number, straight([start, (x, start[1]), (x, end[1]), end]))
+        return Route(number, (start, (x, start[1]), (x, end[1]), end))
 
     def _bus(self, number: int, tail: Rect, head: Rect) -> Route:
         """From what the updates share: one line down on the right of all of them."""
         x = max(rect.right for index, rect in self._rects.items() if self._diagram.owners[index] == 2) + LANE
-        return Route(
-            number, straight([(tail.right, tail.middle[1]), (x, tail.middle[1]), (x, head.middle[1]), (head.right, head.middle[1])])
-        )
+        return Route(number, ((tail.right, tail.middle[1]), (x, tail.middle[1]), (x, head.middle[1]), (head.right, head.middle[1])))
 
 
 def _across(tail: Rect, right: float, head: Rect, kept: bool) -> tuple[Point, ...]:
@@ -394,4 +392,4 @@ def _across(tail: Rect, right: float, head: Rect, kept: bool) -> tuple[Point, ..
     if kept and abs(start - end) > 1:
         down = 8 if end > start else -8
         start, end = start + down, max(head.top + 5, min(head.bottom - 5, end - down))
-    return straight([(right, start), (head.left, end)])
+    return (right, start), (head.left, end)

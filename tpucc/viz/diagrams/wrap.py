@@ -14,6 +14,7 @@ from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.layout import HEADROOM, MARGIN, Frame, Layout, Route
 from tpucc.viz.heading import EDGE
 from tpucc.viz.rect import Point, Rect, hull
+from tpucc.viz.text import SMALL, text_width
 
 STUB = 26.0
 """How far a cut edge goes on past the cut, on either side."""
@@ -33,7 +34,7 @@ def wrapped(diagram: Diagram, layout: Layout, width: float = WIDTH) -> Layout:
     boxes = [(bisect_right(cuts, rect.middle[0]), rect) for rect in layout.boxes]
     routes = [piece for route in layout.routes for piece in _pieces(route, cuts)]
     inside = _inside(diagram, layout, cuts)
-    frames = [piece for frame in layout.frames for piece in _parts(frame, cuts, inside)]
+    frames = [piece for frame in layout.frames for piece in _parts(diagram, frame, cuts, inside)]
     areas: dict[int, list[Rect]] = defaultdict(list)
     for line, area in [*boxes, *((line, route.area) for line, route in routes), *((line, frame.rect) for line, frame in frames)]:
         areas[line].append(area)
@@ -103,20 +104,23 @@ def _pieces(route: Route, cuts: Sequence[float]) -> Iterator[tuple[int, Route]]:
         label, points = route.label if line == label_line else None, rest
         if line < last:
             start, rest = split(rest, cuts[line])
-            (x, y), (x0, y0) = start[-1], rest[0]
-            points = (*start, (x + STUB / 3, y), (x + STUB * 2 / 3, y), (x + STUB, y))
-            rest = ((x0 - STUB, y0), (x0 - STUB * 2 / 3, y0), (x0 - STUB / 3, y0), *rest)
+            x, y = rest[0]
+            points, rest = (*start, (x + STUB, y)), ((x - STUB, y), *rest)
         yield line, replace(route, points=points, label=label)
 
 
-def _parts(frame: Frame, cuts: Sequence[float], inside: Mapping[tuple[int, int], list[Rect]]) -> Iterator[tuple[int, Frame]]:
+def _parts(
+    diagram: Diagram, frame: Frame, cuts: Sequence[float], inside: Mapping[tuple[int, int], list[Rect]]
+) -> Iterator[tuple[int, Frame]]:
     """The frame in pieces, each as high as what it holds on its line; a line that holds nothing of it has no piece."""
     rect = frame.rect
     for line, (start, end) in enumerate(pairwise([-math.inf, *cuts, math.inf])):
         if start <= rect.right and rect.left < end and (held := inside.get((line, frame.cluster))):
             area = hull(held)
             top, bottom = max(rect.top, area.top - HEADROOM - MARGIN), min(rect.bottom, area.bottom + MARGIN)
-            yield line, replace(frame, rect=Rect(max(rect.left, start), top, min(rect.right, end), bottom))
+            left = max(rect.left, start)
+            right = max(min(rect.right, end), left + text_width(diagram.clusters[frame.cluster].label, SMALL, bold=True) + 18)
+            yield line, replace(frame, rect=Rect(left, top, right, bottom))
 
 
 def _inside(diagram: Diagram, layout: Layout, cuts: Sequence[float]) -> Mapping[tuple[int, int], list[Rect]]:
@@ -133,30 +137,9 @@ def _inside(diagram: Diagram, layout: Layout, cuts: Sequence[float]) -> Mapping[
 
 
 def split(points: tuple[Point, ...], cut: float) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
-    """A chain of Bézier curves cut at the abscissa `cut`, which it passes from left to right (de Casteljau's construction)."""
-    for start in range(0, len(points) - 1, 3):
-        curve = points[start : start + 4]
-        if curve[3][0] >= cut:
-            first, second = _halves(curve, _parameter(curve, cut))
-            return points[:start] + first, second + points[start + 4 :]
+    """A line with corners cut at the abscissa `cut`, which it passes from left to right."""
+    for place, ((x0, y0), (x1, y1)) in enumerate(pairwise(points), 1):
+        if x1 >= cut:
+            middle = cut, y0 + (y1 - y0) * (cut - x0) / (x1 - x0 or 1.0)
+            return (*points[:place], middle), (middle, *points[place:])
     return points, points[-1:]
-
-
-def _parameter(curve: tuple[Point, ...], cut: float) -> float:
-    """Where the curve passes the abscissa `cut`, by halving, with the abscissas of de Casteljau's construction alone."""
-    a, b, c, d = (x for x, _ in curve)
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        t = (low + high) / 2
-        ab, bc, cd = a + (b - a) * t, b + (c - b) * t, c + (d - c) * t
-        abc, bcd = ab + (bc - ab) * t, bc + (cd - bc) * t
-        low, high = (t, high) if abc + (bcd - abc) * t < cut else (low, t)
-    return high
-
-
-def _halves(curve: tuple[Point, ...], t: float) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
-    levels = [list(curve)]
-    while len(levels[-1]) > 1:
-        last = levels[-1]
-        levels.append([(a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t) for a, b in pairwise(last)])
-    return tuple(level[0] for level in levels), tuple(level[-1] for level in reversed(levels))

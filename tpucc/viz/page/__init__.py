@@ -74,7 +74,7 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     """Name, title and content of each tab, in their order. The content is empty if scripts draw it."""
     drawn = {picture.name: picture for picture in given.pictures}
     empty = Markup("")
-    found = [("summary", "Summary", summary(given.statistics, given.accuracy, given.notes, given.renderer))]
+    found = [("summary", "Summary", summary(given.statistics, given.accuracy, given.notes))]
     found += [(name, TITLES[name], _picture(drawn[name])) for name in ("graph", "layers", "program") if name in drawn]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
     found += [("passes", "Passes", empty)] if given.stages else []

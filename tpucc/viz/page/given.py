@@ -75,7 +75,7 @@ class Accuracy:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PageInput:
-    """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences; `renderer` laid out the diagrams."""
+    """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences."""
 
     program: Program
     statistics: Statistics
@@ -87,7 +87,6 @@ class PageInput:
     errors: Sequence[LayerError] = field(default=())
     accuracy: Accuracy | None = None
     notes: Sequence[str] = field(default=())
-    renderer: str = ""
     openings: Sequence[Opening] = field(default=())
     rewritings: Sequence[Rewriting] = field(default=())
     recording: Recording | None = None

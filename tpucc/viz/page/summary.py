@@ -25,7 +25,7 @@ EMPTY = "\u00a0"
 HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "array active", "weight stall", "weight shift", "non-matrix")
 
 
-def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], renderer: str) -> Markup:
+def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str]) -> Markup:
     """The tab as HTML."""
     parts = [
         tag("p", prose(lead(stats, accuracy)), class_="lead"),
@@ -36,7 +36,7 @@ def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], 
         tag("div", layer_table(stats), class_="scroll"),
         left_out(stats),
         tag("ul", joined(tag("li", prose(printable(note))) for note in notes), class_="notes") if notes else Markup(""),
-        tag("p", escaped(_footer(stats, renderer)), class_="footer"),
+        tag("p", escaped(f"Written by tpucc {printable(stats.tpucc)}."), class_="footer"),
     ]
     return joined(parts)
 
@@ -153,8 +153,3 @@ def _layer_row(index: int, layer: LayerStatistics, whole: int) -> Markup:
     name, line = f"{shown(layer.name)}{operators} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
     numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", share(layer.cycles / max(1, whole)), layer_rate(layer.tops, layer.macs))
     return row(map(escaped, (name, line, *numbers, *_shares(layer.breakdown))), data_layers=index)
-
-
-def _footer(stats: Statistics, renderer: str) -> str:
-    drawn = f" Diagrams laid out by {renderer}." if renderer else ""
-    return f"Written by tpucc {printable(stats.tpucc)}.{drawn}"
