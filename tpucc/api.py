@@ -19,6 +19,8 @@ from tpucc.driver import compile_source as drive
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.compare import compare as compared
 from tpucc.explain.quality import notices
+from tpucc.explain.roofs import works_of
+from tpucc.explain.tables import memory_table, roofline_table, timeline_table
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file, write_files
 from tpucc.interop.bases import base_at
@@ -44,7 +46,6 @@ from tpucc.viz import pictures
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.notebook import Page, summary_html
-from tpucc.viz.tables import memory_table, roofline_table, timeline_table
 from tpucc.viz.training import WRITTEN, measured, step_svg, write_training
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class Executable:
     def roofline(self) -> Shown:
         """The speed of each layer, and that possible at its intensity. The value has the points of the model and of its layers."""
         runtime = self.runtime
-        return self._shown(pictures.works_of(runtime), "roofline", lambda _: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
+        return self._shown(works_of(runtime), "roofline", lambda _: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
 
     def report(self) -> Page:
         """The report as one page: a notebook shows it, `save` writes it."""

@@ -22,6 +22,7 @@ from tpucc.explain.comparison.compare import compare
 from tpucc.explain.comparison.groups import GROUPS, cycles_for_host, cycles_for_sums, stretches
 from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds
+from tpucc.explain.comparison.tables import comparison_table, equal_layers
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.interop.programs import folder
@@ -30,7 +31,6 @@ from tpucc.isa.program import Division
 from tpucc.machines.v1 import Engine
 from tpucc.target import with_overrides
 from tpucc.viz.comparison.page import comparison_page
-from tpucc.viz.comparison.tables import comparison_table, equal_layers
 
 MATRIX_ALONE = {"depthwise": {"unit": "matrix"}}
 PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, ...]]] = {

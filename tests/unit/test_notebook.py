@@ -42,9 +42,9 @@ def test_an_executable_shows_its_numbers_and_its_layers(small: Executable) -> No
     assert next(row for row in found if row[0] == "device")[1] == f"{stats['cycles']:,} cycles"
     layers = found[found.index(next(row for row in found if row[0] == "layer")) + 1 :]
     wanted = [(f"{x['name']} ({x['kind']})", str(x["line"]), f"{x['cycles']:,}") for x in stats["layers"]]
-    assert [(row[0], row[1], row[3]) for row in layers[:-1]] == wanted
-    assert sum(float(row[4].removesuffix(" %")) for row in layers[:-1]) == pytest.approx(100)
-    assert (layers[-1][0], layers[-1][4]) == ("in all", "100.0 %")
+    assert [(row[0], row[1], row[2]) for row in layers[:-1]] == wanted
+    assert sum(float(row[3].removesuffix(" %")) for row in layers[:-1]) == pytest.approx(100)
+    assert (layers[-1][0], layers[-1][3]) == ("in all", "100.0 %")
 
 
 def test_a_large_model_shows_the_layers_of_most_cycles(small: Executable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from tpucc.api import Executable
 from tpucc.diagnostics import Origin
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.segments import Cause, Segments
+from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
@@ -27,7 +28,7 @@ from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import _notes, artifacts
 from tpucc.viz.diagrams.insides import Inside
-from tpucc.viz.page.given import Accuracy, Opening, PageInput
+from tpucc.viz.page.given import Opening, PageInput
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.payload import _error, _inside, payload
 

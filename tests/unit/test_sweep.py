@@ -42,6 +42,7 @@ from tpucc.explain.sweeps.plan import Plan
 from tpucc.explain.sweeps.points import run as compute
 from tpucc.explain.sweeps.rows import Row, line_of_row, measured
 from tpucc.explain.sweeps.shared import Compiler
+from tpucc.explain.sweeps.summary import summary
 from tpucc.interop.programs import folder
 from tpucc.options import options_of
 from tpucc.sim.timing import time_program
@@ -49,7 +50,6 @@ from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster, computing, processes
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.sweeps.page import sweep_page
-from tpucc.viz.sweeps.summary import summary
 
 AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
 HOSTED = """

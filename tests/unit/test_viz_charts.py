@@ -14,7 +14,10 @@ import pytest
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.diagnostics import percent
+from tpucc.explain.names import shortened, shown
 from tpucc.explain.occupancy import Handover
+from tpucc.explain.quantities import number, numbers, rate_text, size
+from tpucc.explain.roofs import RooflinePoint, bandwidth_text, ridge
 from tpucc.explain.segments import matrix_segments
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import Opcode
@@ -25,12 +28,11 @@ from tpucc.viz.charts import memory
 from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.roofline import roofline_svg
-from tpucc.viz.charts.roofs import RooflinePoint, bandwidth_text, ridge
 from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
 from tpucc.viz.pictures import NARROW
-from tpucc.viz.text import SMALL, fitted, fitted_name, number, numbers, rate_text, shortened, shortened_to, shown, size, text_width
+from tpucc.viz.text import SMALL, fitted, fitted_name, shortened_to, text_width
 
 LANES = ("host", "weights", "shift", "matrix", "activation")
 

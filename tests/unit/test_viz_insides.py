@@ -14,6 +14,7 @@ import pytest
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE, chain_program, dense_chain, layer_chain, recurrent
 from tpucc.diagnostics import Origin, Span
+from tpucc.explain.names import shown
 from tpucc.viz.diagrams.collapse import READABLE, SHORT, collapse
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
@@ -24,7 +25,6 @@ from tpucc.viz.diagrams.operators import operator_diagram
 from tpucc.viz.diagrams.part import MOST_STUBS, Period
 from tpucc.viz.diagrams.render import render
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import shown
 
 ALL = 10**6
 """A budget that suffices."""

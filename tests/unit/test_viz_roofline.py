@@ -14,15 +14,16 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
+from tpucc.explain.quantities import rate_text
+from tpucc.explain.roofs import BOTTLENECKS_OF, Limit, RooflinePoint, bandwidth_text, works_of
 from tpucc.target import Target, load_target
 from tpucc.viz.charts import ceilings, chart
 from tpucc.viz.charts.beside import REACHES, Room, _places
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
 from tpucc.viz.charts.roofline import ABOVE, KEPT, MOVING, READING, roofline_svg
-from tpucc.viz.charts.roofs import BOTTLENECKS_OF, Limit, RooflinePoint, bandwidth_text
-from tpucc.viz.pictures import NARROW, works_of
+from tpucc.viz.pictures import NARROW
 from tpucc.viz.rect import Rect, centred
-from tpucc.viz.text import SMALL, rate_text, text_width
+from tpucc.viz.text import SMALL, text_width
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 TARGET = load_target("tpu_v1")

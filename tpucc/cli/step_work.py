@@ -17,6 +17,8 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.work import Dump
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.quantities import size
+from tpucc.explain.tables import wrapped
 from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.language.elaborate import Model
@@ -25,8 +27,6 @@ from tpucc.training.costs import all_reduce
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.training.step import Step
-from tpucc.viz.tables import wrapped
-from tpucc.viz.text import size
 from tpucc.viz.training import step_files
 
 USED = ("model", "train", "output", "params", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")

@@ -9,13 +9,13 @@ from typing import Any
 
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.layer_error import decibels, unmeasured
+from tpucc.explain.quantities import size
+from tpucc.explain.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
 from tpucc.sim.durations import duration
 from tpucc.stage_names import BACK_STAGES
-from tpucc.viz.charts.errors import decibels, unmeasured
-from tpucc.viz.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
-from tpucc.viz.text import size
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
 

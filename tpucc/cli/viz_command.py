@@ -15,9 +15,9 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
+from tpucc.explain.tables import wrapped
 from tpucc.files import write_file
 from tpucc.viz.pictures import CHARTS, DIAGRAMS, KINDS, LOSSES, draw_diagrams
-from tpucc.viz.tables import wrapped
 
 GET_GRAPHVIZ = "apt install graphviz, brew install graphviz, or graphviz.org/download"
 FORMATS = ("svg", "png", "pdf")

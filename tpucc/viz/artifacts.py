@@ -10,6 +10,7 @@ import msgspec
 
 from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import fidelity
+from tpucc.explain.summary import Accuracy
 from tpucc.explain.timed import Timed
 from tpucc.explain.windows import recording
 from tpucc.ir import Graph
@@ -21,7 +22,6 @@ from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
 from tpucc.runtime.check import quantises_values, rounded_notes
 from tpucc.viz import pictures
-from tpucc.viz.page import Accuracy
 from tpucc.viz.page.stages import Stage
 
 EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tpucc.explain.names import shown, whole
 from tpucc.viz.legend import Sign, box_sign, legend, line_sign
 from tpucc.viz.palette import INKS, KINDS, Kind, kind_paint, solid_paint
 from tpucc.viz.svg import Markup, Value, joined, label
-from tpucc.viz.text import BOLD, LARGE, NORMAL, broken, shown, text_width, whole
+from tpucc.viz.text import BOLD, LARGE, NORMAL, broken, text_width
 
 EDGE = 20.0
 """The margin around a picture."""

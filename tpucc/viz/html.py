@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from tpucc.viz.svg import NOTHING, Markup, prose, tag
+from tpucc.explain.terms import TERMS
+from tpucc.viz.svg import NOTHING, Markup, escaped, prose, tag
 
 
 def page_files(package: str, *names: str) -> str:
@@ -30,3 +31,9 @@ def embedded(values: Any) -> str:
 def soft(words: str) -> Markup:
     """A paragraph of what stands beside the matter; nothing without words."""
     return tag("p", prose(words), class_="soft") if words else NOTHING
+
+
+def term(word: str, meaning: str = "") -> Markup:
+    """A word that shows its definition under the pointer, and when it has the keyboard's focus; plain text if there is none."""
+    found = meaning or TERMS.get(word, "")
+    return tag("span", escaped(word), class_="term", tabindex=0, title=found) if found else escaped(word)

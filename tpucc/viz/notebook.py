@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import printable
+from tpucc.explain.quantities import size
+from tpucc.explain.summary import facts, lead, machine_of
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file
 from tpucc.interop.reads import require_kept
-from tpucc.viz.page.summary import facts, layer_table, lead, left_out
-from tpucc.viz.statistics import read_statistics
+from tpucc.viz.page.summary import layer_table, left_out
 from tpucc.viz.svg import Markup, escaped, row, table, tag
-from tpucc.viz.text import size
 
 MOST_PAGE = 8 << 20
 """Characters of a report that a notebook is asked to hold; a larger one belongs into a file."""
@@ -50,8 +50,8 @@ class Page:
 
 def summary_html(runtime: Timed) -> str:
     """The model's numbers, and a table of its layers: their size, their cycles, and where those go."""
-    stats = read_statistics(runtime.stats)
-    head = tag("p", tag("strong", _text(f"{stats.model} on {stats.machine}")), _text(f": {lead(stats)}"))
+    stats = runtime.stats
+    head = tag("p", tag("strong", _text(f"{stats['model']} on {machine_of(stats)}")), _text(f": {lead(stats)}"))
     numbers = table((), (row(map(_text, fact)) for fact in facts(stats)))
     return tag("div", head, numbers, layer_table(stats), left_out(stats))
 

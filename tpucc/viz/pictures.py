@@ -10,16 +10,16 @@ import numpy as np
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.recording import Recording
+from tpucc.explain.roofs import works_of
 from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.summary import Accuracy
 from tpucc.explain.timed import Timed
 from tpucc.ir import Graph
-from tpucc.sim.timing import finishing_work
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.roofline import HEIGHT, roofline_svg
-from tpucc.viz.charts.roofs import Limit, RooflinePoint
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
@@ -30,10 +30,9 @@ from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.operators import SUBTITLE, operator_diagram
 from tpucc.viz.diagrams.render import Rendered, drawn_as_it_is, render
 from tpucc.viz.diagrams.rewrites import rewrites
-from tpucc.viz.page import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
+from tpucc.viz.page import Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page import page as draw_page
 from tpucc.viz.page.stages import Stage
-from tpucc.viz.statistics import read_statistics
 
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures of boxes and arrows."""
@@ -83,21 +82,6 @@ def _roofline(runtime: Timed, width: float, height: float) -> str:
     return roofline_svg(runtime.program.target, model, layers, width, height)
 
 
-def works_of(runtime: Timed) -> list[RooflinePoint]:
-    """The work of the model on one core, and after it that of each layer; bytes are those of the weight tiles fetched, as in the TPU
-    paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
-    stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
-    works = ((runtime.program.title, stats, -1), *((layer["name"], layer, index) for index, layer in enumerate(stats["layers"])))
-    model, *layers = (
-        RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works
-    )
-    active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
-    limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
-    link, steps = stats["stream"]["link_cycles"], len(runtime.program.host_steps)
-    work = finishing_work(runtime.program, runtime.timeline)
-    return [replace(model, link_cycles=link, host_steps=steps, unit_cycles=work, limited=limit), *layers]
-
-
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Timed) -> dict[str, Rendered]:
     """The diagrams of these kinds that aren't empty."""
     cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
@@ -140,7 +124,7 @@ def page(
     return draw_page(
         PageInput(
             program=runtime.program,
-            statistics=read_statistics(runtime.stats),
+            stats=runtime.stats,
             times=times_of(runtime),
             waits=_waits(runtime),
             waiting=runtime.waiting,

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.diagnostics import counted, percent
+from tpucc.explain.quantities import number, rate_text
+from tpucc.explain.roofs import LINK, UNIT, RooflinePoint, bandwidth_text, ridge
 from tpucc.target import Target
 from tpucc.viz.charts.beside import NAME, clearest
 from tpucc.viz.charts.chart import Scale
-from tpucc.viz.charts.roofs import LINK, UNIT, RooflinePoint, bandwidth_text, ridge
 from tpucc.viz.heading import EDGE, HALO
 from tpucc.viz.palette import ink_line
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import Markup, joined, label, line, number_text, tag
-from tpucc.viz.text import SMALL, number, rate_text, text_width
+from tpucc.viz.text import SMALL, text_width
 
 LEFT = 92.0
 """Where the axis of intensities begins."""

@@ -10,13 +10,14 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.quantities import number, numbers
 from tpucc.explain.segments import Cause
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.durations import seconds_unit
 from tpucc.viz.legend import Entry, box_sign
 from tpucc.viz.palette import KINDS, Kind, solid_paint
 from tpucc.viz.svg import Markup, joined, label, line, tag
-from tpucc.viz.text import SMALL, number, numbers
+from tpucc.viz.text import SMALL
 
 WIDTH = 800.0
 """The width of a chart with its margins, in pixels."""

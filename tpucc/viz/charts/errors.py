@@ -7,13 +7,14 @@ import math
 from collections.abc import Sequence
 
 from tpucc.diagnostics import counted, percent
-from tpucc.explain.layer_error import LayerError
-from tpucc.layers.noise import FLOAT32
+from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
+from tpucc.explain.names import shortened, shown, whole
+from tpucc.explain.quantities import number
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
-from tpucc.viz.text import SMALL, number, shortened, shortened_to, shown, whole
+from tpucc.viz.text import SMALL, shortened_to
 
 LEFT, RIGHT = 236.0, 280.0
 """Room for the names, and for the numbers behind the bars."""
@@ -88,32 +89,6 @@ def saturation(errors: Sequence[LayerError]) -> str:
     most = max(beyond, key=lambda error: error.saturated)
     where = f"{percent(most.saturated, 1)} of {brief(most, errors)}"
     return f"{where} saturates" if len(beyond) == 1 else f"{len(beyond):,} layers saturate, most of all {where}"
-
-
-def decibels(ratio: float, constant: bool = False) -> str:
-    """`38.5 dB`; `exact` without noise. Of values that are `constant` in float32 `one value`; past what float32 itself has, no number."""
-    if ratio == -math.inf:
-        return "only noise"
-    if constant:
-        return "one value"
-    if ratio == math.inf:
-        return "exact"
-    return f"{ratio:.1f} dB" if ratio < FLOAT32 else "over 144 dB"
-
-
-def unmeasured(ratio: float, constant: bool) -> str:
-    """What values are whose ratio measures nothing: `saturated`, as a softmax's ones and zeros are, or constant; empty for others."""
-    if constant and ratio > -math.inf:
-        return "constant in float32"
-    return "saturated" if FLOAT32 <= ratio < math.inf else ""
-
-
-def as_it_runs(error: LayerError) -> str:
-    return decibels(error.sqnr, error.constant)
-
-
-def alone(error: LayerError) -> str:
-    return decibels(error.own_sqnr, error.constant)
 
 
 def worst(errors: Sequence[LayerError], most: int) -> list[LayerError]:

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import percent
-from tpucc.explain.layer_error import LayerError
+from tpucc.explain.layer_error import LayerError, as_it_runs
+from tpucc.explain.names import shown
+from tpucc.explain.quantities import number
 from tpucc.viz.charts.chart import WIDTH, Scale
-from tpucc.viz.charts.errors import as_it_runs, brief, facts, kind_of, measured_on, saturation, signed
+from tpucc.viz.charts.errors import brief, facts, kind_of, measured_on, saturation, signed
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import in_order, ink_fill, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, number, shortened_to, shown, text_width
+from tpucc.viz.text import NORMAL, SMALL, shortened_to, text_width
 
 COLUMNS, GAP, ROW_GAP = 3, 28.0, 30.0
 MARGIN = 8.0

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import percent
+from tpucc.explain.names import shown
 from tpucc.explain.occupancy import handovers
+from tpucc.explain.quantities import size
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
@@ -15,7 +17,7 @@ from tpucc.viz.legend import Entry, legend, line_sign
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
-from tpucc.viz.text import SMALL, fitted_name, shown, size, text_width
+from tpucc.viz.text import SMALL, fitted_name, text_width
 
 LEFT, RIGHT = 92.0, 108.0
 """Room for the axis, and for the names of the peak and the bound."""

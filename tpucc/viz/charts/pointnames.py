@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
+from tpucc.explain.names import shortened, whole
 from tpucc.viz.charts.beside import NEAR, Room, are_near
 from tpucc.viz.legend import Legend
 from tpucc.viz.rect import Point
 from tpucc.viz.svg import Markup, joined, label
-from tpucc.viz.text import SMALL, fitted, shortened, text_width, whole
+from tpucc.viz.text import SMALL, fitted, text_width
 
 MOST = 40
 """Points that have a number; the legend says how many others there are."""

@@ -10,17 +10,19 @@ import math
 from collections.abc import Sequence
 
 from tpucc.diagnostics import counted, listed, percent
+from tpucc.explain.names import shown
+from tpucc.explain.quantities import number, rate_text
+from tpucc.explain.roofs import BOTTLENECKS_OF, RooflinePoint, allow, is_above, ridge
 from tpucc.target import Target
 from tpucc.viz.charts.beside import Room
 from tpucc.viz.charts.ceilings import LEFT, Axes, Ceilings, name_on_slope
 from tpucc.viz.charts.chart import WIDTH, Scale
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
-from tpucc.viz.charts.roofs import BOTTLENECKS_OF, RooflinePoint, allow, is_above, ridge
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, kind_paint, solid_paint
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import SMALL, number, rate_text, shown, text_width
+from tpucc.viz.text import SMALL, text_width
 
 HEIGHT = 400.0
 NUMBER = 40.0

@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.names import shown
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.machines.v1 import Opcode
 from tpucc.viz.charts.tiles import order_of, places_of
-from tpucc.viz.text import shown
 
 MOST = 3
 """Tensors of one transfer that are named."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tpucc.explain.names import shown
 from tpucc.viz.charts.beside import NAME, Room, pieces
 from tpucc.viz.charts.chart import Scale
 from tpucc.viz.heading import EDGE
@@ -17,7 +18,7 @@ from tpucc.viz.legend import Entry, dot_sign, legend
 from tpucc.viz.palette import Kind, ink_line, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, shown, text_width
+from tpucc.viz.text import SMALL, fitted, text_width
 
 WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
 TOP, PLOT, BELOW = 62.0, 240.0, 44.0

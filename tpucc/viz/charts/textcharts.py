@@ -15,6 +15,7 @@ import numpy as np
 
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.occupancy import rows_in_use
+from tpucc.explain.quantities import number
 from tpucc.explain.segments import Cause
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
@@ -23,7 +24,6 @@ from tpucc.sim.durations import duration, seconds_unit
 from tpucc.viz.charts.chart import STALLS, coverage, ticks
 from tpucc.viz.charts.timeline import Lane, Times, lanes, stretches
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import number
 
 COLUMNS, LEAST_COLUMNS = 80, 40
 NAMES, SHARES = 11, 7

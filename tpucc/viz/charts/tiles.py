@@ -10,6 +10,8 @@ from itertools import cycle
 from typing import assert_never
 
 from tpucc.diagnostics import counted, listed, percent
+from tpucc.explain.names import shortened, shown, whole
+from tpucc.explain.quantities import number
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
@@ -18,7 +20,7 @@ from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, broken, number, shortened, shown, text_width, whole
+from tpucc.viz.text import NORMAL, SMALL, broken, text_width
 
 LARGEST, NUMBERED, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 24.0, 6.0, 300.0, 60.0, 28.0
 FEW, TALL = 400, 18

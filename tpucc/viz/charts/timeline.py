@@ -11,6 +11,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted, percent
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.names import MAX_NAME, shortened, whole
 from tpucc.explain.segments import Cause, Segments
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Engine
@@ -23,7 +24,7 @@ from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.legend import legend
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import MAX_NAME, SMALL, shortened, text_width, whole
+from tpucc.viz.text import SMALL, text_width
 
 LEFT = 84.0
 LANE, LANE_GAP, LANES = 26.0, 10.0, 5

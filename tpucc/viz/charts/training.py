@@ -12,12 +12,14 @@ from itertools import accumulate, islice
 from statistics import fmean
 
 from tpucc.diagnostics import counted
+from tpucc.explain.names import shown
+from tpucc.explain.quantities import number
 from tpucc.viz.charts.chart import Scale, row_axis, ticks
 from tpucc.viz.charts.errors import signed
 from tpucc.viz.heading import EDGE
 from tpucc.viz.palette import KINDS, Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.svg import Markup, Value, ink_rect, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, broken, number, shortened_to, shown
+from tpucc.viz.text import NORMAL, SMALL, broken, shortened_to
 
 WIDTH, LEFT, RIGHT = 620.0, 64.0, 24.0
 TOP, PLOT, BELOW = 66.0, 200.0, 46.0

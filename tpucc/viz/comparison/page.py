@@ -12,18 +12,17 @@ from tpucc.diagnostics import printable
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.layers import LayerDifference, layer_rows
 from tpucc.explain.comparison.pairs import Pair
+from tpucc.explain.comparison.tables import TIMES, accounting_rows, equal_layers, item_rows, numbers, time_rows
 from tpucc.explain.timed import Timed
 from tpucc.viz.charts.chart import WIDTH
 from tpucc.viz.charts.memory import KEY as MEMORY
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.timeline import KEY as TIMELINE
 from tpucc.viz.charts.timeline import timeline_svg
-from tpucc.viz.comparison.tables import TIMES, accounting_rows, equal_layers, item_rows, numbers, time_rows
 from tpucc.viz.document import Section, document
-from tpucc.viz.html import page_files, soft
+from tpucc.viz.html import page_files, soft, term
 from tpucc.viz.pictures import NARROW, times_of
 from tpucc.viz.svg import Markup, beside, escaped, inlined, joined, tag
-from tpucc.viz.terms import term
 
 MOST = 200
 """Layers that have a row of their own where a table of all is opened."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tpucc.diagnostics import Origin, percent
+from tpucc.explain.names import MAX_NAME, shown
 from tpucc.viz.palette import KINDS, Kind, in_order
-from tpucc.viz.text import LINE_HEIGHT, MAX_NAME, NORMAL, SMALL, shown, text_width
+from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, text_width
 
 PADDING_X, PADDING_Y = 12.0, 7.0
 MIN_WIDTH = 56.0

@@ -11,12 +11,13 @@ from html import escape
 
 import graphviz
 
+from tpucc.explain.names import shown
 from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.fonts import SHARE
 from tpucc.viz.heading import titled
 from tpucc.viz.palette import INKS, KINDS, Kind
 from tpucc.viz.svg import escaped
-from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
+from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, text_width
 
 POINTS = 72.0
 PADDING = 12.0

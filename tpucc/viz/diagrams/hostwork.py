@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tpucc.diagnostics import Origin, counted
+from tpucc.explain.names import first_names
 from tpucc.ir import Graph
 from tpucc.isa.effects import Effects
 from tpucc.isa.program import Port, Program
@@ -16,7 +17,6 @@ from tpucc.layers.partition import computing, operators_in
 from tpucc.numerics import Int64
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import first_names
 
 
 @dataclass(frozen=True)

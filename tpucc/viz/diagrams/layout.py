@@ -11,10 +11,11 @@ from statistics import fmean
 
 import numpy as np
 
+from tpucc.explain.names import shown
 from tpucc.numerics import Float64
 from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.rect import Point, Rect, centred, hull
-from tpucc.viz.text import SMALL, shown, text_width
+from tpucc.viz.text import SMALL, text_width
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import assert_never
 
 from tpucc.diagnostics import Origin, counted, listed, printable
+from tpucc.explain.quantities import number
 from tpucc.ir import Constant, Graph, Node, TensorType
 from tpucc.layers.kinds import LAYERS, Conv, Fc, is_by_lanes
 from tpucc.ops import OPS, facts_of
@@ -19,7 +20,6 @@ from tpucc.ops.facts import MOVED
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind, kind_of_layer
-from tpucc.viz.text import number
 
 CONSTANTS = frozenset({"weight", "constant", "state"})
 SUBTITLE = "Operators as the compiler understood the source"

@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from tpucc.explain.names import shown
 from tpucc.numerics import Float64
 from tpucc.viz.diagrams.collapse import LARGEST
 from tpucc.viz.diagrams.diagram import Box, Diagram
@@ -19,7 +20,7 @@ from tpucc.viz.heading import EDGE, HALO, LEAST, RADIUS, Heading, heading
 from tpucc.viz.palette import INKS, Kind, ink_fill, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect, hull
 from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, label, number_text, picture, tag, title
-from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
+from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, text_width
 
 ARROW, ROUND = 8.0, 8.0
 """The length of an arrow's head, and of what is rounded at a corner of an edge."""

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import counted, listed
+from tpucc.explain.names import MAX_NAME
+from tpucc.explain.quantities import size
 from tpucc.ir import Node
 from tpucc.training.roles import Parts, Role, Update
 from tpucc.training.step import bytes_of
@@ -23,7 +25,7 @@ from tpucc.viz.diagrams.layout import Frame, Layout, Route
 from tpucc.viz.diagrams.operators import CONSTANTS, constant_label, edge_label, kind_of, operator_diagram
 from tpucc.viz.palette import Kind
 from tpucc.viz.rect import Point, Rect, centred, hull
-from tpucc.viz.text import MAX_NAME, SMALL, size, text_width
+from tpucc.viz.text import SMALL, text_width
 
 KEY = "train"
 READABLE = 24

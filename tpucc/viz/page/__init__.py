@@ -10,20 +10,21 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tpucc.diagnostics import counted, percent, printable
+from tpucc.explain.names import shown
+from tpucc.explain.summary import machine_of, share
 from tpucc.sim.durations import duration
 from tpucc.viz.html import embedded, page_files, page_template
 from tpucc.viz.page.colouring import coloured
-from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Rewriting, Waits
+from tpucc.viz.page.given import Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.machine import machine_view
 from tpucc.viz.page.nesting import Source, calls_of
 from tpucc.viz.page.payload import payload, source_lines
-from tpucc.viz.page.summary import share, summary
+from tpucc.viz.page.summary import summary
 from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.svg import Markup, beside, escaped, inlined, joined, tag
-from tpucc.viz.text import shown
 
-__all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page", "script"]
+__all__ = ["SCRIPTS", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page", "script"]
 
 SCRIPTS = (
     "decode", "dom", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams", "tiles", "list",
@@ -37,13 +38,13 @@ TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline
 
 def page(given: PageInput) -> str:
     """The page as HTML."""
-    stats = given.statistics
+    stats = given.stats
     tabs = _tabs(given)
     return page_template(__package__, "page.html").substitute(
-        version=escaped(printable(stats.tpucc)),
+        version=escaped(printable(stats["tpucc"])),
         theme=theme(),
         style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css"),
-        title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
+        title=escaped(f"{shown(stats['model'])} on {shown(machine_of(stats))}"),
         facts=" · ".join(tag("span", escaped(fact)) for fact in _facts(given)),
         source=_source(given),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
@@ -62,19 +63,19 @@ def script() -> str:
 
 def _facts(given: PageInput) -> Iterator[str]:
     """The head of the page in a few words: `98.3 % in int8 (98.4 % in float32)`, `505 µs end to end`, `weight memory bound`."""
-    stats, accuracy = given.statistics, given.accuracy
+    stats, accuracy = given.stats, given.accuracy
     if accuracy is not None:
         yield f"{share(accuracy.quantised)} right in {accuracy.integers} ({share(accuracy.float32)} in float32)"
-    yield f"{duration(stats.end_to_end.seconds)} end to end"
-    yield counted(stats.cycles, "cycle")
-    yield f"{printable(stats.end_to_end.bottleneck)} bound"
+    yield f"{duration(stats['end_to_end']['seconds'])} end to end"
+    yield counted(stats["cycles"], "cycle")
+    yield f"{printable(stats['end_to_end']['bottleneck'])} bound"
 
 
 def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     """Name, title and content of each tab, in their order. The content is empty if scripts draw it."""
     drawn = {picture.name: picture for picture in given.pictures}
     empty = Markup("")
-    found = [("summary", "Summary", summary(given.statistics, given.accuracy, given.notes))]
+    found = [("summary", "Summary", summary(given.stats, given.accuracy, given.notes))]
     found += [(name, TITLES[name], _picture(drawn[name])) for name in ("graph", "layers", "program") if name in drawn]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
     found += [("passes", "Passes", empty)] if given.stages else []
@@ -117,14 +118,14 @@ def _view(name: str, title: str, body: Markup) -> Markup:
 
 def _source(given: PageInput) -> Markup:
     """The source with its line numbers, and for each line a bar for its share of the cycles, as the panel has it."""
-    text, stats = given.program.source_text, given.statistics
+    text, stats = given.program.source_text, given.stats
     source, cycles = Source.of(source_lines(text)), Counter[int]()
-    for layer, counts in zip(given.program.layers, stats.layers, strict=True):
+    for layer, counts in zip(given.program.layers, stats["layers"], strict=True):
         heads = {source.line_of_def(call.name) for call in calls_of(layer.origin, source)}
-        cycles.update(dict.fromkeys(layer.origin.lines | heads, counts.cycles))
+        cycles.update(dict.fromkeys(layer.origin.lines | heads, counts["cycles"]))
     most = max(cycles.values(), default=0)
     return joined(
-        _line(number, line, _bar(cycles[number], bool(source.definition(number)), most, stats.cycles))
+        _line(number, line, _bar(cycles[number], bool(source.definition(number)), most, stats["cycles"]))
         for number, line in enumerate(source.lines, 1)
     )
 

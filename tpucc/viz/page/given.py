@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.recording import Recording
+from tpucc.explain.summary import Accuracy, Stats
 from tpucc.explain.waiting import Waiting
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
@@ -18,7 +19,6 @@ from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.diagrams.insides import Inside
 from tpucc.viz.diagrams.rewrites import Rewrite
 from tpucc.viz.page.stages import Stage
-from tpucc.viz.statistics import Statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +62,12 @@ class Waits:
     instruction: Int64
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """The share of held-out rows that are right: as compiled, and in float32."""
-
-    quantised: float
-    float32: float
-    rows: int
-    integers: str
-    """`int8` or `int16`."""
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class PageInput:
     """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences."""
 
     program: Program
-    statistics: Statistics
+    stats: Stats
     times: Times
     waits: Waits
     waiting: Waiting

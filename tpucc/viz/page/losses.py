@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 
 from tpucc.diagnostics import percent, printable
-from tpucc.explain.layer_error import LayerError
-from tpucc.viz.charts.errors import MOST, alone, as_it_runs, facts, headline, kind_of, lowest, measured_on, reading, worst
+from tpucc.explain.layer_error import LayerError, alone, as_it_runs
+from tpucc.explain.names import shown
+from tpucc.explain.quantities import number
+from tpucc.viz.charts.errors import MOST, facts, headline, kind_of, lowest, measured_on, reading, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
 from tpucc.viz.html import soft
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
-from tpucc.viz.text import number, shown
 
 HEADS = ("value", "line", "", "own SNR, as it runs", "own SNR, alone", "scale", "saturates")
 """The ratios are of calibration rows. `tpucc profile --error` has those of labelled rows where there are some, under other names."""

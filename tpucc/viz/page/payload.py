@@ -13,14 +13,17 @@ import numpy as np
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.explain.accounting import ROWS
-from tpucc.explain.layer_error import LayerError
+from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
+from tpucc.explain.names import shortened, shown
+from tpucc.explain.quantities import layer_rate, number
+from tpucc.explain.summary import Stats
+from tpucc.explain.terms import COLOURS, GLOSSARY, SPOKEN, lanes
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.viz.charts.chart import STALLS
-from tpucc.viz.charts.errors import alone, as_it_runs, unmeasured
 from tpucc.viz.charts.memory import kind_of
 from tpucc.viz.charts.tiles import order_of, places_of
 from tpucc.viz.charts.timeline import Times, layer_spans
@@ -34,9 +37,6 @@ from tpucc.viz.page.owners import owners
 from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.palette import kind_of_layer
-from tpucc.viz.statistics import LayerStatistics
-from tpucc.viz.terms import COLOURS, GLOSSARY, SPOKEN, lanes
-from tpucc.viz.text import layer_rate, number, shortened, shown
 
 INSTEAD = {
     "pool": "the activation unit pools its windows",
@@ -129,12 +129,12 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             **_tiles(layer, given.program.target.mxu),
             "untiled": untiled(layer),
             "choice": printable(layer.choice),
-            "cycles": counts.cycles,
+            "cycles": counts["cycles"],
             "spent": _spent(counts),
             "rate": _rate(counts),
             "error": _error(lost[index]) if index in lost else "",
         }
-        for index, (layer, counts) in enumerate(zip(given.program.layers, given.statistics.layers, strict=True))
+        for index, (layer, counts) in enumerate(zip(given.program.layers, given.stats["layers"], strict=True))
     ]
 
 
@@ -145,9 +145,11 @@ def untiled(layer: LayerInfo) -> str:
     return BY_LANES if layer.is_by_lanes else INSTEAD.get(layer.kind, "it has no weights")
 
 
-def _rate(counts: LayerStatistics) -> str:
+def _rate(counts: Stats) -> str:
     """How fast a layer is in its multiply-accumulates, or what it does that has none."""
-    return f"{layer_rate(counts.tops, counts.macs)} TOPS" if counts.macs else INSTEAD.get(counts.kind, "it has no multiply-accumulates")
+    if counts["macs"]:
+        return f"{layer_rate(counts['tops'], counts['macs'])} TOPS"
+    return INSTEAD.get(counts["kind"], "it has no multiply-accumulates")
 
 
 def _tiles(layer: LayerInfo, mxu: int) -> dict[str, Any]:
@@ -157,9 +159,9 @@ def _tiles(layer: LayerInfo, mxu: int) -> dict[str, Any]:
     return {"fills": fills, "matrices": grid.matrices, "groups": grid.groups}
 
 
-def _spent(layer: LayerStatistics) -> list[int]:
+def _spent(layer: Stats) -> list[int]:
     """The layer's cycles in each row of the accounting."""
-    return [round(layer.cycles * getattr(layer.breakdown, row.key) / 100) for row in ROWS.values()]
+    return [round(layer["cycles"] * layer["breakdown"][row.key] / 100) for row in ROWS.values()]
 
 
 def _calls(program: Program) -> dict[str, Any]:

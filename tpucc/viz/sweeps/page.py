@@ -18,12 +18,12 @@ from tpucc.explain.sweeps.axes import Axis
 from tpucc.explain.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, way_of, worded
 from tpucc.explain.sweeps.points import Points
 from tpucc.explain.sweeps.rows import columns, settings_columns
+from tpucc.explain.sweeps.summary import as_good, explained, measured, reached, varied
 from tpucc.sim.durations import seconds_unit
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
 from tpucc.viz.document import Section, document
 from tpucc.viz.html import embedded, page_files
 from tpucc.viz.svg import Markup, escaped, inlined, joined, prose, tag
-from tpucc.viz.sweeps.summary import as_good, explained, measured, reached, varied
 
 LARGEST = 20_000
 """Points of a page at most: a browser holds all of them."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.names import shown
+from tpucc.explain.quantities import number, size
 from tpucc.ir import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
@@ -31,7 +33,6 @@ from tpucc.viz.html import page_files, soft
 from tpucc.viz.page.payload import source_lines
 from tpucc.viz.page.stages import ADDED, Stage, changes
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
-from tpucc.viz.text import number, shown, size
 
 BUDGET = 1500
 """Boxes in all pictures that open."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.layer_error import alone, as_it_runs, decibels, unmeasured
 from tpucc.explain.sensitivity import LayerLoss, Losses
-from tpucc.viz.charts.errors import alone, as_it_runs, decibels, unmeasured
-from tpucc.viz.tables import MOST_ROWS, WIDTH, table, wrapped
+from tpucc.explain.tables import MOST_ROWS, WIDTH, table, wrapped
 
 EXPLAINED = (
     "only it: the signal-to-noise ratio of the outputs, in dB, when only this layer is quantised and all others compute in float32; the "

@@ -7,18 +7,18 @@ from typing import Any, Literal
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.explain.accounting import ALWAYS, NON_MATRIX, ROWS, added
+from tpucc.explain.by_lines import by_lines
 from tpucc.explain.counts import WAYS
 from tpucc.explain.critical import path_words
+from tpucc.explain.names import first_names, shortened
+from tpucc.explain.quantities import rate_text, size
+from tpucc.explain.roofs import works_of
 from tpucc.explain.segments import Cause
+from tpucc.explain.summary import SHARES, end_to_end_parts, host_words, layer_cells, machine_of, tenths
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
 from tpucc.prose import folded
 from tpucc.sim.durations import duration
-from tpucc.target import machine_name
-from tpucc.viz.lines import by_lines
-from tpucc.viz.pictures import works_of
-from tpucc.viz.statistics import read_statistics
-from tpucc.viz.text import first_names, layer_rate, rate_text, shortened, size
 
 WIDTH = 80
 GAP = 2
@@ -43,7 +43,6 @@ LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active"
 LINE_HEADS = ("largest layer", "layers", "line", "cycles", "%", "fetches", "active", "stall", "shift", "non-matrix")
 BY_LINE = "\n(tpucc profile --by line adds up the layers of each line of the source.)"
 SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
-PARTS = ("array_active", "weight_stall", "weight_shift", "non_matrix")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, width: int = WIDTH) -> str:
@@ -78,8 +77,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
 def timeline_table(runtime: Timed, width: int = WIDTH, *, by_line: bool = False) -> str:
     """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer, or a line of the source, of at most `width` columns."""
     stats = runtime.stats
-    machine = machine_name(stats["target"], stats["cores"])
-    head = f"{printable(stats['model'])} on {machine}: {duration(stats['end_to_end']['seconds'])} end to end; of it "
+    head = f"{printable(stats['model'])} on {machine_of(stats)}: {duration(stats['end_to_end']['seconds'])} end to end; of it "
     head += f"{stats['cycles']:,} cycles of the device and its link, {duration(stats['seconds'])}, {speed(stats)}"
     head += f"; without {counted(stats['host_macs'], 'multiply-accumulate')} of the host" if stats["host_macs"] else ""
     lanes = "\n" + wrapped(BY_LANES.format(percent(stats["utilization"], 1))) if stats["vector_macs"] else ""
@@ -94,10 +92,10 @@ def timeline_table(runtime: Timed, width: int = WIDTH, *, by_line: bool = False)
 
 def end_to_end_table(stats: Mapping[str, Any]) -> str:
     """The time of a batch from its inputs to its outputs, part by part, and the price of the host's parts, which is an assumption."""
-    found = read_statistics(stats).end_to_end
-    whole = found.seconds or 1.0
-    rows = [(name, duration(seconds), f"{100 * seconds / whole:.1f}") for name, seconds in found.parts]
-    rows += [("in all", duration(found.seconds), "100.0"), ("each of a stream", duration(found.stream_seconds), "")]
+    found = stats["end_to_end"]
+    whole = found["seconds"] or 1.0
+    rows = [(name, duration(seconds), f"{100 * seconds / whole:.1f}") for name, seconds in end_to_end_parts(stats)]
+    rows += [("in all", duration(found["seconds"]), "100.0"), ("each of a stream", duration(found["stream_seconds"]), "")]
     return f"{table(('end to end', 'time', '%'), rows)}\n{wrapped(f'({HOST_PRICE})')}"
 
 
@@ -126,7 +124,7 @@ def explanations(stats: Mapping[str, Any]) -> list[str]:
 
 def host_note(stats: Mapping[str, Any]) -> str:
     """A note under a table of cycles: what the host computes before and after, which has no row there. Else nothing."""
-    words = read_statistics(stats).host_words
+    words = host_words(stats)
     return f"\n{wrapped(f'({words}.)')}" if words else ""
 
 
@@ -148,7 +146,6 @@ def stream_words(stats: dict[str, Any]) -> str:
 def stream_table(runtime: Timed, batches: int) -> str:
     """So many batches one after the other: one alone, each further one, and all."""
     stats, found = runtime.stats, runtime.stats["stream"]
-    machine = machine_name(stats["target"], stats["cores"])
     clock, macs = runtime.program.target.clock_hz, stats["macs"]
 
     def row(name: str, count: int, cycles: int) -> tuple[str, ...]:
@@ -184,7 +181,7 @@ def stream_table(runtime: Timed, batches: int) -> str:
             f" With the host's work before and after, one batch alone takes {duration(end['seconds'])}, and each further one "
             f"{duration(end['stream_seconds'])}, {end['stream_bottleneck']} bound."
         )
-    head = f"{printable(stats['model'])} on {machine}: a stream of {counted(batches, 'batch', 'batches')}"
+    head = f"{printable(stats['model'])} on {machine_of(stats)}: a stream of {counted(batches, 'batch', 'batches')}"
     times = table(("", "cycles", "time", "TOPS", "% of peak"), rows)
     return "\n\n".join([wrapped(head, "  "), times + host_note(stats), table(("cycles, %", "alone", "further"), causes), wrapped(words)])
 
@@ -299,14 +296,12 @@ def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str,
 
 
 def _layer_row(layer: dict[str, Any], whole: int, step: str) -> tuple[str, ...]:
-    parts = (f"{layer['breakdown'][key]:.1f}" for key in PARTS)
-    numbers = (f"{layer['cycles']:,}", _share(layer["cycles"], whole), f"{layer['tiles']:,}", layer_rate(layer["tops"], layer["macs"]))
-    return (_name(layer, step), layer["kind"], str(layer["line"]), *numbers, *parts)
+    return (_name(layer, step), layer["kind"], str(layer["line"]), *layer_cells(layer, whole))
 
 
 def _line_row(line: dict[str, Any], whole: int) -> tuple[str, ...]:
-    parts = (f"{line['breakdown'][key]:.1f}" for key in PARTS)
-    numbers = (f"{line['cycles']:,}", _share(line["cycles"], whole), f"{line['tile_fetches']:,}")
+    parts = (f"{line['breakdown'][key]:.1f}" for key in SHARES)
+    numbers = (f"{line['cycles']:,}", tenths(line["cycles"], whole), f"{line['tile_fetches']:,}")
     return (line["name"], f"{line['layers']:,}", str(line["line"]), *numbers, *parts)
 
 
@@ -323,13 +318,8 @@ def _cut_step(name: str, layer: Mapping[str, Any]) -> str:
 
 def _sum_row(name: str, cycles: int, whole: int, heads: Sequence[str] = LAYER_HEADS) -> tuple[str, ...]:
     """The row of several layers: their cycles, and the share of these."""
-    cells = (name, "", "", f"{cycles:,}", _share(cycles, whole))
+    cells = (name, "", "", f"{cycles:,}", tenths(cycles, whole))
     return cells + ("",) * (len(heads) - len(cells))
-
-
-def _share(cycles: int, whole: int) -> str:
-    """Percent, to a tenth."""
-    return f"{100 * cycles / max(1, whole):.1f}"
 
 
 def _rounding(shares: Sequence[float], which: str = "they") -> str:

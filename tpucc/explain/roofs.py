@@ -5,10 +5,12 @@ As in the TPU paper, intensity counts multiply-accumulates for each byte of weig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tpucc.explain.quantities import number
+from tpucc.explain.timed import Timed
+from tpucc.sim.timing import finishing_work
 from tpucc.target import Target
-from tpucc.viz.text import number
 
 FULL = 0.995
 """From this share on the cells count as full."""
@@ -124,3 +126,18 @@ def allow(limit: str) -> str:
 def is_above(target: Target, work: RooflinePoint) -> bool:
     """Whether a layer does more than its weights' fetches allow: they took place in another layer's time."""
     return work.rate(target) > 1.02 * work.roof(target)
+
+
+def works_of(runtime: Timed) -> list[RooflinePoint]:
+    """The work of the model on one core, and after it that of each layer; bytes are those of the weight tiles fetched, as in the TPU
+    paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
+    stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
+    works = ((runtime.program.title, stats, -1), *((layer["name"], layer, index) for index, layer in enumerate(stats["layers"])))
+    model, *layers = (
+        RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works
+    )
+    active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
+    limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
+    link, steps = stats["stream"]["link_cycles"], len(runtime.program.host_steps)
+    work = finishing_work(runtime.program, runtime.timeline)
+    return [replace(model, link_cycles=link, host_steps=steps, unit_cycles=work, limited=limit), *layers]

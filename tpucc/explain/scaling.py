@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import printable
+from tpucc.explain.tables import table, wrapped
 from tpucc.explain.timed import Timed
 from tpucc.sim.durations import durations
-from tpucc.viz.tables import table, wrapped
 
 
 @dataclass(frozen=True, slots=True)

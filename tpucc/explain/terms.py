@@ -1,4 +1,4 @@
-"""Words that explain themselves where they stand: their definitions, and the markup of a word with its own.
+"""The definitions of words that explain themselves where they stand.
 
 The definitions of `GLOSSARY` are those of the documentation's glossary; those of the accounting are its rows' own.
 """
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from tpucc.explain.accounting import ROWS
 from tpucc.target import Target
-from tpucc.viz.svg import Markup, escaped, tag
 
 GLOSSARY: Mapping[str, str] = {
     "block": (
@@ -98,9 +97,3 @@ def lanes(target: Target) -> dict[str, str]:
             "the vector unit, computes rows of the unified buffer without the matrix unit: it adds, multiplies, pools and copies"
         ),
     }
-
-
-def term(word: str, meaning: str = "") -> Markup:
-    """A word that shows its definition under the pointer, and when it has the keyboard's focus; plain text if there is none."""
-    found = meaning or TERMS.get(word, "")
-    return tag("span", escaped(word), class_="term", tabindex=0, title=found) if found else escaped(word)

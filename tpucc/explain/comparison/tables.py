@@ -9,7 +9,7 @@ from tpucc.explain.accounting import NON_MATRIX, ROWS
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.layers import layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds, together
-from tpucc.viz.tables import BREAKDOWN, WIDTH, table, wrapped
+from tpucc.explain.tables import BREAKDOWN, WIDTH, table, wrapped
 
 
 def comparison_table(found: Comparison, width: int = WIDTH) -> str:

@@ -7,11 +7,11 @@ from pathlib import PurePath
 from typing import Any
 
 from tpucc.diagnostics import counted, listed, printable
+from tpucc.explain.quantities import rate_text
 from tpucc.explain.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, when, worded
 from tpucc.explain.sweeps.points import Points
+from tpucc.explain.tables import wrapped
 from tpucc.sim.durations import durations
-from tpucc.viz.tables import wrapped
-from tpucc.viz.text import rate_text
 
 SHOWN = 12
 """Points of a cost's fronts that the summary has, of all models; at least three of each."""
