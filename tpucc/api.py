@@ -317,12 +317,13 @@ class Training:
     @property
     def step(self) -> Shown:
         """The step graph."""
-        graph = self._session.step.graph
+        session = self._session
+        graph = session.step.graph
 
         def text(with_data: bool) -> str:
             return print_graph(graph, with_data=with_data)
 
-        return Shown(graph, f"step graph {graph.name}", text, lambda: step_svg(self._session.model, self._session.step))
+        return Shown(graph, f"step graph {graph.name}", text, lambda: step_svg(session.model, session.step, session.source))
 
     def save(self, folder: PathLike) -> None:
         """Writes `weights.npz`, `state.npz`, `history.json` and `report.html` into a folder, which is made if it is missing.

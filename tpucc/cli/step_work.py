@@ -49,7 +49,7 @@ def compile_step(
         with progress.aside():
             say(warning)
     progress.stage("draw and write the files")
-    files = step_files(made, step, dump.with_data)
+    files = step_files(made, step, source, dump.with_data)
     folder = output or Path("build") / model.stem
     keep_inputs(*(folder / name for name in files))
     write_files(folder, files)

@@ -18,7 +18,6 @@ from tpucc.explain.quantities import size
 from tpucc.ir import Node
 from tpucc.training.roles import Parts, Role, Update
 from tpucc.training.step import bytes_of
-from tpucc.viz.diagrams.calls import by_calls, line_of
 from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
 from tpucc.viz.diagrams.layout import Frame, Layout, Route
@@ -38,8 +37,8 @@ SUBTITLE = (
     "Gradients stand beside the operator whose rule made them. Arrows from left to right are kept activations; double boxes open, and a "
     "bar has the colours of their operators, by number."
 )
-GAP, COLUMN_GAP, LANE, PAD, HEAD = 30.0, 76.0, 14.0, 14.0, 24.0
-"""Pixels between rows, between columns, between parallel arrows, around a column, and above it for its name."""
+GAP, STACKED, COLUMN_GAP, LANE, PAD, HEAD = 30.0, 8.0, 76.0, 14.0, 14.0, 24.0
+"""Pixels between rows, between boxes of a row, between columns, between parallel arrows, around a column, and above it for its name."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,9 @@ class StepPicture:
     members: tuple[tuple[str, ...], ...]
 
 
-def step_picture(parts: Parts, name: str, optimizer: str) -> StepPicture:
-    """The picture of a step of the model `name` with this optimizer."""
-    return _Drawing(parts, name, optimizer).draw()
+def step_picture(parts: Parts, name: str, optimizer: str, source: str) -> StepPicture:
+    """The picture of a step of the model `name` with this optimizer, from the text `source`."""
+    return _Drawing(parts, name, optimizer, source).draw()
 
 
 @dataclass
@@ -71,8 +70,8 @@ class _Row:
 
 
 class _Drawing:
-    def __init__(self, parts: Parts, name: str, optimizer: str) -> None:
-        self._parts, self._name, self._optimizer = parts, name, optimizer
+    def __init__(self, parts: Parts, name: str, optimizer: str, source: str) -> None:
+        self._parts, self._name, self._optimizer, self._source = parts, name, optimizer, source
         self._graph = parts.graph
         self._boxes: list[Box] = []
         self._members: list[tuple[str, ...]] = []
@@ -120,15 +119,10 @@ class _Drawing:
         inputs = {node.name for node in self._parts.loss.inputs}
         ends = inputs | {"output"}
         full = tuple(replace(box, outside=not box.small and not ends.isdisjoint((box.name, box.title))) for box in whole.boxes)
-        diagram = replace(whole, boxes=full)
+        diagram = replace(whole, boxes=full, source=self._source)
         picture = collapse(diagram, READABLE)
-        if any(_is_cut(diagram, members, times) for members, times in zip(picture.members, picture.repeats, strict=True)):
-            diagram = by_calls(diagram, self._parts.loss, READABLE)
-            picture = collapse(diagram, READABLE)
-        for box, members, times in zip(picture.diagram.boxes, picture.members, picture.repeats, strict=True):
+        for box, members in zip(picture.diagram.boxes, picture.members, strict=True):
             nodes = tuple(full[index].name for index in members if not full[index].small and full[index].name in self._graph.by_name)
-            if _is_cut(diagram, members, times):
-                box = replace(box, title=f"{box.title}{_lines(full[index] for index in members)}")
             if nodes and not box.small:
                 box = replace(box, cluster=0, outside=False, details=self._details(box, nodes))
                 yield _Row(nodes, self._coloured(box, nodes))
@@ -179,7 +173,8 @@ class _Drawing:
             return -1
         operators = [self._graph[name].op for name in nodes]
         title = f"gradient{'s' if len(row.nodes) > 1 else ''} of {row.box.title}"
-        return self._add(self._box(title, _summary(operators), nodes, 1), nodes)
+        which = row.box.details[:1] if row.box.stands_for > 1 else ()
+        return self._add(self._box(title, (*which, *_summary(operators)), nodes, 1), nodes)
 
     def _updates(self, rows: Sequence[_Row]) -> None:
         """The weights' updates, beside the boxes that make their gradients; and a box for what they share."""
@@ -229,20 +224,6 @@ class _Drawing:
                 yield Edge(index, box.beside)
 
 
-def _is_cut(diagram: Diagram, members: Sequence[int], times: int) -> bool:
-    """Whether a box stands for several that are neither a layer nor periods: for as many as were too many."""
-    places = {diagram.boxes[index].cluster for index in members}
-    return len(members) > 1 and times == 1 and (len(places) > 1 or -1 in places)
-
-
-def _lines(boxes: Iterable[Box]) -> str:
-    """` · lines 17–19`; nothing where the source has none."""
-    lines = {line for box in boxes if (line := line_of(box))}
-    if len(lines) < 2:
-        return "".join(f" · line {line}" for line in lines)
-    return f" · lines {min(lines)}–{max(lines)}"
-
-
 def _summary(operators: Sequence[str]) -> tuple[str, ...]:
     """`2 transpose, 2 matmul`; long names in a line each."""
     parts = [name if times == 1 else f"{times} {name}" for name, times in Counter(operators).items()]
@@ -252,94 +233,60 @@ def _summary(operators: Sequence[str]) -> tuple[str, ...]:
 
 
 class _Places:
-    """Where the boxes of a step stand: a row for each box of the forward part, three columns."""
+    """Where the boxes of a step stand: columns for weights, the forward part, its gradients and the optimizer; a row for each box of the
+    forward part."""
 
     def __init__(self, diagram: Diagram, rows: Sequence[_Row], shared: int) -> None:
-        self._diagram, self._rows, self._shared = diagram, rows, shared
-        self._rects: dict[int, Rect] = {}
-        self._lane: list[dict[int, int]] = []
+        self._diagram, self._owners = diagram, diagram.owners
+        cells = [[[row.small], [row.forward], [row.backward], row.updates] for row in rows]
+        cells = [[[], [], [], [shared]], *cells] if shared >= 0 else cells
+        lines = [[[index for index in cell if index >= 0] for cell in row] for row in cells]
+        self._rects = dict(self._boxes(lines))
+        self._lanes = [self._lanes_of(column) for column in range(len(COLUMNS))]
+        room = LANE * len({*self._lanes[1].values()})
+        self._rects = {index: rect.moved(room, 0) if self._owners[index] == 2 else rect for index, rect in self._rects.items()}
+
+    def _boxes(self, lines: Sequence[Sequence[Sequence[int]]]) -> Iterator[tuple[int, Rect]]:
+        """Each box with its place. Those of a row have their middles on one line; those of a cell stand one below the other."""
+        sizes = [box.size for box in self._diagram.boxes]
+        middles, right = list[float](), 0.0
+        for column, gap in enumerate((18.0, COLUMN_GAP, COLUMN_GAP, 0.0)):
+            width = max((sizes[index][0] for line in lines for index in line[column]), default=0.0)
+            middles.append(right + width / 2)
+            right += width + gap
+        top = 8.0
+        for line in lines:
+            heights = [sum(sizes[index][1] + STACKED for index in cell) - STACKED for cell in line]
+            for middle, cell, height in zip(middles, line, heights, strict=True):
+                y = top + (max(heights) - height) / 2
+                for index in cell:
+                    yield index, centred(middle, y + sizes[index][1] / 2, sizes[index])
+                    y += sizes[index][1] + STACKED
+            top += max(heights) + GAP
 
     def layout(self) -> Layout:
-        self._put_boxes()
-        self._lane = [self._lanes(column) for column in (0, 1)]
-        room = LANE * len(set(self._lane[1].values()))
-        self._rects = {n: rect.moved(room, 0) if self._diagram.owners[n] == 2 else rect for n, rect in self._rects.items()}
-        routes = tuple(self._routes())
-        frames = []
-        for cluster in range(3):
-            own = [rect for index, rect in self._rects.items() if self._diagram.owners[index] == cluster]
-            lanes = [route.area for route in routes if self._inside(route.edge, cluster)]
-            if own:
-                area = hull([*own, *lanes])
-                named = area.left - PAD + text_width(self._diagram.clusters[cluster].label, SMALL, bold=True) + 2 * PAD
-                right = max(area.right + PAD, named if cluster == 2 else min(named, area.right + COLUMN_GAP / 2))
-                frames.append(Frame(cluster, Rect(area.left - PAD, -HEAD - PAD / 2, right, self._bottom + PAD)))
+        routes = tuple(self._route(number, edge) for number, edge in enumerate(self._diagram.edges))
+        bottom, frames = max(rect.bottom for rect in self._rects.values()), []
+        for cluster in range(len(COLUMNS)):
+            area = hull([*self._column(cluster), *(route.area for route in routes if self._inside(route.edge, cluster))])
+            named = area.left - PAD + text_width(self._diagram.clusters[cluster].label, SMALL, bold=True) + 2 * PAD
+            right = max(area.right + PAD, named if cluster == 2 else min(named, area.right + COLUMN_GAP / 2))
+            if self._column(cluster):
+                frames.append(Frame(cluster, Rect(area.left - PAD, -HEAD - PAD / 2, right, bottom + PAD)))
         return Layout(tuple(self._rects[index] for index in range(len(self._diagram.boxes))), routes, tuple(frames))
 
-    def _inside(self, number: int, cluster: int) -> bool:
+    def _column(self, column: int) -> list[Rect]:
+        return [rect for index, rect in self._rects.items() if self._owners[index] == column]
+
+    def _inside(self, number: int, column: int) -> bool:
         edge = self._diagram.edges[number]
-        return self._diagram.owners[edge.tail] == self._diagram.owners[edge.head] == cluster
+        return self._owners[edge.tail] == self._owners[edge.head] == column
 
-    def _edge_of(self, index: int) -> Rect:
-        """A box with the box behind it, where it stands for several."""
-        rect, behind = self._rects[index], 4.0 if self._diagram.boxes[index].stands_for > 1 else 0.0
-        return Rect(rect.left, rect.top, rect.right + behind, rect.bottom + behind)
-
-    def _put_boxes(self) -> None:
-        boxes, rows = self._diagram.boxes, self._rows
-        widths = [
-            max([boxes[index].size[0] for index in column if index >= 0], default=0.0)
-            for column in (
-                [row.small for row in rows],
-                [row.forward for row in rows],
-                [row.backward for row in rows],
-                [*(n for row in rows for n in row.updates), self._shared],
-            )
-        ]
-        forward = widths[0] + 18 + widths[1] / 2 if widths[0] else widths[1] / 2
-        backward = forward + widths[1] / 2 + COLUMN_GAP + widths[2] / 2
-        last = backward + widths[2] / 2 + COLUMN_GAP + widths[3] / 2
-        y = 8.0
-        if self._shared >= 0:
-            self._rects[self._shared] = centred(last, y + boxes[self._shared].size[1] / 2, boxes[self._shared].size)
-        taken = y + (boxes[self._shared].size[1] + GAP / 2 if self._shared >= 0 else 0.0)
-        for row in rows:
-            beside = [boxes[index].size[1] for index in row.updates]
-            stack = sum(beside) + 8.0 * (len(beside) - 1) if beside else 0.0
-            height = max(boxes[index].size[1] for index in (row.small, row.forward, row.backward) if index >= 0)
-            middle = max(y + height / 2, taken + stack / 2 if beside else 0.0)
-            self._rects[row.forward] = centred(forward, middle, boxes[row.forward].size)
-            if row.small >= 0:
-                size = boxes[row.small].size
-                self._rects[row.small] = centred(forward - widths[1] / 2 - 18 - size[0] / 2, middle, size)
-            if row.backward >= 0:
-                self._rects[row.backward] = centred(backward, middle, boxes[row.backward].size)
-            top = middle - stack / 2
-            for index in row.updates:
-                self._rects[index] = centred(last, top + boxes[index].size[1] / 2, boxes[index].size)
-                top += boxes[index].size[1] + 8.0
-            y = max(middle + height / 2 + GAP, middle + stack / 2 + 8.0)
-            taken = top if beside else taken
-        self._bottom = max(rect.bottom for rect in self._rects.values())
-
-    def _routes(self) -> Iterator[Route]:
-        for number, edge in enumerate(self._diagram.edges):
-            tail, head = self._edge_of(edge.tail), self._edge_of(edge.head)
-            columns = self._diagram.owners[edge.tail], self._diagram.owners[edge.head]
-            if self._diagram.boxes[edge.tail].small or columns[0] != columns[1]:
-                yield Route(number, _across(self._rects[edge.tail], tail.right, self._rects[edge.head], columns == (0, 1)))
-            elif columns[0] == 2:
-                yield self._bus(number, tail, head)
-            elif self._adjacent(edge):
-                yield self._vertical(number, edge, tail, head)
-            else:
-                yield self._detour(number, edge, tail, head)
-
-    def _lanes(self, column: int) -> dict[int, int]:
+    def _lanes_of(self, column: int) -> dict[int, int]:
         """For each box of a column from which a value goes past others, the lane in which it does: values of one box share one."""
         spans: dict[int, tuple[float, float]] = {}
-        for edge in self._diagram.edges:
-            if self._diagram.owners[edge.tail] == self._diagram.owners[edge.head] == column and not self._adjacent(edge):
+        for number, edge in enumerate(self._diagram.edges):
+            if self._inside(number, column) and not self._adjacent(edge):
                 ends = [self._rects[index].middle[1] for index in (edge.tail, edge.head)]
                 low, high = spans.get(edge.tail, (ends[0], ends[0]))
                 spans[edge.tail] = min(low, *ends), max(high, *ends)
@@ -353,39 +300,31 @@ class _Places:
 
     def _adjacent(self, edge: Edge) -> bool:
         """Whether nothing of the same column stands between two boxes."""
-        tail, head = self._rects[edge.tail], self._rects[edge.head]
-        low, high = sorted((tail.middle[1], head.middle[1]))
-        owners = self._diagram.owners
-        return not any(
-            low < rect.middle[1] < high
-            for index, rect in self._rects.items()
-            if owners[index] == owners[edge.tail] and not self._diagram.boxes[index].small
-        )
+        low, high = sorted(self._rects[index].middle[1] for index in (edge.tail, edge.head))
+        others = ((index, rect.middle[1]) for index, rect in self._rects.items() if self._owners[index] == self._owners[edge.tail])
+        return not any(low < middle < high and not self._diagram.boxes[index].small for index, middle in others)
 
-    def _vertical(self, number: int, edge: Edge, tail: Rect, head: Rect) -> Route:
-        down = tail.middle[1] < head.middle[1]
-        x = self._rects[edge.tail].middle[0]
-        ends = ((x, tail.bottom if down else tail.top), (x, head.top if down else head.bottom))
-        width, height = edge.size
-        middle = (ends[0][1] + ends[1][1]) / 2
-        label = Rect(x + 3, middle - height / 2, x + 3 + width, middle + height / 2) if edge.label else None
-        return Route(number, ends, label=label)
-
-    def _detour(self, number: int, edge: Edge, tail: Rect, head: Rect) -> Route:
-        """Past the boxes between: to the left of the forward column, to the right of the backward one."""
-        column = self._diagram.owners[edge.tail]
-        aside = LANE * (self._lane[column][edge.tail] + 1)
-        own = [rect for index, rect in self._rects.items() if self._diagram.owners[index] == column]
+    def _route(self, number: int, edge: Edge) -> Route:
+        """Across from column to column; within one down or up, past boxes between: left of the forward part, right of the others."""
+        tail, head, column, other = *map(self._with_shadow, (edge.tail, edge.head)), self._owners[edge.tail], self._owners[edge.head]
+        if self._diagram.boxes[edge.tail].small or column != other:
+            return Route(number, _across(self._rects[edge.tail], tail.right, self._rects[edge.head], (column, other) == (0, 1)))
+        if self._adjacent(edge):
+            down, x = tail.middle[1] < head.middle[1], self._rects[edge.tail].middle[0]
+            begin, end = (tail.bottom, head.top) if down else (tail.top, head.bottom)
+            label = centred(x + 3 + edge.size[0] / 2, (begin + end) / 2, edge.size) if edge.label else None
+            return Route(number, ((x, begin), (x, end)), label=label)
+        aside, own = LANE * (self._lanes[column][edge.tail] + 1), self._column(column)
         if column == 0:
-            x, start, end = min(rect.left for rect in own) - aside, (tail.left, tail.bottom - 8), (head.left, head.top + 8)
+            x, start, stop = min(rect.left for rect in own) - aside, (tail.left, tail.bottom - 8), (head.left, head.top + 8)
         else:
-            x, start, end = max(rect.right for rect in own) + aside, (tail.right, tail.top + 8), (head.right, head.bottom - 8)
-        return Route(number, (start, (x, start[1]), (x, end[1]), end))
+            x, start, stop = max(rect.right for rect in own) + aside, (tail.right, tail.top + 8), (head.right, head.bottom - 8)
+        return Route(number, (start, (x, start[1]), (x, stop[1]), stop))
 
-    def _bus(self, number: int, tail: Rect, head: Rect) -> Route:
-        """From what the updates share: one line down on the right of all of them."""
-        x = max(rect.right for index, rect in self._rects.items() if self._diagram.owners[index] == 2) + LANE
-        return Route(number, ((tail.right, tail.middle[1]), (x, tail.middle[1]), (x, head.middle[1]), (head.right, head.middle[1])))
+    def _with_shadow(self, index: int) -> Rect:
+        """A box with the box behind it, where it stands for several."""
+        rect, behind = self._rects[index], 4.0 if self._diagram.boxes[index].stands_for > 1 else 0.0
+        return Rect(rect.left, rect.top, rect.right + behind, rect.bottom + behind)
 
 
 def _across(tail: Rect, right: float, head: Rect, kept: bool) -> tuple[Point, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from tpucc.diagnostics import Source
 from tpucc.explain.quality import Measure
 from tpucc.files import write_files
 from tpucc.ir.codec import stamped
@@ -25,7 +26,7 @@ WRITTEN = ("weights.npz", "state.npz", "history.json", "report.html")
 def training_files(session: Session) -> dict[str, bytes]:
     """The files that `tpucc train` writes, as bytes by name: the same for the same training, wherever and whenever it runs."""
     parts = parts_of(session.step)
-    return session.files() | {"report.html": training_page(session, parts, picture_of(session.model, parts)).encode()}
+    return session.files() | {"report.html": training_page(session, parts, picture_of(session.model, parts, session.source)).encode()}
 
 
 def write_training(session: Session, folder: Path) -> tuple[str, ...]:
@@ -39,26 +40,26 @@ def write_training(session: Session, folder: Path) -> tuple[str, ...]:
     return tuple(files)
 
 
-def step_files(model: Model, step: Step, with_data: bool = False) -> dict[str, bytes]:
+def step_files(model: Model, step: Step, source: Source, with_data: bool = False) -> dict[str, bytes]:
     """The files that `tpucc compile --train` writes."""
     texts = {
         "train.graph": stamped(print_graph(step.graph, with_data=with_data), "#"),
-        "train.svg": step_svg(model, step),
-        "train.dot": dot_source(picture_of(model, parts_of(step)).diagram),
+        "train.svg": step_svg(model, step, source),
+        "train.dot": dot_source(picture_of(model, parts_of(step), source).diagram),
     }
     return {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
 
-def step_svg(model: Model, step: Step) -> str:
-    drawn = picture_of(model, parts_of(step))
+def step_svg(model: Model, step: Step, source: Source) -> str:
+    drawn = picture_of(model, parts_of(step), source)
     return painted(drawn.diagram, drawn.layout)
 
 
-def picture_of(model: Model, parts: Parts) -> StepPicture:
+def picture_of(model: Model, parts: Parts, source: Source) -> StepPicture:
     """The picture of a model's step."""
     assert model.training is not None
     assert model.training.optimizer is not None
-    return step_picture(parts, model.graph.name, model.training.optimizer.name)
+    return step_picture(parts, model.graph.name, model.training.optimizer.name, source.text)
 
 
 def measured(found: Mapping[Measure, float]) -> str:
