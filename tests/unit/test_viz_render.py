@@ -17,11 +17,10 @@ from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
 from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.layout import CORNER, Layout, Route, layered
 from tpucc.viz.diagrams.operators import operator_diagram
-from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.diagrams.render import drawn_as_it_is, render
 from tpucc.viz.diagrams.wrap import WIDTH, split, wrapped
 from tpucc.viz.palette import KINDS, Kind
-from tpucc.viz.rect import Point, Rect, centred
+from tpucc.viz.rect import Rect, centred
 
 SVG = "{http://www.w3.org/2000/svg}"
 DIAGRAMS: Mapping[str, Callable[[], Diagram]] = {
@@ -92,28 +91,6 @@ def test_an_arrow_into_a_frame_does_not_cross_its_name_out(name: str) -> None:
     assert {element.text for _, element in titles} == names
     assert all(element.get("paint-order") == "stroke" for _, element in titles)
     assert min(index for index, _ in titles) > max(index for index, e in enumerate(elements) if e.tag == f"{SVG}path")
-
-
-def test_a_name_of_a_frame_stands_in_a_corner_where_nothing_is() -> None:
-    """A line through the upper part of a frame drives its name to the lower left, and one there, too, to a corner with fewer."""
-    diagram = diagram_of("iris")
-    layout = layered(diagram)
-    frame = layout.frames[0]
-
-    def place(*ways: tuple[Point, Point]) -> Point:
-        routes = [Route(0, way, arrow=False) for way in ways]
-        svg = painted(diagram, Layout(layout.boxes, tuple(routes), (frame,)))
-        [name] = [text for text in ET.fromstring(svg).iter(f"{SVG}text") if text.text == diagram.clusters[frame.cluster].label]
-        return float(name.get("x", "")) - frame.rect.left, float(name.get("y", "")) - frame.rect.top
-
-    rect = frame.rect
-    across = (rect.left - 20, rect.top + 12), (rect.right + 20, rect.top + 12)
-    low = (rect.left - 20, rect.bottom - 10), (rect.left + 40, rect.bottom - 10)
-    assert place() == (9, 16)
-    assert place(across) == pytest.approx((9, rect.height - 7), abs=0.1)
-    x, y = place(across, low)
-    assert x > rect.width / 2
-    assert y == pytest.approx(rect.height - 7, abs=0.1)
 
 
 @pytest.mark.parametrize(("name", "lines"), [("short", 5), ("iris", 2), ("layers", 2)])

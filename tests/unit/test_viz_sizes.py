@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
@@ -73,9 +72,9 @@ def test_every_diagram_can_be_read_before_anything_is_opened(path: Path, monkeyp
 
 
 def drawn_edges(rendered: Rendered) -> list[str]:
-    """The ids of the DOT's edges that are paths of the picture."""
+    """The ids of the edges that are paths of the picture."""
     paths = {path.get("id") for path in ET.fromstring(rendered.svg).iter("{http://www.w3.org/2000/svg}path")}
-    return [name for name in re.findall(r'-> n\d+ \[id="([^"]*)"', rendered.dot) if name in paths]
+    return [name for name in (f"{rendered.diagram.key}-e{number}" for number in range(len(rendered.diagram.edges))) if name in paths]
 
 
 def framed(rendered: Rendered) -> list[set[int]]:

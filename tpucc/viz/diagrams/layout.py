@@ -9,10 +9,7 @@ from itertools import groupby, pairwise
 from math import inf
 from statistics import fmean
 
-import numpy as np
-
 from tpucc.explain.names import shown
-from tpucc.numerics import Float64
 from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.rect import Point, Rect, centred, hull
 from tpucc.viz.text import SMALL, text_width
@@ -53,28 +50,7 @@ class Layout:
     routes: tuple[Route, ...]
     frames: tuple[Frame, ...]
 
-    def taken(self) -> Float64:
-        """Rectangles [n, 4] where names shouldn't stand, as left, top, right and bottom: the boxes, the labels, and small ones along the
-        routes."""
-        rects = [*self.boxes, *(route.label for route in self.routes if route.label)]
-        sides = np.array([(r.left, r.top, r.right, r.bottom) for r in rects], np.float64).reshape(-1, 4)
-        middles = _along([line for route in self.routes for line in pairwise(route.points)])
-        return np.concatenate([sides, np.concatenate([middles - PIECE / 2, middles + PIECE / 2], axis=1)])
 
-
-def _along(lines: Sequence[tuple[Point, Point]]) -> Float64:
-    """Points [n, 2] of lines, about `PIECE` apart, their ends among them."""
-    ends = np.array(lines, np.float64).reshape(-1, 2, 2)
-    pieces = 1 + (np.hypot(*(ends[:, 1] - ends[:, 0]).T) / PIECE).astype(np.intp)
-    first = np.cumsum(pieces + 1) - pieces - 1
-    line = np.repeat(np.arange(len(ends)), pieces + 1)
-    share = ((np.arange(len(line)) - first[line]) / pieces[line])[:, None]
-    points: Float64 = ends[line, 0] * (1 - share) + ends[line, 1] * share
-    return points
-
-
-PIECE = 4.0
-"""A route is looked at in pieces of about so many pixels."""
 GAP, MARGIN, HEADROOM, ARROWS = 14.0, 12.0, 22.0, 6.0
 CORNER = 12.0
 """An edge begins and ends so many pixels from the corners of boxes at least."""

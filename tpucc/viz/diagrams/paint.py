@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
-import numpy as np
-
 from tpucc.explain.names import shown
-from tpucc.numerics import Float64
 from tpucc.viz.diagrams.collapse import LARGEST
 from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.dot import origin_text
@@ -20,7 +17,7 @@ from tpucc.viz.heading import EDGE, HALO, LEAST, RADIUS, Heading, heading
 from tpucc.viz.palette import INKS, Kind, ink_fill, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect, hull
 from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, label, number_text, picture, tag, title
-from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, text_width
+from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL
 
 ARROW, ROUND = 8.0, 8.0
 """The length of an arrow's head, and of what is rounded at a corner of an edge."""
@@ -36,7 +33,7 @@ def painted(diagram: Diagram, layout: Layout, least: float = LEAST) -> str:
     area, head = _parts(diagram, layout, least)
     frames = joined(_frame(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     routes = joined(_routes(diagram, layout))
-    names = joined(_frame_names(diagram, layout)) if layout.frames else NOTHING
+    names = joined(_frame_name(diagram, frame) for frame in layout.frames)
     labels = joined(_edge_label(diagram, route) for route in layout.routes)
     boxes = joined(_box(diagram, index, rect) for index, rect in enumerate(layout.boxes))
     width, height = _size(area, head)
@@ -68,22 +65,10 @@ def _frame(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
     return tag("g", back, edge, id=f"{diagram.key}-c{cluster}-{rect.left:.0f}-{rect.top:.0f}")
 
 
-def _frame_names(diagram: Diagram, layout: Layout) -> Iterator[Markup]:
-    taken = layout.taken()
-    yield from (_frame_name(diagram, frame, taken) for frame in layout.frames)
-
-
-def _frame_name(diagram: Diagram, frame: Frame, taken: Float64) -> Markup:
-    """In the corner of the frame where the least is, at the upper left if that is free. A long name may reach below an arrow, and is drawn
-    over it. `taken` [n, 4] are rectangles."""
-    words = shown(diagram.clusters[frame.cluster].label)
-    width, rect = text_width(words, SMALL, bold=True), frame.rect
-    corners = [(x, y) for y in (rect.top + 16, rect.bottom - 7) for x in (rect.left + 9, max(rect.left + 9, rect.right - 9 - width))]
-    places = [Rect(x, y - SMALL, x + width, y + 3) for x, y in corners]
-    left, top, right, bottom = taken.T
-    covered = [np.count_nonzero((p.left < right) & (left < p.right) & (p.top < bottom) & (top < p.bottom)) for p in places]
-    x, y = corners[covered.index(min(covered))]
-    return label(words, x, y, SMALL, "soft", "start", font_weight="bold", **HALO)
+def _frame_name(diagram: Diagram, frame: Frame) -> Markup:
+    """At the upper left of a frame, over the arrows that pass there."""
+    words, rect = shown(diagram.clusters[frame.cluster].label), frame.rect
+    return label(words, rect.left + 9, rect.top + 16, SMALL, "soft", "start", font_weight="bold", **HALO)
 
 
 def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:
