@@ -16,8 +16,7 @@ from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.explain.quantities import rate_text
 from tpucc.explain.roofs import BOTTLENECKS_OF, Limit, RooflinePoint, bandwidth_text, works_of
-from tpucc.target import Target, load_target
-from tpucc.viz.charts import ceilings, chart
+from tpucc.target import load_target
 from tpucc.viz.charts.beside import REACHES, Room, _places
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
 from tpucc.viz.charts.roofline import ABOVE, KEPT, MOVING, READING, roofline_svg
@@ -166,35 +165,6 @@ def test_a_name_has_a_place_beside_the_star_and_a_dashed_roof() -> None:
     assert {"stem", "block0", "block1", "fc"} <= set(texts(svg))
 
 
-def test_names_without_room_are_numbers_with_a_legend() -> None:
-    """Twelve points, a few pixels from each other: each has a number, and the legend the names, none on another."""
-    layers = [RooflinePoint(f"stage{i}.block.convolution", 10**8, 5 * 10**5, 3000 + 900 * i**2, i) for i in range(12)]
-    svg = roofline_svg(TARGET, RooflinePoint("crowd", 10**8, 5 * 10**5, 9000), layers)
-    assert_readable(svg)
-    written = texts(svg)
-    named = {text.split(": ")[0]: text.split(": ")[1] for text in written if ": stage" in text}
-    assert set(named) <= set(written)
-    assert all(any(layer.name in names or "…" in names for names in named.values()) for layer in layers)
-
-
-@each(["stage{i}.block{copy}.convolution{copy}", "features.{i}{copy}.conv.0.0", "features.{i}.block.{copy}.conv.2"])
-def test_names_in_the_legend_are_shortened_and_stay_apart_and_how_many_there_are_stays(form: str) -> None:
-    """In its wide form and in the narrow one, of three layers at each of twelve places. With the middle left out of each name, those of an
-    imported MobileNet were `features.1…v.0.0` twice."""
-    layers = [
-        RooflinePoint(form.format(i=i, copy=copy), 10**8, 5 * 10**5, 3000 + 900 * i**2, 3 * i + copy)
-        for i in range(12)
-        for copy in range(3)
-    ]
-    for width in (chart.WIDTH, NARROW):
-        svg = roofline_svg(TARGET, RooflinePoint("crowd", 10**8, 5 * 10**5, 9000), layers, width=width)
-        named = [re.fullmatch(r"\d+: (\S+) … (\S+) \((\d+)\)", text) for text in texts(svg) if re.match(r"\d+: \w", text)]
-        assert len(named) > 6
-        assert None not in named
-        ends = [end for found in named if found for end in found.groups()[:2]]
-        assert len(set(ends)) == len(ends)
-
-
 def test_the_slope_is_weight_memory_s_rate_and_ends_at_the_ridge() -> None:
     """Its foot lies on the frame, at the left or at the bottom: the line rises a decade a decade, as the axes are logarithmic."""
     for macs in (10**6, 10**9):
@@ -261,16 +231,6 @@ def test_the_name_of_a_dashed_roof_keeps_off_the_points() -> None:
             assert not covered(name).meets(Rect(x - 5, y - 5, x + 5, y + 5))
         [foot] = [float(line.get("x1", "")) for line in shapes(svg, "line") if line.get("stroke-dasharray") == "4 4"]
         assert not covered(name).left < foot < covered(name).right, "nor on the line below the ridge"
-
-
-def test_what_is_in_the_way_of_a_name_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was found again for each of two hundred places of a dashed roof's name: three quarters of the time of compiling a small model."""
-    asked: list[Target] = []
-    foot = ceilings._foot
-    monkeypatch.setattr(ceilings, "_foot", lambda target, axes: asked.append(target) or foot(target, axes))
-    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, link_cycles=65_193)
-    assert "host link, busy for 65,193 cycles: 107 GOPS" in texts(roofline_svg(TARGET, work, LAYERS))
-    assert len(asked) < 10
 
 
 @each([10**3, 10**6, 10**9])
@@ -364,39 +324,29 @@ def test_a_line_crosses_roofs_but_no_words_and_no_mark_of_another_point() -> Non
     assert stood(Room(AREA, [taken], [Rect(201, 101, 213, 111)]), 200, 100) == near(200 + ACROSS + 2, 104 + DOWN, True), "its own mark"
 
 
-@pytest.mark.parametrize(("width", "everything"), [(800.0, True), (NARROW, False)])
-def test_in_a_crowd_no_number_touches_anything_and_the_legend_counts_those_left_out(width: float, everything: bool) -> None:
-    """Sixty points; those that take the most cycles have numbers, from the left."""
-    layers = [RooflinePoint(f"l{i}", 10**8, 10**6 // (1 + i % 7), 3000 + 700 * i, i) for i in range(60 if not everything else 14)]
+@pytest.mark.parametrize("width", [800.0, NARROW])
+def test_in_a_crowd_names_touch_nothing_and_those_left_out_are_counted(width: float) -> None:
+    """Sixty points; those that take the most cycles are named first. What has no name has it at the pointer."""
+    layers = [RooflinePoint(f"layer{i}", 10**8, 10**6 // (1 + i % 7), 3000 + 700 * i, i) for i in range(60)]
     svg = roofline_svg(TARGET, RooflinePoint("crowd", 10**9, 10**7, 10**6), layers, width)
-    numbers = [
-        covered(text) for text in shapes(svg, "text") if re.fullmatch(r"[1-9]\d?", "".join(text.itertext())) and text.get("paint-order")
-    ]
+    assert_readable(svg)
+    [left] = [int(found[1]) for text in texts(svg) if (found := re.match(r"No room for the names of (\d+) layers", text))]
+    names = [text for text in shapes(svg, "text") if re.match(r"layer\d", "".join(text.itertext()))]
     circles = [(float(circle.get("cx", "")), float(circle.get("cy", ""))) for circle in shapes(svg, "circle")]
-    leads = [
-        tuple(float(line.get(key, "")) for key in ("x1", "y1", "x2", "y2")) for line in shapes(svg, "line") if line.get("class") == "l-rule"
-    ]
-    assert numbers
-    assert not any(one.meets(other) for one, other in itertools.combinations(numbers, 2))
-    assert not any(number.meets(Rect(x - 5, y - 5, x + 5, y + 5)) for number in numbers for x, y in circles)
-    for x1, y1, x2, y2 in leads:
-        on_it = [(x1 + (x2 - x1) * step / 40, y1 + (y2 - y1) * step / 40) for step in range(40)]
-        assert not any(number.left < x < number.right and number.top < y < number.bottom for number in numbers for x, y in on_it)
-    legend = [text for text in texts(svg) if re.match(r"\d+: l", text)]
-    assert len(legend) == len(numbers)
-    count = sum(int(found[1]) if (found := re.search(r"\((\d+)\)$", text)) else 1 + text.count(",") for text in legend)
-    left = [text for text in texts(svg) if text.startswith("no room for the numbers of ")]
-    assert (left == []) == everything
-    assert count + sum(int(text.split()[6]) for text in left) == len(layers)
+    assert not any(one.meets(other) for one, other in itertools.combinations(map(covered, names), 2))
+    assert not any(covered(name).meets(Rect(x - 5, y - 5, x + 5, y + 5)) for name in names for x, y in circles)
+    written = ["".join(name.itertext()) for name in names]
+    named = sum(int(found[1]) if (found := re.search(r"\((\d+)\)$", text)) else 1 + text.count(",") for text in written)
+    assert named
+    assert named + left == len(layers)
+    assert {f"layer{i}" for i in range(60)} <= {"".join(circle.itertext()).split("\n")[0] for circle in shapes(svg, "circle")}
 
 
-def test_points_that_nearly_touch_share_a_number_where_some_would_have_none() -> None:
-    """A block of points, ten pixels from each other: there is no room for a number of the one in the middle."""
-    points = [NamedPoint(f"l{x}{y}", (100.0 + 10 * x, 100.0 + 10 * y), 1) for x in range(3) for y in range(3)]
-    room = Room(Rect(0, 0, 250, 250), [], [centred(*point.place, (14, 14)) for point in points])
-    legend = texts(f'<svg xmlns="http://www.w3.org/2000/svg">{names_of_points(points, room, 300).markup}</svg>')
-    assert [text for text in legend if ":" in text] == ["1: l00 … l11 (4)", "2: l02, l12", "3: l20, l21", "4: l22"]
-    assert not any("no room" in text for text in legend)
+def test_points_that_lie_on_each_other_share_a_name() -> None:
+    points = [NamedPoint(f"layer{x}", (100.0 + x, 100.0), 1) for x in range(3)]
+    markup, unnamed = names_of_points(points, Room(AREA, []))
+    assert "".join(ET.fromstring(f"<g>{markup}</g>").itertext()) == "layer0 … layer2 (3)"
+    assert unnamed == 0
 
 
 def test_a_short_line_is_better_than_a_longer_one_in_a_better_direction() -> None:

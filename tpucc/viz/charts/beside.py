@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tpucc.viz.heading import INK_HALO
 from tpucc.viz.rect import Point, Rect, centred
@@ -20,7 +21,9 @@ NEAR = 9.0
 PIECE = 3.0
 """A line is looked at in pieces of so many pixels."""
 NAME: dict[str, Value] = {**INK_HALO, "pointer-events": "none"}
-"""Attributes of the name of a line, which is drawn over points: it stands where they are fewest, see `clearest`."""
+"""Attributes of the name of a line, which is drawn over points: it stands where they are fewest, see `Room.clearest`."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,6 @@ class Room:
     taken: list[Rect]
     marks: Sequence[Rect] = field(default=())
     words: list[Rect] = field(default_factory=list)
-
-    def copied(self) -> Room:
-        return Room(self.area, [*self.taken], self.marks, [*self.words])
 
     def place(self, words: str, point: Point, away: float, bold: bool = False, is_led: bool = True) -> Markup:
         """The words for a point whose mark reaches `away` far; nothing if there is no room, or if they need a line and `is_led` is false.
@@ -53,16 +53,21 @@ class Room:
                 return _written(words, point, (left, base), end, bold)
         return NOTHING
 
+    def clearest(self, places: Iterable[tuple[float, Sequence[Rect], T]]) -> tuple[float, T]:
+        """Of several places for words, each with its cost and the rectangles that it takes: the one that costs least with the marks and
+        words that it meets, and that cost. It is taken from then on."""
+        crossed = [*self.marks, *self.words]
+        found = [(cost + sum(any(map(mark.meets, rects)) for mark in crossed), rects, place) for cost, rects, place in places]
+        cost, rects, place = min(found, key=lambda each: each[0])
+        self.words.extend(rects)
+        self.taken.extend(rects)
+        return cost, place
+
     def _is_free(self, rect: Rect, lead: Sequence[Rect], crossed: Sequence[Rect]) -> bool:
         """Whether nothing is in the way of a name, nor one of `crossed` in that of the line to it."""
         inside = self.area.left <= rect.left and rect.right <= self.area.right
         inside = inside and self.area.top <= rect.top and rect.bottom <= self.area.bottom
         return inside and not any(map(rect.meets, [*self.taken, *self.marks])) and not any(a.meets(b) for a in lead for b in crossed)
-
-
-def clearest(places: Iterable[Rect], marks: Sequence[Rect]) -> Rect:
-    """The first of the places that meet the fewest marks."""
-    return min(places, key=lambda place: sum(map(place.meets, marks)))
 
 
 def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:

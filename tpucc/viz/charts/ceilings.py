@@ -5,31 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from tpucc.diagnostics import counted, percent
 from tpucc.explain.quantities import number, rate_text
 from tpucc.explain.roofs import LINK, UNIT, RooflinePoint, bandwidth_text, ridge
 from tpucc.target import Target
-from tpucc.viz.charts.beside import NAME, clearest
+from tpucc.viz.charts.beside import NAME, Room
 from tpucc.viz.charts.chart import Scale
 from tpucc.viz.heading import EDGE, HALO
 from tpucc.viz.palette import ink_line
-from tpucc.viz.rect import Point, Rect
+from tpucc.viz.rect import Point, Rect, centred
 from tpucc.viz.svg import Markup, joined, label, line, number_text, tag
 from tpucc.viz.text import SMALL, text_width
 
 LEFT = 92.0
 """Where the axis of intensities begins."""
-LIFT = 8.0
-"""So many pixels higher the names of the two ceilings may stand: points on the ceiling are then below them."""
-BELOW = -24.0
-"""The same of the slope's name where it stands below the slope."""
+LIFTS = (0.0, 8.0, -24.0)
+"""So many pixels higher a name may stand: points on its line are then below it. The last stands below the slope."""
 GRAINS = 24
-"""Places on the slope that are tried for its name where the usual ones have points."""
-COVERED, SHORTER, UNDER = 4, (0.0, 0.3, 1.7, 2.5), 0.2
-"""What it costs if words lie on a point or on others, if they are the long ones, the short ones, one, or one without the rate, which the
-subtitle has, and if they stand under their line."""
+"""Places on the slope that are tried for its name."""
+NEAREST = 100.0
+"""Of a name on the slope: a mark so far away is as good as none."""
+SHORTER, UNDER, COVERED = (0.0, 0.1, 0.4, 0.6), 0.05, 0.95
+"""What it costs if the words of a dashed ceiling are the long ones, the short ones, one, or one without the rate, which the subtitle
+has; if they stand under their line; and the cost of lying on a point or on others, from which on there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,141 +42,94 @@ class Axes:
         return self.across(math.log10(intensity)), self.up(math.log10(rate))
 
 
-@dataclass(frozen=True)
-class Ceilings:
-    """Weight memory's slope up to the ridge, and the matrix unit's flat roof. `named` is the place on the slope where its name stands.
+def ceilings(target: Target, axes: Axes, model: RooflinePoint | None, room: Room) -> tuple[Markup, Markup]:
+    """The lines, and their names, which stand where few points are and are drawn over them. `model` has dashed ceilings. All places are
+    taken in `room` from then on."""
+    corner, end, below = axes.point(ridge(target), target.peak_ops), axes.across.end, axes.up.start
+    lowest = 10.0 ** max(axes.across.low, axes.up.low - math.log10(2.0 * target.weight_bandwidth))
+    foot = axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
+    dashed = {name: axes.up(math.log10(model.roofs(target)[name])) for name in model.dashed(target)} if model is not None else {}
+    points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (foot, corner, (end, corner[1])))
+    lines = [line(*corner, corner[0], below, "rule", stroke_dasharray="4 4")]
+    lines.append(tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2))
+    lines += [line(LEFT, height, end, height, "ink", stroke_width=1.5, stroke_dasharray="7 4") for height in dashed.values()]
+    steps = [share / 100 for share in range(101)]
+    slope = [centred(foot[0] + (corner[0] - foot[0]) * t, foot[1] + (corner[1] - foot[1]) * t, (6, 6)) for t in steps]
+    under = Rect(corner[0] - 3, corner[1], corner[0] + 3, below)
+    roofs = [*dashed.values(), corner[1]]
+    room.taken.extend([*slope, under, *(Rect(LEFT if y != corner[1] else corner[0], y - 3, end, y + 3) for y in roofs)])
+    names = [_roof_name(target, corner, end, room), _ridge_name(target, corner, end, below, room), _slope_name(target, foot, corner, room)]
+    if model is not None:
+        names += [name for key, y in dashed.items() for name in _dashed_name(target, model, key, y, end, slope, under, room)]
+    return joined(lines), joined(names)
 
-    What words are kept away from is found once: a dashed ceiling asks for it at each of a hundred places where its words could stand.
-    """
 
-    target: Target
-    axes: Axes
-    named: Point
-    lift: float = 0.0
-    """So many pixels above its usual height."""
-    model: RooflinePoint | None = None
-    """The model, if it has dashed ceilings."""
-    marks: Sequence[Rect] = ()
-    """Where the points are."""
+def _roof_name(target: Target, corner: Point, end: float, room: Room) -> Markup:
+    """Above the matrix unit's roof, as far to the right and as low as points allow; half of the words at least are above the roof."""
+    words = f"matrix unit: {rate_text(target.peak_ops)}"
+    width, y = text_width(words, SMALL), corner[1]
+    rights = (end - step for step in range(0, max(1, int(end - width / 2 - corner[0])), 8))
+    places = (Rect(right - width, y - 20 - lift, right, y - 3 - lift) for right in rights for lift in LIFTS[:2])
+    _, place = room.clearest((0.0, [place], place) for place in places)
+    return label(words, place.right, place.bottom - 5, SMALL, "ink", "end", **NAME)
 
-    @cached_property
-    def corner(self) -> Point:
-        return _corner(self.target, self.axes)
 
-    @cached_property
-    def slope(self) -> float:
-        """The angle of the slope on the page, in radians."""
-        (x0, y0), (x1, y1) = _foot(self.target, self.axes), self.corner
-        return math.atan2(y1 - y0, x1 - x0)
+def _ridge_name(target: Target, corner: Point, end: float, below: float, room: Room) -> Markup:
+    """Right of the ridge, or left of it where there is no room or a point."""
+    words = f"ridge {number(round(ridge(target)))}"
+    width = text_width(words, SMALL) + 12
+    lefts = [corner[0]] if corner[0] + width <= end + EDGE else []
+    places = (Rect(left, below - 22, left + width, below) for left in (*lefts, corner[0] - width))
+    _, place = room.clearest((0.0, [place], place) for place in places)
+    return label(words, place.left + 6, below - 8, SMALL, "soft", "start", **{**NAME, **HALO})
 
-    @property
-    def peak(self) -> str:
-        return f"matrix unit: {rate_text(self.target.peak_ops)}"
 
-    @cached_property
-    def dashed(self) -> list[tuple[str, float, Rect | None]]:
-        """The words of each dashed ceiling, its height, and where the words stand; None where they would lie on points or on others."""
-        return [self._dashed(self.model, name) for name in self.model.dashed(self.target)] if self.model is not None else []
+def _slope_name(target: Target, start: Point, end: Point, room: Room) -> Markup:
+    """Along weight memory's slope, above it or below, as far from points as there is room."""
+    words, turn = f"weight memory: {bandwidth_text(target.weight_bandwidth)}", math.atan2(end[1] - start[1], end[0] - start[0])
+    half, along = text_width(words, SMALL) / 2, (math.cos(turn), math.sin(turn))
 
-    def _dashed(self, model: RooflinePoint, name: str) -> tuple[str, float, Rect | None]:
-        roof = model.roofs(self.target)[name]
-        height = self.axes.up(math.log10(roof))
-        words = _ceiling_words(self.target, model, name)
-        texts = [*(f"{text}: {rate_text(roof)}" for text in words), words[-1]]
-        costs = [
-            (self._covered(place) + shorter + UNDER * (place.top > height), text, place)
-            for text, shorter in zip(texts, SHORTER, strict=True)
-            for place in self._beside(text_width(text, SMALL), height)
-        ]
-        cost, text, place = min(costs, key=lambda found: found[0])
-        return text, height, place if cost < COVERED else None
+    def places() -> Iterator[tuple[float, list[Rect], tuple[Point, float]]]:
+        for lift in LIFTS:
+            for share in (step / GRAINS for step in range(4, GRAINS - 3)):
+                x, y = start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
+                middle = x + (12 + lift) * along[1], y - (12 + lift) * along[0]
+                offsets = [step - half for step in range(0, int(2 * half) + 1, 6)]
+                spots = [centred(middle[0] + d * along[0], middle[1] + d * along[1], (14, 14)) for d in offsets]
+                near = min([math.dist((x, y), mark.middle) for mark in room.marks], default=NEAREST)
+                outside = any(spot.left < LEFT for spot in spots)
+                yield outside + (abs(share - 0.5) + abs(lift) / 100 - min(near, NEAREST) / NEAREST) / 10, spots, ((x, y), lift)
 
-    def _beside(self, width: float, height: float) -> Iterator[Rect]:
-        """The places above and below a dashed ceiling for words of this width, from the right."""
-        starts = [self.axes.across.end - width - step for step in range(0, int(self.axes.across.end - LEFT - width), 8)]
-        yield from (Rect(x, y, x + width, y + 15) for x in [*starts, LEFT + 2] for y in (height - 18, height + 2))
+    _, ((x, y), lift) = room.clearest(places())
+    turned = f"rotate({math.degrees(turn):.2f} {x:.1f} {y:.1f})"
+    return label(words, x, y - 8 - lift, SMALL, "ink", "middle", transform=turned, **NAME)
 
-    def _covered(self, place: Rect) -> int:
-        """How much is in the way of words: points and other words most, then the slope, then the line below the ridge."""
-        others, outside = sum(map(place.meets, self._others)), place.left < LEFT
-        return COVERED * others + 2 * any(map(place.meets, self._slope)) + place.meets(self._under) + 100 * outside
 
-    @cached_property
-    def _others(self) -> list[Rect]:
-        """The points and the words that have their places before those of dashed ceilings."""
-        return [*self.marks, *self.along, self.roof, self._ridge]
+def _dashed_name(
+    target: Target, model: RooflinePoint, name: str, height: float, end: float, slope: Sequence[Rect], under: Rect, room: Room
+) -> list[Markup]:
+    """The words of a dashed ceiling above or below it, as far to the right as they lie on nothing; none where they would."""
+    words, rate = _ceiling_words(target, model, name), rate_text(model.roofs(target)[name])
+    texts = [*(f"{text}: {rate}" for text in words), words[-1]]
 
-    @property
-    def bandwidth(self) -> str:
-        return f"weight memory: {bandwidth_text(self.target.weight_bandwidth)}"
+    def places() -> Iterator[tuple[float, list[Rect], tuple[str, Rect]]]:
+        for text, shorter in zip(texts, SHORTER, strict=True):
+            width = text_width(text, SMALL)
+            for x in (*(end - width - step for step in range(0, int(end - width - LEFT), 8)), LEFT + 2):
+                for place, lower in (
+                    (Rect(x, height - 18, x + width, height - 3), 0.0),
+                    (Rect(x, height + 2, x + width, height + 17), UNDER),
+                ):
+                    crossing = 0.5 * any(map(place.meets, slope)) + 0.25 * place.meets(under) + (x < LEFT)
+                    yield shorter + lower + crossing, [place], (text, place)
 
-    def lines(self) -> Markup:
-        corner, end = self.corner, self.axes.across.end
-        points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (_foot(self.target, self.axes), corner, (end, corner[1])))
-        roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
-        foot = line(corner[0], corner[1], corner[0], self.axes.up.start, "rule", stroke_dasharray="4 4")
-        dashed = [line(LEFT, height, end, height, "ink", stroke_width=1.5, stroke_dasharray="7 4") for _, height, _ in self.dashed]
-        return joined([foot, roof, *dashed])
-
-    def names(self) -> Markup:
-        """Drawn over the points: where no place is free of them, the words can be read, and the points can be pointed at."""
-        words = label(self.peak, self.roof.right, self.roof.bottom - 5, SMALL, "ink", "end", **NAME)
-        under = label(self.ridge, self._ridge.left + 6, self.axes.up.start - 8, SMALL, "soft", "start", **{**NAME, **HALO})
-        x, y = self.named
-        turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
-        along = label(self.bandwidth, x, y - 8 - self.lift, SMALL, "ink", "middle", transform=turned, **NAME)
-        dashed = [label(text, place.right, place.top + 12, SMALL, "ink", "end", **NAME) for text, _, place in self.dashed if place]
-        return joined([words, under, along, *dashed])
-
-    @property
-    def ridge(self) -> str:
-        return f"ridge {number(round(ridge(self.target)))}"
-
-    def taken(self) -> list[Rect]:
-        """Rectangles on which no name may be written: small ones along the slope, the roofs, and the names of all."""
-        corner, end = self.corner, self.axes.across.end
-        roofs = [Rect(LEFT, height - 3, end, height + 3) for _, height, _ in self.dashed]
-        return [*self._slope, Rect(corner[0], corner[1] - 3, end, corner[1] + 3), self._under, *roofs, *self.words()]
-
-    def words(self) -> list[Rect]:
-        """Where the names of the roofs and of the ridge stand."""
-        return [*self.along, self.roof, self._ridge, *(place for *_, place in self.dashed if place)]
-
-    @cached_property
-    def _slope(self) -> list[Rect]:
-        corner = self.corner
-        rise = math.tan(self.slope)
-        steps = [(d, d * rise) for d in range(0, int(corner[0] - LEFT), 4)]
-        return [Rect(corner[0] - x - 3, corner[1] - y - 3, corner[0] - x + 3, corner[1] - y + 3) for x, y in steps]
-
-    @cached_property
-    def along(self) -> list[Rect]:
-        """Small rectangles on the slope's name."""
-        half, along = text_width(self.bandwidth, SMALL) / 2, (math.cos(self.slope), math.sin(self.slope))
-        away = 12 + self.lift
-        middle = (self.named[0] + away * along[1], self.named[1] - away * along[0])
-        offsets = [step - half for step in range(0, int(2 * half) + 1, 6)]
-        spots = [(middle[0] + d * along[0], middle[1] + d * along[1]) for d in offsets]
-        return [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
-
-    @cached_property
-    def roof(self) -> Rect:
-        """Above the matrix unit's roof, as far to the right and as low as points allow; half of the words at least are above the roof."""
-        (x, y), end, width = self.corner, self.axes.across.end, text_width(self.peak, SMALL)
-        ends = [end - step for step in range(0, max(1, int(end - width / 2 - x)), 8)]
-        return clearest((Rect(right - width, y - 20 - lift, right, y - 3 - lift) for right in ends for lift in (0, LIFT)), self.marks)
-
-    @cached_property
-    def _under(self) -> Rect:
-        """The line from the ridge down to the axis."""
-        return Rect(self.corner[0] - 3, self.corner[1], self.corner[0] + 3, self.axes.up.start)
-
-    @cached_property
-    def _ridge(self) -> Rect:
-        """Right of the ridge, or left of it where there is no room or a point."""
-        width, below, corner = text_width(self.ridge, SMALL) + 12, self.axes.up.start, self.corner[0]
-        lefts = [corner, corner - width] if corner + width <= self.axes.across.end + EDGE else [corner - width]
-        return clearest((Rect(left, below - 22, left + width, below) for left in lefts), self.marks)
+    free = Room(room.area, [], room.marks, [*room.words])
+    cost, (text, place) = free.clearest(places())
+    if cost >= COVERED:
+        return []
+    room.words.append(place)
+    room.taken.append(place)
+    return [label(text, place.right, place.top + 12, SMALL, "ink", "end", **NAME)]
 
 
 def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str, str, str]:
@@ -189,38 +141,3 @@ def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str
         return f"activation unit, busy for {counted(model.unit_cycles, 'cycle')}", "activation unit", "activation"
     held = percent(model.roofs(target)[name], target.peak_ops)
     return f"matrix unit, {held} of its cells hold weights", f"{held} of the cells", "cells"
-
-
-def _corner(target: Target, axes: Axes) -> Point:
-    return axes.point(ridge(target), target.peak_ops)
-
-
-def _foot(target: Target, axes: Axes) -> Point:
-    """Where the slope leaves the picture, at the left or at the bottom."""
-    lowest = 10.0 ** max(axes.across.low, axes.up.low - math.log10(2.0 * target.weight_bandwidth))
-    return axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
-
-
-def name_on_slope(target: Target, axes: Axes, marks: Sequence[Rect]) -> tuple[Point, float]:
-    """The place on the slope, and the height above it, where words lie on the fewest marks and, from a quarter to three quarters of it, are
-    the farthest from all. Where each has marks, also places all along it, higher, and below it."""
-    start, end = _foot(target, axes), _corner(target, axes)
-    roof = Ceilings(target, axes, start, marks=marks).roof
-
-    def at(share: float) -> Point:
-        return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
-
-    def covered(place: tuple[Point, float]) -> int:
-        along = Ceilings(target, axes, *place).along
-        outside = any(spot.left < LEFT for spot in along)
-        return sum(any(map(mark.meets, along)) for mark in marks) + outside + 10 * any(map(roof.meets, along))
-
-    def freedom(place: tuple[Point, float]) -> tuple[int, float]:
-        return -covered(place), min([math.dist(place[0], mark.middle) for mark in marks], default=0.0)
-
-    best = max(((at(share), 0.0) for share in (0.5, 0.25, 0.375, 0.625, 0.75)), key=freedom)
-    half = text_width(Ceilings(target, axes, start).bandwidth, SMALL) / 2 / math.dist(start, end)
-    if half > 0.5 or not covered(best):
-        return best
-    shares = [half + step * (1 - 2 * half) / GRAINS for step in range(GRAINS + 1)]
-    return min([best, *((at(share), lift) for lift in (0.0, LIFT, BELOW) for share in shares)], key=covered)

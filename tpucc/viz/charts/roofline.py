@@ -15,7 +15,7 @@ from tpucc.explain.quantities import number, rate_text
 from tpucc.explain.roofs import BOTTLENECKS_OF, RooflinePoint, allow, is_above, ridge
 from tpucc.target import Target
 from tpucc.viz.charts.beside import Room
-from tpucc.viz.charts.ceilings import LEFT, Axes, Ceilings, name_on_slope
+from tpucc.viz.charts.ceilings import LEFT, Axes, ceilings
 from tpucc.viz.charts.chart import WIDTH, Scale
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
 from tpucc.viz.heading import EDGE, heading
@@ -29,6 +29,7 @@ NUMBER = 40.0
 """The room of a number of the axis of intensities."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
+UNNAMED = "No room for the names of {}: point at them."
 ABOVE = " Above the roof: weights fetched in other layers' time."
 BEFORE = "\nabove the roof, as its weights are fetched in other layers' time"
 KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the activation unit computes them{}."
@@ -59,14 +60,15 @@ def roofline_svg(
     if model.drawable:
         x, y = places[-1]
         marks[-1] = Rect(x - 10, y - 10, x + 10, y + 10)
-    ceilings = Ceilings(target, axes, *name_on_slope(target, axes, marks), model if dashed else None, marks)
-    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), ceilings.taken(), marks, ceilings.words())
+    room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), [], marks)
+    lines, roofs = ceilings(target, axes, model if dashed else None, room)
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
     named = [NamedPoint(layer.name, axes.point(layer.intensity, layer.rate(target)), layer.cycles) for layer in layers]
-    names = names_of_points(named, room, bottom + 58)
-    parts = [head.markup, _grid(axes), ceilings.lines(), names.markup, *points, star, ceilings.names()]
-    return picture(KEY, _title(target, model), width, bottom + 52 + names.height, *parts)
+    names, unnamed = names_of_points(named, room)
+    note = label(UNNAMED.format(counted(unnamed, "layer")), EDGE, bottom + 58, SMALL, "soft") if unnamed else NOTHING
+    parts = [head.markup, _grid(axes), lines, names, note, *points, star, roofs]
+    return picture(KEY, _title(target, model), width, bottom + (68 if unnamed else 52), *parts)
 
 
 def _title(target: Target, model: RooflinePoint) -> str:
