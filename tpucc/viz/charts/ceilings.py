@@ -39,16 +39,16 @@ class Axes:
     up: Scale
 
     def point(self, intensity: float, rate: float) -> tuple[float, float]:
-        return self.across(math.log10(intensity)), self.up(math.log10(rate))
+        return self.across(intensity), self.up(rate)
 
 
 def ceilings(target: Target, axes: Axes, model: RooflinePoint | None, room: Room) -> tuple[Markup, Markup]:
     """The lines, and their names, which stand where few points are and are drawn over them. `model` has dashed ceilings. All places are
     taken in `room` from then on."""
     corner, end, below = axes.point(ridge(target), target.peak_ops), axes.across.end, axes.up.start
-    lowest = 10.0 ** max(axes.across.low, axes.up.low - math.log10(2.0 * target.weight_bandwidth))
+    lowest = max(axes.across.low, axes.up.low / (2.0 * target.weight_bandwidth))
     foot = axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
-    dashed = {name: axes.up(math.log10(model.roofs(target)[name])) for name in model.dashed(target)} if model is not None else {}
+    dashed = {name: axes.up(model.roofs(target)[name]) for name in model.dashed(target)} if model is not None else {}
     points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (foot, corner, (end, corner[1])))
     lines = [line(*corner, corner[0], below, "rule", stroke_dasharray="4 4")]
     lines.append(tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2))

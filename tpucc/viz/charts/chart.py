@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -16,12 +16,14 @@ from tpucc.numerics import Float64, Int64
 from tpucc.sim.durations import seconds_unit
 from tpucc.viz.legend import Entry, box_sign
 from tpucc.viz.palette import KINDS, Kind, solid_paint
-from tpucc.viz.svg import Markup, joined, label, line, tag
-from tpucc.viz.text import SMALL
+from tpucc.viz.svg import NOTHING, Markup, joined, label, line, tag
+from tpucc.viz.text import SMALL, text_width
 
 WIDTH = 800.0
 """The width of a chart with its margins, in pixels."""
 MARGIN = 20.0
+LEAST = 1e-15
+"""What a logarithmic scale takes for less: a logarithm has no zero."""
 TICK = 70.0
 """The room that a number of the axis of cycles takes at least, in pixels."""
 
@@ -54,19 +56,43 @@ STALLS: Mapping[str, Hatch] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From a value to a place: linear, `low` at `start`, `high` at `end`."""
+    """From a value to a place: `low` at `start`, `high` at `end`. It is linear, or goes by the logarithms of values."""
 
     low: float
     high: float
     start: float
     end: float
+    is_log: bool = False
 
     def worth(self, pixels: float) -> float:
-        """How much so many pixels stand for."""
+        """How much so many pixels of a linear scale stand for."""
         return pixels * (self.high - self.low) / (self.end - self.start)
 
     def __call__(self, value: float) -> float:
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+        low, high, at = map(_log, (self.low, self.high, value)) if self.is_log else (self.low, self.high, value)
+        return self.start + (at - low) / (high - low) * (self.end - self.start)
+
+    def ticks(self, most: int = 8) -> list[float]:
+        """Round values that the scale has, at most about so many: from 0 on, or on a logarithmic one powers of ten, or parts of them."""
+        if not self.is_log:
+            return [value for value in ticks(self.high, most) if value >= self.low]
+        tens = range(math.floor(_log(self.low)), math.ceil(_log(self.high)) + 1)
+        for digits in ((1.0,), (1.0, 2.0, 5.0), [half / 2 for half in range(2, 20)]):
+            found = [digit * 10.0**ten for ten in tens for digit in digits if self.low <= digit * 10.0**ten <= self.high]
+            if len(found) >= 3:
+                return found[:: math.ceil(len(found) / most)]
+        return [float(f"{self.low + (self.high - self.low) * share:.3g}") for share in (0.1, 0.5, 0.9)]
+
+
+def _log(value: float) -> float:
+    return math.log10(max(value, LEAST))
+
+
+def log_scale(values: Iterable[float], start: float, end: float) -> Scale:
+    """A logarithmic scale of these values, with a little room at both ends."""
+    logs = [_log(value) for value in values]
+    room = 0.06 * (max(logs) - min(logs)) or 0.1
+    return Scale(10 ** (min(logs) - room), 10 ** (max(logs) + room), start, end, is_log=True)
 
 
 def ticks(high: float, most: int = 8) -> list[float]:
@@ -75,6 +101,34 @@ def ticks(high: float, most: int = 8) -> list[float]:
     while high / step > most:
         step *= 2.5 if f"{step:e}".startswith("2") else 2.0
     return [i * step for i in range(int(high / step + 1e-9) + 1)]
+
+
+def foot_axis(scale: Scale, y: float, words: str, values: Sequence[float], texts: Sequence[str], top: float | None = None) -> Markup:
+    """An axis below a plot: these values with their texts, and what they are. A text that would touch the one before is left out. With
+    `top` the values have lines of a grid up to there."""
+    parts, free = [line(scale.start, y, scale.end, y)], -math.inf
+    for value, text in zip(values, texts, strict=True):
+        x, half = scale(value), text_width(text, SMALL) / 2
+        parts.append(line(x, y, x, y + 5) if top is None else line(x, top, x, y, "grid"))
+        if x - half > free:
+            parts.append(label(text, min(x, scale.end + MARGIN - 4 - half), y + 18, anchor="middle"))
+            free = x + half + 6
+    return joined([*parts, label(words, (scale.start + scale.end) / 2, y + 38, SMALL, "soft", "middle")])
+
+
+def side_axis(scale: Scale, x: float, right: float, words: str, values: Sequence[float], texts: Sequence[str]) -> Markup:
+    """An axis at the left of a plot, with a grid up to `right`; `words` stands above it."""
+    parts = []
+    for value, text in zip(values, texts, strict=True):
+        y = scale(value)
+        parts += [line(x, y, right, y, "grid"), label(text, x - 8, y + 4, anchor="end")]
+    return joined([*parts, label(words, MARGIN, scale.end - 12, SMALL, "soft") if words else NOTHING])
+
+
+def row_axis(scale: Scale, x: float, right: float, words: str) -> Markup:
+    """A vertical linear axis with a grid, from 0 on."""
+    values = scale.ticks(6)
+    return side_axis(scale, x, right, words, values, numbers(values))
 
 
 def hatches(key: str, names: Sequence[str]) -> Markup:
@@ -98,17 +152,6 @@ def cycle_axis(scale: Scale, y: float, clock_hz: float | None = None) -> Markup:
         if clock_hz:
             unit, factor = seconds_unit(scale.high / clock_hz)
             parts.append(label(f"{number(float(f'{value / clock_hz * factor:.3g}'))} {unit}", x, y + 33, SMALL, "soft", anchor))
-    return joined(parts)
-
-
-def row_axis(scale: Scale, x: float, right: float, words: str) -> Markup:
-    """A vertical axis with a grid; `words` stands above it."""
-    parts = []
-    values = ticks(scale.high, 6)
-    for value, text in zip(values, numbers(values), strict=True):
-        y = scale(value)
-        parts += [line(x, y, right, y, "grid"), label(text, x - 8, y + 4, anchor="end")]
-    parts.append(label(words, x - 8, scale.end - 12, SMALL, "soft", "end"))
     return joined(parts)
 
 

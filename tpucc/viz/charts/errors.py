@@ -10,7 +10,7 @@ from tpucc.diagnostics import counted, percent
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown, whole
 from tpucc.explain.quantities import number
-from tpucc.viz.charts.chart import WIDTH, Scale, ticks
+from tpucc.viz.charts.chart import WIDTH, Scale, foot_axis
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
@@ -133,12 +133,8 @@ def _scale(errors: Sequence[LayerError]) -> Scale:
 
 
 def _grid(scale: Scale, top: float, bottom: float) -> Markup:
-    parts = []
-    for value in [scale.low, *ticks(scale.high)] if scale.low < 0 else ticks(scale.high):
-        x = scale(value)
-        parts += [line(x, top - 6, x, bottom, "grid"), label(signed(value), x, bottom + 16, anchor="middle")]
-    parts.append(label("signal-to-quantisation-noise ratio in dB", (scale.start + scale.end) / 2, bottom + 34, SMALL, "soft", "middle"))
-    return joined(parts)
+    values = [*([scale.low] if scale.low < 0 else []), *scale.ticks()]
+    return foot_axis(scale, bottom, "signal-to-quantisation-noise ratio in dB", values, [*map(signed, values)], top - 6)
 
 
 def _row(error: LayerError, name: str, scale: Scale, top: float) -> Markup:

@@ -10,7 +10,7 @@ from tpucc.viz.charts.beside import Room, are_near
 from tpucc.viz.rect import Point
 from tpucc.viz.svg import Markup, joined
 
-FEW = 6
+FEW = 12
 """Points whose names may stand farther away, at the end of a line."""
 LIMITS = (24, 16, 10, 6)
 """So many characters of each name are tried."""

@@ -16,17 +16,17 @@ from tpucc.explain.roofs import BOTTLENECKS_OF, RooflinePoint, allow, is_above, 
 from tpucc.target import Target
 from tpucc.viz.charts.beside import Room
 from tpucc.viz.charts.ceilings import LEFT, Axes, ceilings
-from tpucc.viz.charts.chart import WIDTH, Scale
+from tpucc.viz.charts.chart import WIDTH, Scale, foot_axis, side_axis
 from tpucc.viz.charts.pointnames import NamedPoint, names_of_points
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, kind_paint, solid_paint
 from tpucc.viz.rect import Rect
-from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
-from tpucc.viz.text import SMALL, text_width
+from tpucc.viz.svg import NOTHING, Markup, joined, label, number_text, picture, tag, title
+from tpucc.viz.text import SMALL
 
 HEIGHT = 400.0
-NUMBER = 40.0
-"""The room of a number of the axis of intensities."""
+DECADES = 30
+"""Powers of ten that an axis has at most."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 UNNAMED = "No room for the names of {}: point at them."
@@ -98,27 +98,16 @@ def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, flo
     intensities = [ridge(target), *(work.intensity for work in works)]
     roofs = [work.roofs(target)[name] for work in works for name in work.dashed(target)]
     rates = [target.peak_ops, *(work.rate(target) for work in works), *roofs]
-    low, high = math.floor(math.log10(min(intensities)) - 0.3), math.ceil(math.log10(max(intensities)) + 0.3)
-    bottom, ceiling = math.floor(math.log10(min(rates)) - 0.3), math.log10(max(target.peak_ops, *roofs, 1.0)) + 0.25
-    return Axes(Scale(low, high, LEFT, right), Scale(bottom, ceiling, down[1], down[0]))
+    across = 10.0 ** math.floor(math.log10(min(intensities)) - 0.3), 10.0 ** math.ceil(math.log10(max(intensities)) + 0.3)
+    up = 10.0 ** math.floor(math.log10(min(rates)) - 0.3), 10.0 ** (math.log10(max(target.peak_ops, *roofs, 1.0)) + 0.25)
+    return Axes(Scale(*across, LEFT, right, is_log=True), Scale(*up, down[1], down[0], is_log=True))
 
 
 def _grid(axes: Axes) -> Markup:
-    parts, top, below = [], axes.up.end, axes.up.start
-    powers = range(math.ceil(axes.across.low), math.floor(axes.across.high) + 1)
-    every = math.ceil(NUMBER * len(powers) / (axes.across.end - LEFT))
-    for power in powers:
-        x = axes.across(power)
-        parts += [line(x, top, x, below, "grid")]
-        text = number(10.0**power)
-        last = axes.across.end + EDGE - 4 - text_width(text, SMALL) / 2
-        parts += [] if power % every else [label(text, min(x, last), below + 18, anchor="middle")]
-    for power in range(math.ceil(axes.up.low), math.floor(axes.up.high) + 1):
-        y = axes.up(power)
-        parts += [line(LEFT, y, axes.across.end, y, "grid"), label(rate_text(10.0**power), LEFT - 8, y + 4, anchor="end")]
-    middle = (LEFT + axes.across.end) / 2
-    parts += [label("multiply-accumulates for each byte of weights", middle, below + 38, SMALL, "soft", "middle")]
-    return joined(parts)
+    intensities, rates = (scale.ticks(DECADES) for scale in (axes.across, axes.up))
+    words = "multiply-accumulates for each byte of weights"
+    foot = foot_axis(axes.across, axes.up.start, words, intensities, [*map(number, intensities)], axes.up.end)
+    return joined([foot, side_axis(axes.up, LEFT, axes.across.end, "", rates, [*map(rate_text, rates)])])
 
 
 def _words(target: Target, work: RooflinePoint) -> str:

@@ -12,20 +12,18 @@ from itertools import pairwise
 
 from tpucc.explain.names import shown
 from tpucc.viz.charts.beside import NAME, Room, pieces
-from tpucc.viz.charts.chart import Scale
+from tpucc.viz.charts.chart import Scale, foot_axis, log_scale, side_axis
 from tpucc.viz.heading import EDGE
 from tpucc.viz.legend import Entry, dot_sign, legend
 from tpucc.viz.palette import Kind, ink_line, solid_paint
 from tpucc.viz.rect import Point, Rect
-from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
+from tpucc.viz.svg import NOTHING, Markup, joined, label, number_text, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, text_width
 
 WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
 TOP, PLOT, BELOW = 62.0, 240.0, 44.0
 HEAD = 4.0
 """Pixels above a heat map."""
-NUMBERS = 15.0
-"""Pixels between two lines of numbers below an axis."""
 DOT = 5.0
 """The radius of a point on a front."""
 APART = 15.0
@@ -134,21 +132,24 @@ def front_svg(
     `names` are those of the axes; costs that are `binary` are marked at powers of two. `about` is the picture's
     title for who doesn't see it."""
     across, up = (
-        _log_scale([mark.x for mark in marks], LEFT, WIDTH - RIGHT),
-        _log_scale([mark.y for mark in marks], TOP + PLOT, TOP),
+        log_scale([mark.x for mark in marks], LEFT, WIDTH - RIGHT),
+        log_scale([mark.y for mark in marks], TOP + PLOT, TOP),
     )
     on_front = {point for front in fronts.values() for point in front}
-    first = {(round(across(_log(m.x)) / GRAIN), round(up(_log(m.y)) / GRAIN), m.limit): m for m in reversed(marks)}
+    first = {(round(across(m.x) / GRAIN), round(up(m.y) / GRAIN), m.limit): m for m in reversed(marks)}
     behind = [_dot(mark, across, up, 3.0, faint=True) for mark in first.values() if mark.point not in on_front]
-    places = {mark.point: (across(_log(mark.x)), up(_log(mark.y))) for mark in marks}
+    places = {mark.point: (across(mark.x), up(mark.y)) for mark in marks}
     lines = {name: [places[point] for point in front if point in places] for name, front in fronts.items()}
     dots = [_dot(mark, across, up, DOT, faint=False) for mark in marks if mark.point in on_front]
     signs = legend(_signs([mark.limit for mark in marks]), EDGE, 2.0, WIDTH - EDGE)
-    foot, lower = _foot(across, _marked(across, [mark.x for mark in marks], binary), names[0], worded[0])
-    axes = [foot, _side(up, names[1], worded[1])]
+    values, heights = _marked(across, [mark.x for mark in marks], binary), up.ticks(7)
+    axes = [
+        foot_axis(across, TOP + PLOT, names[0], values, [*map(worded[0], values)]),
+        side_axis(up, LEFT, WIDTH - RIGHT, names[1], heights, [*map(worded[1], heights)]),
+    ]
     drawn = [*(mark.point for mark in first.values()), *on_front]
     parts = [signs.markup, *axes, *behind, *map(_line, lines.values()), *dots, *_line_names(lines, [places[point] for point in drawn])]
-    return picture(key, about, WIDTH, TOP + PLOT + BELOW + lower, *parts)
+    return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
 
 
 def _line(points: Sequence[Point]) -> Markup:
@@ -263,7 +264,7 @@ def _dot(mark: Mark, across: Scale, up: Scale, radius: float, *, faint: bool) ->
     paint = {**solid_paint(LIMITS[mark.limit]), "data-point": str(mark.point)}
     if faint:
         paint["fill-opacity"] = "0.7"
-    x, y = across(_log(mark.x)), up(_log(mark.y))
+    x, y = across(mark.x), up(mark.y)
     drawn = tag("circle", NOTHING if faint else title(mark.words), attributes=paint, cx=x, cy=y, r=radius)
     return drawn if faint else _linked(mark.point, drawn)
 
@@ -285,57 +286,10 @@ def _log(value: float) -> float:
     return math.log10(max(value, 1e-15))
 
 
-def _log_scale(values: Sequence[float], start: float, end: float) -> Scale:
-    """A logarithmic scale with a little room at both ends."""
-    low, high = _log(min(values)), _log(max(values))
-    room = 0.06 * (high - low) or 0.1
-    return Scale(low - room, high + room, start, end)
-
-
-def _ticks(scale: Scale, binary: bool = False) -> list[float]:
-    """Round values on a logarithmic scale, at most seven; `binary` ones are powers of two."""
-    if binary:
-        powers = [2.0**power for power in range(64) if scale.low <= math.log10(2.0**power) <= scale.high]
-        return powers[:: max(1, math.ceil(len(powers) / 7))]
-    for digits in ((1,), (1, 2, 5), range(1, 10), [half / 2 for half in range(2, 20)]):
-        tens = range(math.floor(scale.low), math.ceil(scale.high) + 1)
-        found = [digit * 10.0**ten for ten in tens for digit in digits if scale.low <= math.log10(digit * 10.0**ten) <= scale.high]
-        if len(found) >= 3:
-            return found[:: math.ceil(len(found) / 7)]
-    low, high = 10**scale.low, 10**scale.high
-    return [float(f"{low + (high - low) * share:.3g}") for share in (0.1, 0.5, 0.9)]
-
-
 def _marked(scale: Scale, values: Sequence[float], binary: bool) -> list[float]:
-    """The values themselves where they are few, else round ones."""
+    """The values themselves where they are few, else round ones; `binary` ones are powers of two."""
     own = sorted(set(values))
-    return own if len(own) <= FEW else _ticks(scale, binary)
-
-
-def _foot(scale: Scale, marked: Sequence[float], words: str, worded: Worded) -> tuple[Markup, float]:
-    """The axis below, and how much higher it is for a second line of numbers: for those that have no room in the first. A value that has
-    none there either isn't marked."""
-    foot, free, lower = TOP + PLOT, [0.0, 0.0], 0.0
-    parts = [line(scale.start, foot, scale.end, foot)]
-    for value in marked:
-        x, text = scale(math.log10(value)), worded(value)
-        half = text_width(text, SMALL) / 2
-        place = next((place for place, taken in enumerate(free) if x - half >= taken and x + half <= WIDTH), -1)
-        if place < 0:
-            continue
-        down = place * NUMBERS
-        length = 5 + down if place and x >= free[0] - 4 else 5
-        parts += [line(x, foot, x, foot + length), label(text, x, foot + 18 + down, anchor="middle")]
-        free[place] = x + half + 8
-        if length > 5:
-            free[0] = max(free[0], x + 4)
-        lower = max(lower, down)
-    return joined([*parts, label(words, scale.end, foot + 36 + lower, SMALL, "soft", "end")]), lower
-
-
-def _side(scale: Scale, words: str, worded: Worded) -> Markup:
-    parts = []
-    for value in _ticks(scale):
-        y = scale(math.log10(value))
-        parts += [line(LEFT, y, WIDTH - RIGHT, y, "grid"), label(worded(value), LEFT - 8, y + 4, anchor="end")]
-    return joined([*parts, label(words, EDGE, TOP - 10, SMALL, "soft")])
+    if len(own) <= FEW or not binary:
+        return own if len(own) <= FEW else scale.ticks(7)
+    powers = [2.0**power for power in range(64) if scale.low <= 2.0**power <= scale.high]
+    return powers[:: max(1, math.ceil(len(powers) / 7))]

@@ -13,8 +13,8 @@ from statistics import fmean
 
 from tpucc.diagnostics import counted
 from tpucc.explain.names import shown
-from tpucc.explain.quantities import number
-from tpucc.viz.charts.chart import Scale, row_axis, ticks
+from tpucc.explain.quantities import number, numbers
+from tpucc.viz.charts.chart import Scale, foot_axis, row_axis
 from tpucc.viz.charts.errors import signed
 from tpucc.viz.heading import EDGE
 from tpucc.viz.palette import KINDS, Kind, ink_line, kind_paint, solid_paint
@@ -183,14 +183,9 @@ def _heading(about: str, reading: str) -> tuple[Markup, ...]:
 
 
 def _across(scale: Scale, words: str) -> Markup:
-    """The axis below a plot."""
-    foot = TOP + PLOT
-    parts = [line(scale.start, foot, scale.end, foot)]
-    for value in ticks(scale.high):
-        if value == int(value):
-            parts += [line(scale(value), foot, scale(value), foot + 5), label(number(value), scale(value), foot + 18, anchor="middle")]
-    parts.append(label(words, scale.end, foot + 36, SMALL, "soft", "end"))
-    return joined(parts)
+    """The axis below a plot, of whole numbers."""
+    values = [value for value in scale.ticks() if value == int(value)]
+    return foot_axis(scale, TOP + PLOT, words, values, numbers(values))
 
 
 def _curve(points: Sequence[tuple[float, float]], across: Scale, up: Scale, paint: Mapping[str, Value], width: float) -> Markup:
