@@ -104,13 +104,14 @@ def ticks(high: float, most: int = 8) -> list[float]:
 
 
 def foot_axis(scale: Scale, y: float, words: str, values: Sequence[float], texts: Sequence[str], top: float | None = None) -> Markup:
-    """An axis below a plot: these values with their texts, and what they are. A text that would touch the one before is left out. With
-    `top` the values have lines of a grid up to there."""
+    """An axis below a plot: these values with their texts, and what they are. One whose text would touch the one before is left
+    out. With `top` the values have lines of a grid up to there."""
     parts, free = [line(scale.start, y, scale.end, y)], -math.inf
     for value, text in zip(values, texts, strict=True):
         x, half = scale(value), text_width(text, SMALL) / 2
-        parts.append(line(x, y, x, y + 5) if top is None else line(x, top, x, y, "grid"))
-        if x - half > free:
+        has_room = x - half > free
+        parts += [line(x, top, x, y, "grid")] if top is not None else [line(x, y, x, y + 5)] if has_room else []
+        if has_room:
             parts.append(label(text, min(x, scale.end + MARGIN - 4 - half), y + 18, anchor="middle"))
             free = x + half + 6
     return joined([*parts, label(words, (scale.start + scale.end) / 2, y + 38, SMALL, "soft", "middle")])
