@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tpucc.diagnostics import percent
 from tpucc.explain.names import shown
@@ -19,17 +19,12 @@ from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
 from tpucc.viz.text import SMALL, fitted_name, text_width
 
-LEFT, RIGHT = 92.0, 108.0
-"""Room for the axis, and for the names of the peak and the bound."""
-NARROW = 560.0
-"""A picture narrower than this names the peak and the bound above the map, which has their room."""
+LEFT = 92.0
+"""Room for the axis."""
 LOW, HIGH, NAMED_ROW = 300.0, 760.0, 17.0
 """The least and the greatest height of the map; within them, most rectangles are high enough for a name."""
 DRAWN = 1500
 """Rectangles that a map may have; the largest are drawn."""
-LINE = 15.0
-APART = 3 * LINE
-"""Pixels from the name of the peak, which has two lines, to that of the bound."""
 BUFFER_COLOURS = {
     Kind.MATRIX: "values of layers whose products the matrix unit computes",
     Kind.VECTOR: "values of layers of the activation unit alone",
@@ -53,9 +48,9 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     }
     kinds = in_order(kind_of(program, resident) for resident in drawn)
     head = heading(_title(program), _subtitle(program, len(drawn), bool(covered)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
-    key = legend(_signs(program) if wide < NARROW else (), EDGE, EDGE + head.height, wide - EDGE)
+    key = legend(_signs(program), EDGE, EDGE + head.height, wide - EDGE)
     top, height = EDGE + head.height + key.height + 26, HIGH if rows else _height(program)
-    across = Scale(0, max(1, cycles, until), LEFT, wide - (EDGE if wide < NARROW else RIGHT))
+    across = Scale(0, max(1, cycles, until), LEFT, wide - EDGE)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
     rects = joined(_rect(program, resident, starts, ends, across, up, covered.get(id(resident))) for resident in drawn)
     parts = [
@@ -63,7 +58,7 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
         key.markup,
         row_axis(up, LEFT, across.end, "rows"),
         rects,
-        _lines(program, up, across.end) if wide < NARROW else _limits(program, up, across.end),
+        _lines(program, up, across.end),
         cycle_axis(across, top + height, program.target.clock_hz),
     ]
     return picture(KEY, _title(program), wide, top + height + 44, *parts)
@@ -135,23 +130,13 @@ def _clear(rect: Rect, bound: float) -> tuple[float, float]:
     return (rect.top, bound - 2) if bound - rect.top > rect.bottom - bound else (bound + 2, rect.bottom)
 
 
-def _limits(program: Program, up: Scale, end: float) -> Markup:
-    """The lines of the peak and of the bound, with their names behind them, from `end` on, where no buffer is. The names have the order of
-    the lines; where these are near each other or near the foot, the upper name goes up."""
-    peak, bound = program.peak_rows, program.lower_bound_rows
-    foot = up.start - 2 * LINE
-    if peak == bound or not bound:
-        names = ("peak =", "lower bound") if bound else ("peak",)
-        return _limit((*names, f"{peak:,} rows"), end, up(peak), min(up(peak), foot), None)
-    above = min(up(peak), foot - APART)
-    below = min(max(up(bound), above + APART), foot)
-    parts = [_limit(("peak", f"{peak:,} rows"), end, up(peak), above, None)]
-    return joined([*parts, _limit(("lower bound", f"{bound:,} rows"), end, up(bound), below, DASHES)])
-
-
 def _lines(program: Program, up: Scale, end: float) -> Markup:
-    """The lines of the peak and of the bound without names."""
-    return joined(_line(LEFT, end, up(rows), dashes) for _, rows, dashes in _named(program))
+    """The lines of the peak and of the bound; the legend has their names."""
+    place = {"x1": LEFT, "x2": end, "stroke-width": 1.5}
+    return joined(
+        tag("line", attributes={**ink_line("alarm"), **place}, y1=up(rows), y2=up(rows), stroke_dasharray=dashes)
+        for _, rows, dashes in _named(program)
+    )
 
 
 def _signs(program: Program) -> Iterator[Entry]:
@@ -166,21 +151,3 @@ def _named(program: Program) -> list[tuple[str, int, str | None]]:
     if peak == bound or not bound:
         return [("peak = lower bound" if bound else "peak", peak, None)]
     return [("peak", peak, None), ("lower bound", bound, DASHES)]
-
-
-def _line(left: float, right: float, y: float, dashes: str | None) -> Markup:
-    return tag("line", attributes=ink_line("alarm"), x1=left, y1=y, x2=right, y2=y, stroke_width=1.5, stroke_dasharray=dashes)
-
-
-def _limit(words: Sequence[str], end: float, y: float, top: float, dashes: str | None) -> Markup:
-    """A line at `y` up to `end`, and from there to its name: in lines of which the first stands at the height of `top`."""
-    lines = enumerate(words)
-    lead = tag("line", attributes=ink_line("alarm"), x1=end + 4, y1=y, x2=end + 10, y2=top) if top != y else NOTHING
-    left = end + (9 if top == y else 13)
-    return joined(
-        [
-            _line(LEFT, end + 4, y, dashes),
-            lead,
-            *(label(text, left, top + 4 + LINE * row, SMALL, "alarm", font_weight="bold") for row, text in lines),
-        ]
-    )

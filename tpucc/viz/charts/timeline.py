@@ -11,15 +11,14 @@ import numpy as np
 
 from tpucc.diagnostics import counted, percent
 from tpucc.explain.accounting import ROWS
-from tpucc.explain.names import MAX_NAME, shortened, whole
+from tpucc.explain.names import MAX_NAME, shortened, shown, whole
 from tpucc.explain.segments import Cause, Segments
 from tpucc.isa.program import Program
-from tpucc.machines.v1 import V1, Engine
+from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.durations import duration
 from tpucc.sim.timing import Timeline
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs
-from tpucc.viz.charts.spans import SpanNames
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.legend import legend
 from tpucc.viz.palette import Kind, solid_paint
@@ -96,10 +95,9 @@ def timeline_svg(program: Program, times: Times, until: int = 0, across: float =
     top += key.height + 10
     parts.append(_layers(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
     top += 28
-    spans = SpanNames(program)
     for lane in lanes(program, times):
         dense = _is_dense(lane, times, scale)
-        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(spans, lane, scale, top, dense)]
+        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top, dense)]
         if lane.name == "matrix":
             parts.append(_stalls(times, names, scale, top, dense))
         top += LANE + LANE_GAP
@@ -146,13 +144,13 @@ def _is_dense(lane: Lane, times: Times, scale: Scale) -> bool:
     return (len(lane.starts) + stalls) * STRETCH > scale.end - scale.start
 
 
-def _bars(names: SpanNames, lane: Lane, scale: Scale, top: float, dense: bool) -> Markup:
+def _bars(program: Program, lane: Lane, scale: Scale, top: float, dense: bool) -> Markup:
     back = ink_rect("band", scale.start, top, scale.end - scale.start, LANE)
     if dense:
         return joined([back, *_shares(lane, scale, top)])
     bars = []
-    for start, end, name in zip(lane.starts.tolist(), lane.ends.tolist(), _names(lane, names), strict=True):
-        words = f"{name} · cycles {start:,}–{end:,}"
+    for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
+        words = f"{_words(program, lane, index)} · cycles {start:,}–{end:,}"
         left, width = _extent(scale, start, end)
         bars.append(tag("rect", title(words), attributes=solid_paint(lane.kind), x=left, y=top, width=width, height=LANE))
     return joined([back, *bars])
@@ -164,11 +162,13 @@ def _extent(scale: Scale, start: int, end: int) -> tuple[float, float]:
     return left, right - left
 
 
-def _names(lane: Lane, names: SpanNames) -> list[str]:
-    """What each bar of a lane is; those of the weight shift are the tiles in the order of their fetches."""
-    if lane.name != "shift":
-        return [names.bar(index) for index in lane.instructions.tolist()]
-    return [" · ".join(part for part in ("weight shift", names.of_fetch(number)) if part) for number in range(len(lane.starts))]
+def _words(program: Program, lane: Lane, index: int) -> str:
+    """What a bar of a lane is: the instruction, and the layer that it belongs to."""
+    if index < 0:
+        return f"weight {lane.name}"
+    opcode, layer = Opcode(int(program.instructions["opcode"][index])), int(program.layer_of[index])
+    names = [shown(info.name) for info in program.layers[layer : layer + 1]]
+    return " · ".join([opcode.mnemonic, *names, f"instruction {index:,}"])
 
 
 def _shares(lane: Lane, scale: Scale, top: float) -> Iterator[Markup]:
