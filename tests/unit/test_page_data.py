@@ -17,6 +17,7 @@ from tests.support.cases import each
 from tests.support.machine import Writer
 from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
+from tpucc.explain.owners import owners
 from tpucc.explain.recording import MOST, recorded
 from tpucc.interop.programs import folder
 from tpucc.ir import GraphBuilder, NoAttributes, Node, TensorType
@@ -30,7 +31,6 @@ from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.columns import plain
 from tpucc.viz.page.machine import BOX_OF, machine_payload
 from tpucc.viz.page.origins import Origins
-from tpucc.viz.page.owners import owners
 from tpucc.viz.page.payload import source_lines
 from tpucc.viz.page.sentences import sentences_payload
 from tpucc.viz.page.stages import LONGEST, Stage, stages_payload

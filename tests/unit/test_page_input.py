@@ -15,6 +15,7 @@ import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
 from tpucc.explain.layer_error import LayerError
+from tpucc.explain.owners import owners
 from tpucc.explain.segments import Cause, Segments
 from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
@@ -29,7 +30,6 @@ from tpucc.viz import pictures
 from tpucc.viz.artifacts import _notes, artifacts
 from tpucc.viz.diagrams.insides import Inside
 from tpucc.viz.page.given import Opening, PageInput
-from tpucc.viz.page.owners import owners
 from tpucc.viz.page.payload import _error, _inside, payload
 
 SOURCE = """

@@ -23,7 +23,10 @@ from tests.support.examples import examples
 from tests.support.pictures import BIDI, HOSTILE
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span
+from tpucc.explain import nesting as nesting_module
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.nesting import Source, calls_of, nesting
+from tpucc.explain.owners import owners
 from tpucc.explain.summary import Accuracy, facts
 from tpucc.explain.terms import GLOSSARY, TERMS
 from tpucc.ir.parser import parse_graph
@@ -31,12 +34,9 @@ from tpucc.isa.effects import effects
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.page import SCRIPTS, script
-from tpucc.viz.page import nesting as nesting_module
 from tpucc.viz.page.columns import deltas, plain
 from tpucc.viz.page.machine import _left_out
-from tpucc.viz.page.nesting import Source, calls_of, nesting
 from tpucc.viz.page.origins import Origins
-from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import Stage, stages_payload
 from tpucc.viz.page.summary import HEADS, MOST_LAYERS, layer_table, summary
 

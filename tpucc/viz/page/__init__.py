@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from tpucc.diagnostics import counted, percent, printable
 from tpucc.explain.names import shown
+from tpucc.explain.nesting import Source, calls_of
 from tpucc.explain.summary import machine_of, share
 from tpucc.sim.durations import duration
 from tpucc.viz.html import embedded, page_files, page_template
@@ -18,7 +19,6 @@ from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.given import Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.machine import machine_view
-from tpucc.viz.page.nesting import Source, calls_of
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import summary
 from tpucc.viz.palette import picture_rules, theme

@@ -21,11 +21,11 @@ from tpucc.isa.program import Program
 from tpucc.machine.instruction import Spec
 from tpucc.machines.v1 import SPECS, V1, Engine, Flag, Opcode, Place
 from tpucc.numerics import AnyArray, Int8, Int64
+from tpucc.systolic.work import Demo
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.palette import Kind
 from tpucc.viz.svg import Markup, escaped, joined, tag
 from tpucc.viz.waves.page import waves_frame, work_parts
-from tpucc.viz.waves.work import Demo
 
 HOST, MEMORY, FIFO, MATRIX, SUMS, ACTIVATION, BUFFER = ("host", "memory", "fifo", "matrix", "accumulators", "activation", "buffer")
 """The boxes of the plan."""

@@ -15,6 +15,8 @@ from tpucc.diagnostics import counted, percent, printable
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown
+from tpucc.explain.nesting import Source, Turn, nesting
+from tpucc.explain.owners import owners
 from tpucc.explain.quantities import layer_rate, number
 from tpucc.explain.summary import Stats
 from tpucc.explain.terms import COLOURS, GLOSSARY, SPOKEN, lanes
@@ -31,9 +33,7 @@ from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
 from tpucc.viz.page.machine import machine_payload
-from tpucc.viz.page.nesting import Source, Turn, nesting
 from tpucc.viz.page.origins import Origins
-from tpucc.viz.page.owners import owners
 from tpucc.viz.page.sentences import operands_payload, sentences_payload
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.palette import kind_of_layer

@@ -3,8 +3,8 @@
 Every number that is drawn is one that a register of `tpucc.systolic` holds in that cycle; see `docs/systolic.md`.
 """
 
+from tpucc.systolic.work import COUNTS, SIDES, TILES, VALUES, Demo, Frame, random_work
 from tpucc.viz.waves.page import SCRIPTS, waves_page
 from tpucc.viz.waves.picture import MOST, waves_svg
-from tpucc.viz.waves.work import COUNTS, SIDES, TILES, VALUES, Demo, Frame, random_work
 
 __all__ = ["COUNTS", "MOST", "SCRIPTS", "SIDES", "TILES", "VALUES", "Frame", "Demo", "random_work", "waves_page", "waves_svg"]

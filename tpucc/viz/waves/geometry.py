@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.viz.waves.work import Demo
+from tpucc.systolic.work import Demo
 
 DIGIT = 0.57
 """The width of a digit, of the size of the font."""

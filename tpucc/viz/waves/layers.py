@@ -9,6 +9,7 @@ import numpy as np
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.systolic import NONE
 from tpucc.systolic.state import Bools
+from tpucc.systolic.work import Demo, Frame
 from tpucc.viz.palette import wave_paint, wave_solid_paint
 from tpucc.viz.svg import Markup, joined, label, title
 from tpucc.viz.text import NORMAL, SMALL
@@ -25,7 +26,6 @@ from tpucc.viz.waves.marks import (
     weight_mark,
 )
 from tpucc.viz.waves.motion import Show, Shown
-from tpucc.viz.waves.work import Demo, Frame
 
 
 def layers(work: Demo, geometry: Geometry) -> Iterator[Iterator[Shown]]:

@@ -11,12 +11,12 @@ from dataclasses import asdict
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.systolic.work import Demo, Frame
 from tpucc.viz.html import embedded, page_files, page_template
 from tpucc.viz.palette import WAVES, theme
 from tpucc.viz.svg import escaped, number_text
 from tpucc.viz.waves.geometry import CHIP, GAP, INSET, LEFT, LOWER, RIGHT, UPPER, Geometry, fitting
 from tpucc.viz.waves.picture import busiest
-from tpucc.viz.waves.work import Demo, Frame
 
 SCRIPTS = ("data", "boxes", "words", "scene", "targets", "player")
 """The files of `js/` in the order in which they become one script."""

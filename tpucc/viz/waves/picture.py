@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.systolic.work import Demo
 from tpucc.viz.palette import WAVE_RULES, ink_fill, ink_line, style_sheet, wave_solid_paint
 from tpucc.viz.svg import Markup, escaped, joined, label, picture, tag
 from tpucc.viz.text import LARGE, NORMAL, SMALL, text_width
@@ -17,7 +18,6 @@ from tpucc.viz.waves.geometry import CAPTION, MARGIN, Geometry, Lattice, roomy
 from tpucc.viz.waves.layers import layers
 from tpucc.viz.waves.marks import WAITING, WEIGHT, box, chip, number_mark, pill_paint
 from tpucc.viz.waves.motion import Film, Shown
-from tpucc.viz.waves.work import Demo
 
 KEY = "waves"
 MOST = 12

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import counted
 from tpucc.systolic import NONE
+from tpucc.systolic.work import Demo, Frame
 from tpucc.viz.palette import INKS, KINDS, WAVES, Kind
-from tpucc.viz.waves.work import Demo, Frame
 
 if TYPE_CHECKING:
     from rich.text import Text
