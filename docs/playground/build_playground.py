@@ -140,7 +140,7 @@ def write_page(folder: Path, reports: Iterable[str] = (), pyodide: str = "") -> 
         page.substitute(head=head("tpucc playground", imports), loads=f" {pyodide.rstrip('/')}/" if "://" in pyodide else ""), "utf-8"
     )
     _write_json(folder / "offers.json", offers(folder, set(reports)))
-    (folder / "licences.txt").write_text(licences("", ""), "utf-8")
+    (folder / "licences.txt").write_text(licences(""), "utf-8")
 
 
 def editor_modules(folder: Path) -> dict[str, str]:

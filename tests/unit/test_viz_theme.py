@@ -58,7 +58,14 @@ def test_style_sheets_have_no_colours_of_their_own(sheet: Path) -> None:
 @each(SHEETS)
 def test_style_sheets_ask_for_variables_that_are_there(sheet: Path) -> None:
     text = sheet.read_text("utf-8")
-    own = set(re.findall(r"--([-\w]+):", text)) | {"fill", "line", "share", "least", "sans"}  # scripts set the first four at elements
+    own = set(re.findall(r"--([-\w]+):", text)) | {
+        "fill",
+        "line",
+        "share",
+        "least",
+        "sans",
+        "mono",
+    }  # scripts set the first four at elements
     used = set(re.findall(r"var\(--([-\w]+)", text))
     assert used
     assert used - own - set(VARIABLES) == set()

@@ -10,7 +10,7 @@ from functools import cache
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, counted, plain_diagnostic
-from tpucc.viz.html import page_files
+from tpucc.viz.kit import page_files
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, tag
 from tpucc.watch.build import Built, Failed, Outcome

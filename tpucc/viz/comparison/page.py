@@ -1,6 +1,6 @@
 """The page of a comparison: the cause, the times and the accounting side by side, both timelines and buffers on one axis, layers, numbers.
 
-It is a document with `page.css` of its own.
+It is a document.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from tpucc.viz.charts.memory import KEY as MEMORY
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.timeline import KEY as TIMELINE
 from tpucc.viz.charts.timeline import timeline_svg
-from tpucc.viz.document import Section, document
-from tpucc.viz.html import page_files, soft, term
+from tpucc.viz.kit import Section, document, soft, term
 from tpucc.viz.pictures import NARROW, times_of
 from tpucc.viz.svg import Markup, beside, escaped, inlined, joined, tag
 
@@ -34,9 +33,8 @@ EMPTY = tag("td", SPACE, class_="bars")
 def comparison_page(found: Comparison, a: Timed, b: Timed) -> str:
     """The page as HTML."""
     sides = (Markup(f"{tag('dt', escaped(side))}{tag('dd', _key(side), escaped(printable(name)))}") for side, name in _named(found))
-    style = page_files(__package__, "page.css")
     before = joined([tag("dl", joined(sides), class_="sides"), tag("p", escaped(printable(found.cause)))])
-    return document(headline(found), "a difference is B minus A", list(_sections(found, a, b)), style=style, before=before)
+    return document(__package__, headline(found), "a difference is B minus A", list(_sections(found, a, b)), before=before)
 
 
 def headline(found: Comparison) -> str:

@@ -14,22 +14,22 @@ from tpucc.explain.names import shown
 from tpucc.explain.nesting import Source, calls_of
 from tpucc.explain.summary import machine_of, share
 from tpucc.sim.durations import duration
-from tpucc.viz.html import embedded, page_files, page_template
+from tpucc.viz.kit import THEME, embedded, page_files, page_template, scripts, shell
 from tpucc.viz.page.colouring import coloured
 from tpucc.viz.page.given import Opening, PageInput, Picture, Rewriting, Waits
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.machine import machine_view
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import summary
-from tpucc.viz.palette import picture_rules, theme
+from tpucc.viz.palette import picture_rules
 from tpucc.viz.svg import Markup, beside, escaped, inlined, joined, tag
 
-__all__ = ["SCRIPTS", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page", "script"]
+__all__ = ["SCRIPTS", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page"]
 
 SCRIPTS = (
-    "decode", "dom", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams", "tiles", "list",
-    "assembly", "passes", "lanes", "axis", "colours", "band", "timeline", "buffer", "machine_state", "machine_plan", "machine_player",
-    "accounting", "inspector", "search", "views", "keyboard", "tour", "main",
+    "decode", "dom", "theme", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams",
+    "tiles", "list", "assembly", "passes", "lanes", "axis", "colours", "band", "timeline", "buffer", "machine_state", "machine_plan",
+    "machine_player", "accounting", "inspector", "search", "views", "keyboard", "tour", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}
@@ -38,27 +38,20 @@ TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline
 
 def page(given: PageInput) -> str:
     """The page as HTML."""
-    stats = given.stats
-    tabs = _tabs(given)
-    return page_template(__package__, "page.html").substitute(
-        version=escaped(printable(stats["tpucc"])),
-        theme=theme(),
-        style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css"),
-        title=escaped(f"{shown(stats['model'])} on {shown(machine_of(stats))}"),
+    title, tabs = f"{shown(given.stats['model'])} on {shown(machine_of(given.stats))}", _tabs(given)
+    body = page_template(__package__, "page.html").substitute(
+        title=escaped(title),
         facts=" · ".join(tag("span", escaped(fact)) for fact in _facts(given)),
+        theme=THEME,
         source=_source(given),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
         views=joined(_view(*tab) for tab in tabs),
         insides=joined(_templates(given)),
         data=embedded(payload(given)),
-        script=script(),
     )
-
-
-def script() -> str:
-    """All scripts of the page, in one scope of their own."""
-    files = page_files(__package__, *(f"js/{name}.js" for name in SCRIPTS))
-    return f'"use strict";\n(() => {{\n{files}\n}})();'
+    return shell(
+        title, body, style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css"), script=scripts(__package__, SCRIPTS)
+    )
 
 
 def _facts(given: PageInput) -> Iterator[str]:

@@ -11,7 +11,7 @@ from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
 from tpucc.viz.charts.errors import MOST, facts, headline, kind_of, lowest, measured_on, reading, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
-from tpucc.viz.html import soft
+from tpucc.viz.kit import soft
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
 
 HEADS = ("value", "line", "", "own SNR, as it runs", "own SNR, alone", "scale", "saturates")

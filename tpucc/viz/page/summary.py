@@ -9,7 +9,7 @@ from tpucc.explain.accounting import ROWS, Row
 from tpucc.explain.names import first_names, shown
 from tpucc.explain.summary import SHARES, Accuracy, Stats, count_layers, facts, host_words, layer_cells, lead, tenths
 from tpucc.viz.charts.chart import hatch_fill, hatches
-from tpucc.viz.html import term
+from tpucc.viz.kit import term
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, Value, escaped, ink_rect, inlined, joined, picture, prose, row, tag, title
 

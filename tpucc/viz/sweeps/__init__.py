@@ -1,1 +1,4 @@
-"""Sweeps as a page and as text."""
+"""The page of a sweep."""
+
+SCRIPTS = ("dom", "theme", "page")
+"""The files of the page's script, in their order."""

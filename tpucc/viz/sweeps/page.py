@@ -1,6 +1,6 @@
 """The page of a sweep: its fronts, heat maps of pairs of axes, and all points in a table, each with the command that repeats it.
 
-It is a document with `page.css` and `page.js` of its own. The script shows the table, a hundred points at a time.
+It is a document. Its script shows the table, a hundred points at a time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tpucc.explain.sweeps.rows import columns, settings_columns
 from tpucc.explain.sweeps.summary import as_good, explained, measured, reached, varied
 from tpucc.sim.durations import seconds_unit
 from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
-from tpucc.viz.document import Section, document
-from tpucc.viz.html import embedded, page_files
+from tpucc.viz.kit import Section, document, embedded
 from tpucc.viz.svg import Markup, escaped, inlined, joined, prose, tag
+from tpucc.viz.sweeps import SCRIPTS
 
 LARGEST = 20_000
 """Points of a page at most: a browser holds all of them."""
@@ -69,11 +69,11 @@ def sweep_page(found: Points) -> str:
     """The page as HTML."""
     figures = figures_of(found)
     return document(
+        __package__,
         _title(found),
         " · ".join(heads(figures)),
         list(_sections(found, figures)),
-        style=page_files(__package__, "page.css"),
-        script=page_files(__package__, "page.js"),
+        SCRIPTS,
         after=_data(found, figures),
     )
 
@@ -276,7 +276,7 @@ def _data(found: Points, figures: Figures) -> Markup:
         "shown": [names.index(name) for name in shown],
         "rows": rows,
     }
-    return Markup(f'<script type="application/json" id="data">{embedded(data)}</script>\n')
+    return embedded(data)
 
 
 def _brief(value: float) -> float:

@@ -17,6 +17,7 @@ from tpucc.training.step import Step
 from tpucc.viz.diagrams.dot import dot_source
 from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.diagrams.steps import StepPicture, step_picture
+from tpucc.viz.training.page import SCRIPTS as SCRIPTS
 from tpucc.viz.training.page import training_page
 
 WRITTEN = ("weights.npz", "state.npz", "history.json", "report.html")

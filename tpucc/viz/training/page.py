@@ -1,6 +1,6 @@
 """The page of a training: loss, held-out measure, gradients and ranges, the step graph linked to the source, rules, passes, settings.
 
-It is a document with `page.css` and `page.js` of its own. Nothing in it depends on when or where the training ran.
+It is a document. Nothing in it depends on when or where the training ran.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.diagrams.part import Period
 from tpucc.viz.diagrams.steps import KEY, StepPicture
 from tpucc.viz.diagrams.wrap import wrapped
-from tpucc.viz.document import Section, document
-from tpucc.viz.html import page_files, soft
+from tpucc.viz.kit import Section, document, soft
 from tpucc.viz.page.payload import source_lines
 from tpucc.viz.page.stages import ADDED, Stage, changes
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
 
+SCRIPTS = ("theme", "page")
+"""The files of the page's script, in their order."""
 BUDGET = 1500
 """Boxes in all pictures that open."""
 MOST_LINES = 400
@@ -50,11 +51,11 @@ INSIDE = Markup(
 def training_page(session: Session, parts: Parts, drawn: StepPicture) -> str:
     """The page as HTML. `parts` and `drawn` are those of the session's step."""
     return document(
+        __package__,
         f"{shown(session.model.graph.name)} trained on {_where(session)}",
         " · ".join(_facts(session)),
         list(_sections(session, parts, drawn)),
-        style=page_files(__package__, "page.css"),
-        script=page_files(__package__, "page.js"),
+        SCRIPTS,
         after=joined([INSIDE, *_insides(parts, drawn)]),
     )
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.systolic.work import Demo, Frame
-from tpucc.viz.html import embedded, page_files, page_template
-from tpucc.viz.palette import WAVES, theme
+from tpucc.viz.kit import THEME, embedded, page_files, page_template, scripts, shell
+from tpucc.viz.palette import WAVES
 from tpucc.viz.svg import escaped, number_text
 from tpucc.viz.waves.geometry import CHIP, GAP, INSET, LEFT, LOWER, RIGHT, UPPER, Geometry, fitting
 from tpucc.viz.waves.picture import busiest
 
-SCRIPTS = ("data", "boxes", "words", "scene", "targets", "player")
+SCRIPTS = ("dom", "theme", "data", "boxes", "words", "scene", "targets", "player")
 """The files of `js/` in the order in which they become one script."""
 
 REGISTERS = (
@@ -34,12 +34,17 @@ SHARES: Mapping[str, float] = {"left": LEFT, "right": RIGHT, "upper": UPPER, "lo
 def waves_page(work: Demo) -> str:
     """The page as HTML."""
     title = f"{counted(work.count, 'row')} through {work.rows} × {work.columns} elements"
-    return page_template(__package__, "waves.html").substitute(_common(), **work_parts(work, title))
+    page = waves_frame()
+    for name, value in work_parts(work, title).items():
+        page = page.replace(f"${name}", value)
+    return page
 
 
 def waves_frame() -> str:
     """The page without a product: `$` stands before the names of the parts that are missing, those of `work_parts`."""
-    return page_template(__package__, "waves.html").safe_substitute(_common())
+    body = page_template(__package__, "waves.html").safe_substitute(theme=THEME)
+    style = row_rules() + "\n" + page_files(__package__, "waves.css")
+    return shell("$title", body, style=style, script=scripts(__package__, SCRIPTS))
 
 
 def work_parts(work: Demo, title: str) -> dict[str, str]:
@@ -50,14 +55,6 @@ def work_parts(work: Demo, title: str) -> dict[str, str]:
         "view": f"0 0 {number_text(geometry.width)} {number_text(geometry.height)}",
         "last": str(len(work.frames) - 1),
         "data": _payload(work, geometry, busiest(work)),
-    }
-
-
-def _common() -> dict[str, str]:
-    return {
-        "theme": theme(),
-        "style": row_rules() + "\n" + page_files(__package__, "waves.css"),
-        "script": page_files(__package__, *(f"js/{name}.js" for name in SCRIPTS)),
     }
 
 

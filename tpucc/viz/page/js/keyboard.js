@@ -25,7 +25,7 @@ const keyboard = (() => {
     { keys: ["0"], does: "all of it", run: () => (diagram() ? diagram().fit() : axis.all()) },
     { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", does: "move through time", run: (event) => axis.pan(event.key === "ArrowRight" ? 0.2 : -0.2) },
     ...machinePlayer.keys,
-    { keys: ["t"], does: "light or dark", run: () => theme() },
+    { keys: ["t"], does: "light or dark", run: theme.turn },
     { keys: ["?"], does: "this list", run: () => dialog.showModal() },
   ];
 
@@ -40,14 +40,6 @@ const keyboard = (() => {
   function zoom(steps) {
     if (diagram()) diagram().by(steps);
     else axis.zoom(steps);
-  }
-
-  /** The other theme. */
-  function theme() {
-    const root = document.documentElement;
-    const dark = (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-    root.dataset.theme = dark ? "light" : "dark";
-    repaint();
   }
 
   /** Paints in the colours that hold now, at once: a printer doesn't wait for a frame. */
@@ -77,7 +69,7 @@ const keyboard = (() => {
   function start() {
     help();
     document.addEventListener("keydown", press);
-    document.getElementById("theme").addEventListener("click", theme);
+    theme.listen(repaint);
     document.getElementById("keys").addEventListener("click", () => dialog.showModal());
     for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", repaint);
   }

@@ -1,15 +1,10 @@
 /** Rectangles with a number in them, in the picture's SVG. */
 const boxes = (() => {
   /** A new SVG element, such as a "rect"; `inside` is where to put it. */
-  const element = (kind, attributes, inside) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-    inside.append(made);
-    return made;
-  };
+  const element = (kind, attributes, inside) => inside.appendChild(dom.svg(kind, attributes));
 
   /** A new paragraph of this class. */
-  const paragraph = (text, look) => Object.assign(document.createElement("p"), { textContent: text, className: look });
+  const paragraph = (text, look) => dom.make("p", { class: look }, text);
 
   /** A number with a true minus sign. */
   const signed = (value) => String(value).replace("-", "−");

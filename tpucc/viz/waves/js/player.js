@@ -98,19 +98,12 @@
     }
   };
 
-  const theme = () => {
-    const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-  };
-
   drawBars();
   slider.addEventListener("input", () => jump(Number(slider.value)));
   play.addEventListener("click", toggle);
   part("back").addEventListener("click", () => jump(state.number - 1));
   part("step").addEventListener("click", () => jump(state.number + 1));
   part("first").addEventListener("click", () => jump(0));
-  part("theme").addEventListener("click", theme);
   const linked = /^#cycle-(\d{1,6})$/.exec(window.location.hash);
   go(linked ? Number(linked[1]) : data.first);
   frame.scrollLeft = frame.scrollWidth; // in a narrow window: the array, which is on the right

@@ -1,5 +1,4 @@
 /** The page of a training: lines of the source and boxes that light each other, and boxes that open. */
-"use strict";
 (() => {
   const picture = document.querySelector(".picture");
   const dialog = document.getElementById("inside");

@@ -1,5 +1,4 @@
 /** The page of a sweep: the table of points, which is sorted and searched, and the point that is chosen, with its command. */
-"use strict";
 (() => {
   const PAGE = 100;
   const { columns, heads, times, of_a_second, shared, texts, shown, rows } = JSON.parse(document.getElementById("data").textContent);
@@ -31,13 +30,6 @@
   /** The attributes of a column's cells: names and sentences stand on the left. */
   const looks = (column) => (shared.includes(column) ? { class: "text" } : {});
 
-  function element(name, text, attributes = {}) {
-    const made = document.createElement(name);
-    if (text) made.textContent = text;
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  }
-
   /** The point that the address names; -1 for none. */
   function named() {
     const found = /^#point=(\d+)$/.exec(location.hash);
@@ -59,19 +51,19 @@
     for (const mark of document.querySelectorAll("[data-point]")) mark.classList.toggle("chosen", Number(mark.dataset.point) === point);
     for (const row of body.querySelectorAll("tr[id]")) row.classList.toggle("here", row.id === `row-${point}`);
     if (point < 0) return;
-    const line = element("div", "", { class: "command" });
-    const button = element("button", "copy", { type: "button" });
+    const line = dom.make("div", { class: "command" });
+    const button = dom.make("button", { type: "button" }, "copy");
     button.addEventListener("click", () => copy(button, rows[point][command]));
-    line.append(element("code", rows[point][command]), button);
-    const facts = element("dl");
+    line.append(dom.make("code", {}, rows[point][command]), button);
+    const facts = dom.make("dl");
     columns.forEach((name, column) => {
       if (column === command || textOf(point, column) === "") return;
       const wide = name.endsWith("explanation") || name === "reason";
-      const fact = element("div", "", wide ? { class: "wide" } : {});
-      fact.append(element("dt", heads[column]), element("dd", textOf(point, column)));
+      const fact = dom.make("div", wide ? { class: "wide" } : {});
+      fact.append(dom.make("dt", {}, heads[column]), dom.make("dd", {}, textOf(point, column)));
       facts.append(fact);
     });
-    chosen.replaceChildren(element("strong", `point ${point.toLocaleString("en")}`), facts, line);
+    chosen.replaceChildren(dom.make("strong", {}, `point ${point.toLocaleString("en")}`), facts, line);
     if (scroll) chosen.scrollIntoView({ block: "nearest" });
   }
 
@@ -132,9 +124,9 @@
   }
 
   function head(column) {
-    const cell = element("th", "", { ...looks(column), ...(sorted.column === column ? { "aria-sort": sorted.down ? "descending" : "ascending" } : {}) });
+    const cell = dom.make("th", { ...looks(column), ...(sorted.column === column ? { "aria-sort": sorted.down ? "descending" : "ascending" } : {}) });
     const sign = sorted.column === column ? (sorted.down ? " ▾" : " ▴") : "";
-    const button = element("button", heads[column] + sign, { type: "button", title: `${columns[column]} in the table's file` });
+    const button = dom.make("button", { type: "button", title: `${columns[column]} in the table's file` }, heads[column] + sign);
     button.addEventListener("click", () => {
       sorted = { column, down: sorted.column === column && !sorted.down };
       arrange();
@@ -145,13 +137,13 @@
   }
 
   function draw() {
-    const top = element("tr");
-    top.append(element("th", "point"), ...shown.map(head));
+    const top = dom.make("tr");
+    top.append(dom.make("th", {}, "point"), ...shown.map(head));
     const lines = order.slice(start, start + PAGE).map((point) => {
-      const row = element("tr", "", { id: `row-${point}` });
-      const first = element("td");
-      first.append(element("a", point.toLocaleString("en"), { href: `#point=${point}` }));
-      row.append(first, ...shown.map((column) => element("td", textOf(point, column), looks(column))));
+      const row = dom.make("tr", { id: `row-${point}` });
+      const first = dom.make("td");
+      first.append(dom.make("a", { href: `#point=${point}` }, point.toLocaleString("en")));
+      row.append(first, ...shown.map((column) => dom.make("td", looks(column), textOf(point, column))));
       return row;
     });
     body.replaceChildren(top, ...lines);
