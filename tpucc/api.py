@@ -37,16 +37,16 @@ from tpucc.runtime.judge import judge as verdict_on
 from tpucc.runtime.resume import Base
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput
+from tpucc.see import pictures
+from tpucc.see.artifacts import artifacts
+from tpucc.see.charts.tiles import tiles_svg
+from tpucc.see.notebook import Page, summary_html
+from tpucc.see.training import WRITTEN, measured, step_svg, write_training
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
-from tpucc.viz import pictures
-from tpucc.viz.artifacts import artifacts
-from tpucc.viz.charts.tiles import tiles_svg
-from tpucc.viz.notebook import Page, summary_html
-from tpucc.viz.training import WRITTEN, measured, step_svg, write_training
 
 if TYPE_CHECKING:
     from tpucc.interop.onnx.reading.network_of import Layout

@@ -15,8 +15,8 @@ import pytest
 from tests.support.legibility import legibility
 from tests.support.visits import settle
 from tpucc.cli.main import main
+from tpucc.see.waves import random_work
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
-from tpucc.viz.waves import random_work
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tpucc.see.kit import page_files
 from tpucc.sim.durations import duration
-from tpucc.viz.kit import page_files
 
 if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage
@@ -21,7 +21,7 @@ ALONE = "<!doctype html><title>t</title>"
 
 def said(open_page: OpenPage, expression: str, cycles: list[float]) -> list[str]:
     """What `words` makes of cycles at `CLOCK`."""
-    source = f"{page_files('tpucc.viz.kit', 'js/dom.js')}\n{page_files('tpucc.viz.page', 'js/words.js')}"
+    source = f"{page_files('tpucc.see.kit', 'js/dom.js')}\n{page_files('tpucc.see.page', 'js/words.js')}"
     script = f"(cycles) => {{ const model = {{ machine: {{ clock_hz: {CLOCK} }} }};\n{source}\nreturn {expression}; }}"
     found: list[str] = open_page(ALONE).evaluate(script, cycles)
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.scripts import scope_complaints
-from tpucc.viz.kit import SCRIPTS as KIT
+from tpucc.see.kit import SCRIPTS as KIT
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = sorted({path.parent for path in (ROOT / "tpucc").glob("**/js/*.js")})
@@ -55,7 +55,7 @@ def test_the_scripts_of_a_page_fit_together(folder: Path, tmp_path: Path) -> Non
     names = import_module(".".join(folder.parent.relative_to(ROOT).parts)).SCRIPTS
     own = {path.stem: path for path in folder.glob("*.js")}
     assert sorted(own) == sorted(set(names) - (set(KIT) - set(own)))
-    files = {f"{name}.js": own.get(name, ROOT / f"tpucc/viz/kit/js/{name}.js").read_text("utf-8") for name in names}
+    files = {f"{name}.js": own.get(name, ROOT / f"tpucc/see/kit/js/{name}.js").read_text("utf-8") for name in names}
     found = scope_complaints(files, tmp_path)
     assert [each for each in found if "never used" not in each or not any(f"'{name}'" in each for name in KIT)] == []
 

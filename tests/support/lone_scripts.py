@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tpucc.viz.kit import SCRIPTS as KIT
-from tpucc.viz.kit import page_files
+from tpucc.see.kit import SCRIPTS as KIT
+from tpucc.see.kit import page_files
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -53,7 +53,7 @@ def with_scripts(open_page: OpenPage, *names: str, body: str = "", stubs: str = 
     parts = [
         f"const model = {json.dumps({**MODEL, **other})};",
         stubs,
-        *(page_files(f"tpucc.viz.{'kit' if name in KIT else 'page'}", f"js/{name}.js") for name in ("dom", *names)),
+        *(page_files(f"tpucc.see.{'kit' if name in KIT else 'page'}", f"js/{name}.js") for name in ("dom", *names)),
     ]
     scripts = "\n".join(parts)
     return open_page(f'<!doctype html><meta charset="utf-8"><title>alone</title>{body}<script>"use strict";\n{scripts}</script>')

@@ -17,10 +17,10 @@ from tpucc.explain.by_lines import by_lines
 from tpucc.explain.segments import Cause
 from tpucc.explain.summary import SHARES, facts
 from tpucc.explain.tables import BREAKDOWN, MOST_ROWS, breakdown_table, layer_table, line_table, timeline_table
-from tpucc.viz.charts.chart import STALLS
-from tpucc.viz.charts.textcharts import LETTERS
-from tpucc.viz.page.summary import breakdown
-from tpucc.viz.pictures import roofline_of
+from tpucc.see.charts.chart import STALLS
+from tpucc.see.charts.textcharts import LETTERS
+from tpucc.see.page.summary import breakdown
+from tpucc.see.pictures import roofline_of
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 

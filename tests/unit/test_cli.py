@@ -500,7 +500,7 @@ def test_trace_is_json_with_named_lanes(small: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["graph", "layers", "tiles", "program", "memory", "timeline", "roofline"])
-def test_viz_draws_each_kind(small: Path, kind: str) -> None:
+def test_see_draws_each_kind(small: Path, kind: str) -> None:
     assert run("viz", small, "--kind", kind, "-o", "p.svg", "--quiet") == 0
     assert Path("p.svg").read_text().startswith(("<svg", "<?xml"))
 
@@ -561,7 +561,7 @@ def test_values_that_no_program_has(values: str, says: str, small: Path, capsys:
 
 
 @pytest.mark.parametrize("kind", ["histograms", "error"])
-def test_viz_draws_errors_where_there_are_examples(small: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_see_draws_errors_where_there_are_examples(small: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("viz", small, "--kind", kind, "-o", "p.svg") == 2
     assert "error E0533: small.tpu has no examples" in capsys.readouterr().err
     assert not Path("p.svg").exists()

@@ -15,7 +15,7 @@ from tpucc.ir.dtypes import I8
 from tpucc.layers.histogram import BINS
 from tpucc.layers.noise import FLOAT32
 from tpucc.numerics import AnyArray, quantise
-from tpucc.viz.charts.errors import headline
+from tpucc.see.charts.errors import headline
 
 HELD = Quantisation(0.5, 10)
 

@@ -13,10 +13,10 @@ from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.stats import stats
 from tpucc.explain.summary import facts
 from tpucc.explain.tables import counts_table, stream_table, timeline_table
+from tpucc.see.charts.tiles import tiles_svg
+from tpucc.see.page.summary import layer_table, left_out
+from tpucc.see.pictures import layer_diagram
 from tpucc.sim.timing import time_program
-from tpucc.viz.charts.tiles import tiles_svg
-from tpucc.viz.page.summary import layer_table, left_out
-from tpucc.viz.pictures import layer_diagram
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 

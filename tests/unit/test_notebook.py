@@ -13,8 +13,8 @@ import tpucc
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE
 from tpucc.api import Executable
-from tpucc.viz import notebook
-from tpucc.viz.notebook import Page
+from tpucc.see import notebook
+from tpucc.see.notebook import Page
 
 SOURCE = """weights random(seed=1)
 model small(x: f32[4, 300] in [-1.0, 1.0]) -> f32[4, 3]:
@@ -48,7 +48,7 @@ def test_an_executable_shows_its_numbers_and_its_layers(small: Executable) -> No
 
 
 def test_a_large_model_shows_the_layers_of_most_cycles(small: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("tpucc.viz.page.summary"), "MOST_LAYERS", 1)
+    monkeypatch.setattr(import_module("tpucc.see.page.summary"), "MOST_LAYERS", 1)
     text = small._repr_html_()
     largest = max(small.stats["layers"], key=lambda layer: layer["cycles"])
     assert [row[0] for row in cells(text)][-3:] == [f"{largest['name']} ({largest['kind']})", "1 more layer", "in all"]

@@ -26,11 +26,11 @@ from tpucc.isa.effects import effects
 from tpucc.layers.histogram import Histogram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.machines.v1 import V1, Engine, Opcode
-from tpucc.viz import pictures
-from tpucc.viz.artifacts import _notes, artifacts
-from tpucc.viz.diagrams.insides import Inside
-from tpucc.viz.page.given import Opening, PageInput
-from tpucc.viz.page.payload import _error, _inside, payload
+from tpucc.see import pictures
+from tpucc.see.artifacts import _notes, artifacts
+from tpucc.see.diagrams.insides import Inside
+from tpucc.see.page.given import Opening, PageInput
+from tpucc.see.page.payload import _error, _inside, payload
 
 SOURCE = """
 weights random(seed=1)
@@ -66,7 +66,7 @@ def given(both: Executable, monkeypatch: pytest.MonkeyPatch) -> PageInput:
 @pytest.fixture
 def found(given: PageInput, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the scripts get, with columns as lists."""
-    module = importlib.import_module("tpucc.viz.page.payload")
+    module = importlib.import_module("tpucc.see.page.payload")
     for name in ("deltas", "plain", "octets"):
         monkeypatch.setattr(module, name, lambda values: [int(value) for value in values])
     return payload(given)

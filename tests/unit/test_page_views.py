@@ -17,11 +17,11 @@ from tpucc.explain.layer_error import LayerError
 from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
 from tpucc.layers.histogram import Histogram
-from tpucc.viz.charts.errors import MOST
-from tpucc.viz.page.losses import error_view, ranges_view
-from tpucc.viz.page.summary import MOST_LAYERS, breakdown, summary
-from tpucc.viz.palette import picture_rules, style_sheet
-from tpucc.viz.svg import ink_rect, inlined, picture
+from tpucc.see.charts.errors import MOST
+from tpucc.see.page.losses import error_view, ranges_view
+from tpucc.see.page.summary import MOST_LAYERS, breakdown, summary
+from tpucc.see.palette import picture_rules, style_sheet
+from tpucc.see.svg import ink_rect, inlined, picture
 
 LAYER = {
     "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25,

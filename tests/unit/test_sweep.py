@@ -45,11 +45,11 @@ from tpucc.explain.sweeps.shared import Compiler
 from tpucc.explain.sweeps.summary import summary
 from tpucc.interop.programs import folder
 from tpucc.options import options_of
+from tpucc.see.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
+from tpucc.see.sweeps.page import sweep_page
 from tpucc.sim.timing import time_program
 from tpucc.target import RANGES, load_target
 from tpucc.tasks import cluster, computing, processes
-from tpucc.viz.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
-from tpucc.viz.sweeps.page import sweep_page
 
 AXES = ("--set", "mxu=16,32", "--set", "weight_bandwidth=34e9,68e9,136e9", "-D", "batch=4,8")
 HOSTED = """

@@ -17,8 +17,8 @@ from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.machines.v1 import Opcode
+from tpucc.see.charts.tiles import tiles_svg
 from tpucc.sim.timing import time_program
-from tpucc.viz.charts.tiles import tiles_svg
 
 GROUPED = """
 weights random(seed=0)

@@ -21,15 +21,15 @@ from tpucc.diagnostics import Source
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ops import OPS
+from tpucc.see.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
+from tpucc.see.diagrams.paint import painted
+from tpucc.see.diagrams.steps import StepPicture
+from tpucc.see.training import picture_of
 from tpucc.training.costs import all_reduce
 from tpucc.training.heldout import HeldOut
 from tpucc.training.plan import Plan
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
-from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
-from tpucc.viz.diagrams.paint import painted
-from tpucc.viz.diagrams.steps import StepPicture
-from tpucc.viz.training import picture_of
 
 NETWORK = """
 param batch = 16

@@ -21,7 +21,7 @@ from tpucc.explain.comparison.compare import Comparison, compare
 from tpucc.explain.comparison.items import Items
 from tpucc.explain.comparison.tables import comparison_table
 from tpucc.files import write_file
-from tpucc.viz.comparison.page import comparison_page
+from tpucc.see.comparison.page import comparison_page
 
 
 @click.command("compare")

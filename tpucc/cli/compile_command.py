@@ -18,7 +18,7 @@ from tpucc.cli.work import Dump, compiled, held_out_accuracy
 from tpucc.diagnostics import did_you_mean
 from tpucc.explain.timed import Timed
 from tpucc.files import write_files
-from tpucc.viz.artifacts import EMIT, artifacts
+from tpucc.see.artifacts import EMIT, artifacts
 
 
 def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:

@@ -23,11 +23,11 @@ from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.language.elaborate import Model
 from tpucc.passes.pipeline import unknown_name
+from tpucc.see.training import step_files
 from tpucc.training.costs import all_reduce
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.training.step import Step
-from tpucc.viz.training import step_files
 
 USED = ("model", "train", "output", "params", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")
 """The parameters of `compile` that mean something for a step of training."""

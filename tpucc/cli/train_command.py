@@ -24,11 +24,11 @@ from tpucc.explain.quantities import size
 from tpucc.explain.tables import table, wrapped
 from tpucc.files import write_files
 from tpucc.interop.sources import read_source
+from tpucc.see.training import WRITTEN, measured, write_training
 from tpucc.training.costs import HOP, LINK, TARGET, all_reduce
 from tpucc.training.session import EPOCHS, HOST, Session, Settings, elements
 from tpucc.training.start import started
 from tpucc.training.state import Epoch
-from tpucc.viz.training import WRITTEN, measured, write_training
 
 INTERRUPTED = 130
 """The exit status of a command that the user has stopped."""

@@ -17,7 +17,7 @@ from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
 from tpucc.explain.tables import wrapped
 from tpucc.files import write_file
-from tpucc.viz.pictures import CHARTS, DIAGRAMS, KINDS, LOSSES, draw_diagrams
+from tpucc.see.pictures import CHARTS, DIAGRAMS, KINDS, LOSSES, draw_diagrams
 
 GET_GRAPHVIZ = "apt install graphviz, brew install graphviz, or graphviz.org/download"
 FORMATS = ("svg", "png", "pdf")

@@ -14,8 +14,8 @@ from tpucc.files import read_file
 from tpucc.labs import NAMES, find
 from tpucc.labs.classes import first_line
 from tpucc.labs.lab import Lab
-from tpucc.viz.kit import document
-from tpucc.viz.svg import escaped, row, table, tag
+from tpucc.see.kit import document
+from tpucc.see.svg import escaped, row, table, tag
 
 LARGEST = 2**24
 

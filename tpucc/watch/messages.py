@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
 from tpucc.explain.codes import explain
-from tpucc.viz.kit import page_files, shell
-from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
+from tpucc.see.kit import page_files, shell
+from tpucc.see.svg import NOTHING, Markup, escaped, joined, tag
 
 EXPLAIN = "/explain/"
 
