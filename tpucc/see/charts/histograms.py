@@ -117,27 +117,12 @@ def _bars(error: LayerError, across: Scale, base: float) -> Iterator[Markup]:
 
 def _bins(error: LayerError) -> Iterator[Bin]:
     """The bins from the lowest to the highest value. If no value is beyond an end of the range, the bin with that end ends there, too."""
-    width, (low, high) = error.histogram.width, error.limits
-    starts = (error.histogram.start + index * width for index in range(len(error.histogram.counts)))
-    bins = [(start, start + width, count) for start, count in zip(starts, error.histogram.counts, strict=True)]
-    if not error.above:
-        bins = _ending(bins, high, width)
-    if not error.below:
-        turned = _ending([(-stop, -start, count) for start, stop, count in reversed(bins)], -low, width)
-        bins = [(-stop, -start, count) for start, stop, count in reversed(turned)]
-    yield from bins
-
-
-def _ending(bins: list[Bin], high: float, width: float) -> list[Bin]:
-    """These, of which the one with `high` inside ends there. If less than a half of it is left, it is a part of the one before."""
-    place = next((place for place, (start, stop, _) in enumerate(bins) if start < high < stop), None)
-    if place is None:
-        return bins
-    before, (start, _, count), after = bins[:place], bins[place], bins[place + 1 :]
-    if before and high - start < width / 2:
-        *before, (start, _, other) = before
-        count += other
-    return [*before, (start, high, count), *after]
+    shape, (low, high) = error.histogram, error.limits
+    for index, count in enumerate(shape.counts):
+        start = shape.start + index * shape.width
+        stop = start + shape.width
+        begin = low if start < low < stop and not error.below else start
+        yield begin, high if start < high < stop and not error.above else stop, count
 
 
 def _bracket(error: LayerError, across: Scale, y: float) -> Markup:

@@ -6,7 +6,7 @@ hangs together of the nodes that went, came or read something else. Of rewrites 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -91,32 +91,14 @@ def _fired(graph: Graph) -> list[tuple[str, Set[str]]]:
 
 def _groups(changed: Sequence[str], old: Graph, new: Graph) -> list[Set[str]]:
     """What hangs together of them by an edge in either graph, in order."""
-    near = _edges(changed, old, new)
-    found: list[Set[str]] = []
-    seen: set[str] = set()
-    for name in changed:
-        if name in seen:
-            continue
-        group, waiting = set(), [name]
-        while waiting:
-            at = waiting.pop()
-            if at not in group:
-                group.add(at)
-                waiting += near[at]
-        seen |= group
-        found.append(group)
-    return found
-
-
-def _edges(changed: Sequence[str], *graphs: Graph) -> Mapping[str, Set[str]]:
-    near: dict[str, set[str]] = {name: set() for name in changed}
-    for graph in graphs:
-        for name in changed:
-            for operand in graph[name].operands if name in graph.by_name else ():
-                if operand in near:
-                    near[name].add(operand)
-                    near[operand].add(name)
-    return near
+    home: dict[str, set[str]] = {name: {name} for name in changed}
+    for graph in (old, new):
+        for name in filter(graph.by_name.__contains__, changed):
+            for operand in graph[name].operands:
+                if home.get(operand, home[name]) is not home[name]:
+                    joined = home[operand] | home[name]
+                    home.update(dict.fromkeys(joined, joined))
+    return [group for name, group in home.items() if name == next(each for each in home if each in group)]
 
 
 def _ops(group: Set[str], graph: Graph) -> str:
