@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import platform
-import shutil
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 import click
 
 from tpucc.cli.columns import filled
-from tpucc.cli.viz_command import GET_GRAPHVIZ
 from tpucc.labs.grading import isolation
 from tpucc.version import VERSION
 
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
 EXTRAS = {
+    "pygraphviz": "Graphviz, for `tpucc viz --graphviz`",
     "onnxruntime": "an outside judge, and faster products",
     "distributed": "sweeps and grading on a Dask cluster",
     "pyarrow": "tables of sweeps in Parquet",
@@ -31,8 +30,6 @@ def command() -> None:
     for name, purpose in EXTRAS.items():
         found = _version(name) or f"not installed ({purpose}): python -m pip install {name}"
         click.echo(filled(f"  {name:<14} {found}", "", " " * 17))
-    dot = shutil.which("dot") or f"not on the path (`tpucc viz --graphviz` draws with it): {GET_GRAPHVIZ}"
-    click.echo(filled(f"  {'dot':<14} {dot}", "", " " * 17))
     click.echo("isolation for `tpucc lab grade`, the first that works will be used:")
     chosen = False
     filtered = []
