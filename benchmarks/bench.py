@@ -45,10 +45,10 @@ from tpucc.floating import Machine
 from tpucc.interop.sources import read_source
 from tpucc.ir.constants import Random, random_array
 from tpucc.runtime.check import random_inputs
+from tpucc.see.artifacts import artifacts
 from tpucc.sim.timing import time_program
 from tpucc.training.session import Session, Settings
 from tpucc.training.start import started
-from tpucc.viz.artifacts import artifacts
 
 CHAIN = """
 param batch = 200

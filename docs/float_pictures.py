@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tpucc.viz.palette import WAVE_RULES, Kind, ink_fill, style_sheet, wave_paint
-from tpucc.viz.svg import Markup, kind_rect, label, line, number_text, picture, tag
-from tpucc.viz.text import LARGE, NORMAL, SMALL
+from tpucc.see.palette import WAVE_RULES, Kind, ink_fill, style_sheet, wave_paint
+from tpucc.see.svg import Markup, kind_rect, label, line, number_text, picture, tag
+from tpucc.see.text import LARGE, NORMAL, SMALL
 
 MARGIN = 24.0
 FORMATS = (("float32", 8, 23), ("bfloat16", 8, 7), ("float16", 5, 10))

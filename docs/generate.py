@@ -39,10 +39,10 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.passes.base import ASKED, options_of
 from tpucc.passes.pipeline import PASSES
+from tpucc.see import pictures
+from tpucc.see.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
+from tpucc.see.waves import random_work, waves_svg
 from tpucc.training.passes.pipeline import TRAINING_PASSES
-from tpucc.viz import pictures
-from tpucc.viz.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
-from tpucc.viz.waves import random_work, waves_svg
 
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"

@@ -11,10 +11,10 @@ from typing import Any
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
+from tpucc.explain.scaling import HEAD, cells, scaling
 from tpucc.explain.timed import Timed
 from tpucc.options import Options
 from tpucc.sim.durations import duration
-from tpucc.viz.scaling import HEAD, cells, scaling
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 AS_THEY_STAND: tuple[tuple[str, Mapping[str, str]], ...] = tuple((path.stem, {}) for path in sorted(PROGRAMS.glob("*.tpu")))

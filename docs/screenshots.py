@@ -17,7 +17,7 @@ from palette_png import Octets, palette_png
 
 from tpucc.cli.main import main
 from tpucc.options import Options
-from tpucc.viz.artifacts import artifacts
+from tpucc.see.artifacts import artifacts
 from tpucc.watch.build import Built, Recipe, attempt
 from tpucc.watch.page import EDITOR
 from tpucc.watch.server import Board, Server

@@ -14,11 +14,11 @@ from pathlib import Path
 import tpucc
 from tpucc.explain.paper.applications import FREE_HOST
 from tpucc.explain.paper.published import published
+from tpucc.see.charts.chart import Scale
+from tpucc.see.palette import KINDS, Kind, solid_paint
+from tpucc.see.svg import Markup, label, line, number_text, picture, tag, title
+from tpucc.see.text import NORMAL, SMALL
 from tpucc.target import Target
-from tpucc.viz.charts.chart import Scale
-from tpucc.viz.palette import KINDS, Kind, solid_paint
-from tpucc.viz.svg import Markup, label, line, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL
 
 DOCS = Path(__file__).resolve().parent
 TABLE = DOCS / "figure-11.csv"

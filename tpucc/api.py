@@ -19,6 +19,8 @@ from tpucc.driver import compile_source as drive
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.compare import compare as compared
 from tpucc.explain.quality import notices
+from tpucc.explain.roofs import works_of
+from tpucc.explain.tables import memory_table, roofline_table, timeline_table
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file, write_files
 from tpucc.interop.bases import base_at
@@ -35,17 +37,16 @@ from tpucc.runtime.judge import judge as verdict_on
 from tpucc.runtime.resume import Base
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput
+from tpucc.see import pictures
+from tpucc.see.artifacts import artifacts
+from tpucc.see.charts.tiles import tiles_svg
+from tpucc.see.notebook import Page, summary_html
+from tpucc.see.training import WRITTEN, measured, step_svg, write_training
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
-from tpucc.viz import pictures
-from tpucc.viz.artifacts import artifacts
-from tpucc.viz.charts.tiles import tiles_svg
-from tpucc.viz.notebook import Page, summary_html
-from tpucc.viz.tables import memory_table, roofline_table, timeline_table
-from tpucc.viz.training import WRITTEN, measured, step_svg, write_training
 
 if TYPE_CHECKING:
     from tpucc.interop.onnx.reading.network_of import Layout
@@ -210,7 +211,7 @@ class Executable:
     def roofline(self) -> Shown:
         """The speed of each layer, and that possible at its intensity. The value has the points of the model and of its layers."""
         runtime = self.runtime
-        return self._shown(pictures.works_of(runtime), "roofline", lambda _: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
+        return self._shown(works_of(runtime), "roofline", lambda _: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
 
     def report(self) -> Page:
         """The report as one page: a notebook shows it, `save` writes it."""
@@ -317,12 +318,13 @@ class Training:
     @property
     def step(self) -> Shown:
         """The step graph."""
-        graph = self._session.step.graph
+        session = self._session
+        graph = session.step.graph
 
         def text(with_data: bool) -> str:
             return print_graph(graph, with_data=with_data)
 
-        return Shown(graph, f"step graph {graph.name}", text, lambda: step_svg(self._session.model, self._session.step))
+        return Shown(graph, f"step graph {graph.name}", text, lambda: step_svg(session.model, session.step, session.source))
 
     def save(self, folder: PathLike) -> None:
         """Writes `weights.npz`, `state.npz`, `history.json` and `report.html` into a folder, which is made if it is missing.

@@ -20,8 +20,8 @@ from tpucc.explain.sweeps.table import require_format, write_table
 from tpucc.files import write_file
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.options import PathLike
-from tpucc.viz.notebook import Page
-from tpucc.viz.sweeps.page import sweep_page
+from tpucc.see.notebook import Page
+from tpucc.see.sweeps.page import sweep_page
 
 
 class Sweep(Points):

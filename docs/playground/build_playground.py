@@ -1,9 +1,8 @@
 """Builds the playground: `python docs/playground/build_playground.py -o FOLDER [--pyodide FOLDER|URL]`. `make site` does it, too.
 
-The folder is for any static host. It has the page, tpucc with the pure Python packages that it needs, reports of all programs, the editor,
-CodeMirror, as modules, and Graphviz in WebAssembly, which lays out the diagrams. These packages are fetched from the npm registry in the
-versions of packages.json, are checked, and are kept in build/npm. Where Graphviz can't be had, the built-in layout takes its place. Pyodide
-is copied from a folder, or the page loads it from an address.
+The folder is for any static host. It has the page, tpucc with the pure Python packages that it needs, reports of all programs, and the
+editor, CodeMirror, as modules. These are fetched from the npm registry in the versions of packages.json, are checked, and are kept in
+build/npm. Pyodide is copied from a folder, or the page loads it from an address.
 """
 
 from __future__ import annotations
@@ -117,11 +116,10 @@ def build(folder: Path, pyodide: str = PUBLIC, reports: Iterable[str] = ()) -> N
         code = hashlib.sha256((core / "pyodide.asm.wasm").read_bytes()).hexdigest()
     (folder / ARCHIVE).write_bytes(archive)
     (folder / SNAPSHOT).write_bytes(snapshot)
-    graphviz = write_graphviz(folder)
-    config = {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": ARCHIVE, "graphviz": graphviz}
+    config = {"engine": "pyodide", "pyodide": base, "packages": NATIVE, "archive": ARCHIVE}
     config |= {"snapshot": SNAPSHOT if snapshot else "", "wasm": code if "://" in base else ""}
     _write_json(folder / "config.json", config)
-    (folder / "licences.txt").write_text(licences(base, graphviz), "utf-8")
+    (folder / "licences.txt").write_text(licences(base), "utf-8")
     text = Template((HERE / "service.js").read_text("utf-8"))
     found = digests(folder)
     name = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
@@ -142,7 +140,7 @@ def write_page(folder: Path, reports: Iterable[str] = (), pyodide: str = "") -> 
         page.substitute(head=head("tpucc playground", imports), loads=f" {pyodide.rstrip('/')}/" if "://" in pyodide else ""), "utf-8"
     )
     _write_json(folder / "offers.json", offers(folder, set(reports)))
-    (folder / "licences.txt").write_text(licences("", ""), "utf-8")
+    (folder / "licences.txt").write_text(licences(""), "utf-8")
 
 
 def editor_modules(folder: Path) -> dict[str, str]:
@@ -195,20 +193,6 @@ def _checked(package: Mapping[str, str], content: bytes) -> bytes:
     if found != package["integrity"]:
         raise BuildError(f"{package['name']} {package['version']} is not what packages.json says: its SHA-512 is {found}")
     return content
-
-
-def write_graphviz(folder: Path) -> str:
-    """Writes Graphviz in WebAssembly; returns its place in the page's folder, and "" where it can't be had."""
-    package = PACKAGES["graphviz"]
-    place = f"graphviz/{package['module']}"
-    try:
-        content = fetched(package)
-    except BuildError as error:
-        print(f"playground: diagrams are laid out by the built-in layout: {error}", file=sys.stderr)
-        return ""
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        _write(folder / place, _member(archive, package["module"]))
-    return place
 
 
 def write_pyodide(folder: Path, given: str) -> str:
@@ -361,10 +345,9 @@ def first_files(folder: Path) -> list[str]:
     return ["./", *own, *modules, *reports]
 
 
-def licences(base: str, graphviz: str) -> str:
+def licences(base: str) -> str:
     """The names, versions and licences of what the page is made of, and where it is from."""
-    packages = [*PACKAGES["editor"], *([PACKAGES["graphviz"]] if graphviz else [])]
-    rows = [f"{each['name']} {each['version']}, {each['licence']}: {REGISTRY}/{each['name']}" for each in packages]
+    rows = [f"{each['name']} {each['version']}, {each['licence']}: {REGISTRY}/{each['name']}" for each in PACKAGES["editor"]]
     rows += [f"{name} {distribution(name).version}, {_licence(name)}: https://pypi.org/project/{name}" for name in PURE]
     rows += (
         []

@@ -1,5 +1,5 @@
 /**
- * Python in a worker: loads Pyodide, numpy, msgspec and Graphviz, unpacks tpucc, and then answers one request after the other.
+ * Python in a worker: loads Pyodide, numpy and msgspec, unpacks tpucc, and then answers one request after the other.
  *
  * The Python of a request may be a stranger's. It can't send anything: the worker has the page's policy, as it begins from a blob. It can't
  * answer in tpucc's place either, or change what the browser keeps: answers go through a port of this module's own, and what else leads out
@@ -74,18 +74,6 @@ function shut(python) {
   for (const each of [MessageEvent, MessagePort, Event, EventTarget, Function]) Object.freeze(each.prototype);
 }
 
-/** Graphviz in WebAssembly; null where the page has none. Once it is there, it answers at once, as Python's calls of it must be. */
-async function layouter(address) {
-  if (!address) return null;
-  try {
-    const { instance } = await import(whole(address));
-    return await instance();
-  } catch (error) {
-    say(`no Graphviz: ${error}`);
-    return null;
-  }
-}
-
 /** The memory of a Python that has started. Fails where it can't be had, or is of another Pyodide than the one at `base`. */
 async function memory({ snapshot, wasm }, base) {
   const packed = new Response(await bytes(snapshot)).body;
@@ -110,7 +98,7 @@ async function pyodide(config, base) {
   return loadPyodide(options);
 }
 
-/** @param {{pyodide: string, packages: string[], archive: string, snapshot: string, wasm: string, graphviz: string}} config */
+/** @param {{pyodide: string, packages: string[], archive: string, snapshot: string, wasm: string}} config */
 async function begin(config) {
   const after = () => `${(performance.now() / 1000).toFixed(1)} s`;
   const base = whole(config.pyodide);
@@ -118,7 +106,6 @@ async function begin(config) {
   lost.catch(() => {}); // heard below
   const archive = bytes(config.archive); // while Pyodide is fetched and compiled
   archive.catch(() => {}); // heard below
-  const drawing = layouter(config.graphviz);
   say(`loads Python, from ${base}`);
   const python = await Promise.race([pyodide(config, base), lost]);
   const there = `Python after ${after()}`;
@@ -126,11 +113,6 @@ async function begin(config) {
   unpack(python, await archive, config.archive);
   python.setStderr({ write: listener() });
   answered = python.runPython(ANSWERED);
-  const graphviz = await drawing;
-  if (graphviz) {
-    const use = python.runPython("from tpucc.viz.diagrams.render import use\nuse");
-    use(`Graphviz ${graphviz.graphvizVersion} in WebAssembly`, (dot) => graphviz.renderString(dot, { format: "json0" }));
-  }
   say(`${there}, from ${base}; tpucc after ${after()}, from ${config.archive}`);
   shut(python);
   tell({ ready: true });

@@ -21,8 +21,8 @@ from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, V1, Engine, Opcode
+from tpucc.see.page.machine import NAMES
 from tpucc.sim.timing import Timeline
-from tpucc.viz.page.machine import NAMES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -13,7 +13,7 @@ from tests.support.command_line import run
 from tests.support.legibility import legibility, legibility_in_both_themes
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
-from tpucc.viz.text import text_width
+from tpucc.see.text import text_width
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

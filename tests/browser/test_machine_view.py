@@ -375,7 +375,9 @@ def test_a_product_opens_in_the_array_with_its_rows_and_its_tile(open_page: Open
     frame = page.frame_locator("dialog iframe")
     frame.locator("#element p").first.wait_for()
     assert f"Instruction {product}:" in frame.locator("h1").inner_text()
-    lanes, weights = frame.locator("body").evaluate("() => [data.input, data.cycles.at(-1).weights]")
+    lanes, weights = frame.locator("body").evaluate(
+        "() => { const data = JSON.parse(document.getElementById('data').textContent); return [data.input, data.cycles.at(-1).weights]; }"
+    )
     rows = next(operand["rows"] for operand in shown["buffer"] if operand["verb"] == "matrix unit reads")
     assert [list(column)[: len(rows)] for column in zip(*lanes, strict=True)][: len(rows)] == [values[:4] for _, values in rows]
     assert weights == shown["corner"]
@@ -395,7 +397,7 @@ def test_it_begins_where_what_is_held_does_and_the_array_with_rows_of_data(open_
         assert page.inner_text("#view-machine .cycle").startswith(f"cycle {start:,} of")
         assert page.evaluate("location.hash") == f"#view=machine&{held}"
     parts = page.evaluate("Object.entries(JSON.parse(document.getElementById('data').textContent).machine_view.arrays.parts)")
-    arrays = {int(runtime.program.layer_of[int(index)]): json.loads(part["data"])["input"] for index, part in parts}
+    arrays = {int(runtime.program.layer_of[int(index)]): json.loads(re.sub("<[^>]*>", "", part["data"]))["input"] for index, part in parts}
     assert layer in arrays
     assert all(len(set(row)) > 1 for lanes in arrays.values() for row in list(zip(*lanes, strict=True))[:1])
 

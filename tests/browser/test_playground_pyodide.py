@@ -11,8 +11,6 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from shutil import copytree
 from typing import TYPE_CHECKING, Any
@@ -24,7 +22,6 @@ from tests.support.playground import built
 from tpucc.interop.programs import example
 from tpucc.playground.engine import answered, compiled
 from tpucc.playground.requests import Model
-from tpucc.viz.diagrams.render import renderers
 
 pytest.importorskip("tests.support.chromium", reason="there is nothing to drive a browser with")
 
@@ -43,7 +40,6 @@ USUAL = ("hello", "digits_cnn", "quadric")
 """Asked for in each run: dense layers, convolutions and pools with trained weights, and constants of the source with transposes.
 The others, in which these are more and larger, take Python in the browser half a minute, and are asked for in `make soak`."""
 NAMES = (*USUAL, "iris", "wine", "digits_mlp", "digits_lstm", "mnist_cnn", "fashion_cnn", "mlp_mixer_block", "dlrm")
-GRAPHVIZ = "Graphviz 14.1.5 in WebAssembly"
 ASK = """async ([requests, other]) => {
   const config = { ...await (await fetch("config.json")).json(), ...other };
   const worker = new Worker("worker.js", { type: "module" });
@@ -136,19 +132,9 @@ def opened(visitor: BrowserContext, address: str) -> Page:
     return page
 
 
-@cache
-def native() -> str:
-    """Who lays out diagrams here, with the version of Graphviz if pygraphviz does."""
-    name = next(link.name for link in renderers() if link.available)
-    if name == "pygraphviz":
-        drawn = import_module("pygraphviz").AGraph(string="digraph {}").draw(format="svg", prog="dot").decode()
-        name += drawn.partition("graphviz version ")[2].partition(" ")[0]
-    return name
-
-
 @pytest.mark.soak
 def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserContext, pytestconfig: pytest.Config) -> None:
-    """On a processor of 32 bits, too, as WebAssembly is one. So are the reports, where Graphviz here is of the page's version."""
+    """On a processor of 32 bits, too, as WebAssembly is one. So are the reports."""
     sources = [example(name).source for name in (NAMES if pytestconfig.getoption("soak") else USUAL)]
     models = {source.stem: Model(source.read_text("utf-8"), source.name) for source in sources}
     requests: list[dict[str, Any]] = [{"kind": "compile", "source": model.source, "name": model.name} for model in models.values()]
@@ -160,29 +146,25 @@ def test_the_programs_are_the_same_to_the_byte(folder: Path, visitor: BrowserCon
         page.goto(f"{address}licences.txt")
         loading, found = page.evaluate(ASK, [requests, {}])
     assert "from its beginning" not in loading, "Python begins from the memory that was kept when the page was built"
-    assert "no Graphviz" not in loading
     assert found.pop() == json.loads(answered(json.dumps(requests.pop()))), "a comparison"
     for answer, (name, model) in zip(found, models.items(), strict=True):
         here = compiled(model)
         assert answer["diagnostics"] == here.diagnostics == []
         assert (name, answer["stats"]["cycles"], answer["digest"]) == (name, here.stats["cycles"], here.digest)
-        assert GRAPHVIZ in answer["report"]
-        if native() == "pygraphviz14.1.5":
-            assert answer["report"].replace(GRAPHVIZ, "pygraphviz") == here.report, name
+        assert answer["report"] == here.report, name
 
 
 @pytest.mark.soak
-def test_a_memory_of_another_pyodide_and_no_graphviz(folder: Path, visitor: BrowserContext) -> None:
-    """Python starts from its beginning, and the built-in layout draws."""
+def test_a_memory_of_another_pyodide(folder: Path, visitor: BrowserContext) -> None:
+    """Python starts from its beginning."""
     source = example("hello").source.read_text("utf-8")
     with served(folder) as address:
         page = visitor.new_page()
         page.goto(f"{address}licences.txt")
-        changes = {"wasm": "0" * 64, "graphviz": "nowhere.js"}
+        changes = {"wasm": "0" * 64}
         loading, [found] = page.evaluate(ASK, [[{"kind": "compile", "source": source}], changes])
     assert "from its beginning" in loading
-    assert "no Graphviz" in loading
-    assert "laid out by built-in layout" in found["report"]
+    assert found["diagnostics"] == []
 
 
 @pytest.fixture

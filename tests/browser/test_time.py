@@ -15,7 +15,7 @@ from tests.support.visits import settle
 from tpucc.explain.accounting import ROWS
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
-from tpucc.viz.charts.chart import coverage
+from tpucc.see.charts.chart import coverage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -19,7 +19,7 @@ from tests.support.visits import settle
 from tests.support.watching import SMALL, WRONG, recipe
 from tpucc.compilation import Compilation
 from tpucc.runtime.runtime import Runtime
-from tpucc.viz.artifacts import artifacts
+from tpucc.see.artifacts import artifacts
 from tpucc.watch.server import Board, Server
 from tpucc.watch.session import Session
 from tpucc.watch.site import ICON, waiting

@@ -15,8 +15,8 @@ import pytest
 from tests.support.legibility import legibility
 from tests.support.visits import settle
 from tpucc.cli.main import main
+from tpucc.see.waves import random_work
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
-from tpucc.viz.waves import random_work
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -174,10 +174,10 @@ def test_play_plays_to_the_end_and_pauses(waves: Waves, open_page: OpenPage) -> 
     page.locator("body").press(" ")
     assert page.inner_text("#play") == "Pause"
     page.wait_for_function("(last) => document.getElementById('cycle').value === String(last)", arg=waves.last)
-    page.wait_for_function("document.getElementById('play').textContent === 'Play'")
+    page.wait_for_function("() => document.getElementById('play').textContent === 'Play'")
     page.click("#play")
     assert cycle_of(page) == 0, "from the end it begins again"
-    page.wait_for_function("Number(document.getElementById('cycle').value) > 1")
+    page.wait_for_function("() => Number(document.getElementById('cycle').value) > 1")
     page.click("#play")
     stopped = cycle_of(page)
     assert page.inner_text("#play") == "Play"

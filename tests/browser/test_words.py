@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from importlib import resources
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tpucc.see.kit import page_files
 from tpucc.sim.durations import duration
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ ALONE = "<!doctype html><title>t</title>"
 
 def said(open_page: OpenPage, expression: str, cycles: list[float]) -> list[str]:
     """What `words` makes of cycles at `CLOCK`."""
-    folder = resources.files("tpucc.viz.page").joinpath("js")
-    source = "\n".join(folder.joinpath(f"{name}.js").read_text("utf-8") for name in ("dom", "words"))
+    source = f"{page_files('tpucc.see.kit', 'js/dom.js')}\n{page_files('tpucc.see.page', 'js/words.js')}"
     script = f"(cycles) => {{ const model = {{ machine: {{ clock_hz: {CLOCK} }} }};\n{source}\nreturn {expression}; }}"
     found: list[str] = open_page(ALONE).evaluate(script, cycles)
     return found

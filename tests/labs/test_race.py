@@ -21,9 +21,9 @@ from tpucc.labs.race import CYCLES, raced, returned, rules, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.viz.charts.chart import WIDTH
-from tpucc.viz.heading import EDGE
-from tpucc.viz.text import NORMAL, text_width
+from tpucc.see.charts.chart import WIDTH
+from tpucc.see.heading import EDGE
+from tpucc.see.text import NORMAL, text_width
 
 LAB = find("race")
 RULES = rules(AS_WRITTEN)

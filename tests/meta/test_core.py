@@ -30,7 +30,7 @@ made = compile_source(read_source(path), path.parent, options_of(target="tiny", 
 runtime = Runtime(decode(encode(made.program), path.name))
 outputs = runtime.run(random_inputs(runtime, 1))
 verdict = judge(runtime, made)
-others = [name for name in ("tpucc.api", "tpucc.cli", "tpucc.viz", "tpucc.interop", "click", "onnx") if find_spec(name)]
+others = [name for name in ("tpucc.api", "tpucc.cli", "tpucc.see", "tpucc.interop", "click", "onnx") if find_spec(name)]
 print(json.dumps({
     "shapes": {name: array.shape for name, array in outputs.items()},
     "equal": verdict.equal,

@@ -14,7 +14,7 @@ import pytest
 
 import tpucc
 from tpucc.cli.commands import group as command_line
-from tpucc.viz.text import rate_text
+from tpucc.explain.quantities import rate_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

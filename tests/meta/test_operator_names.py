@@ -182,24 +182,24 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "a message about the logarithm of probabilities that aren't; and the nodes of states",
     ),
     "training/start.py": ("softmax", "the loss that a message proposes follows the model's end"),
-    "viz/charts/errors.py": ("quantize", BOUNDARY),
-    "viz/diagrams/dataflow.py": ("constant, input", BUFFERS),
-    "viz/diagrams/hostwork.py": ("input*3", BUFFERS),
-    "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
-    "viz/diagrams/operators.py": (
+    "see/charts/errors.py": ("quantize", BOUNDARY),
+    "see/diagrams/dataflow.py": ("constant, input", BUFFERS),
+    "see/diagrams/hostwork.py": ("input*3", BUFFERS),
+    "see/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
+    "see/diagrams/operators.py": (
         "batch_norm, constant, slice, state",
         "a layer for the eye; what stands beside; slices",
     ),
-    "viz/diagrams/steps.py": ("conv2d", "its gradients are products too"),
-    "viz/page/colouring.py": ("state", SYNTAX),
-    "viz/sweeps/page.py": ("input", OTHER),
-    "viz/training/page.py": ("state", OTHER),
-    "viz/waves/page.py": ("input", OTHER),
+    "see/diagrams/steps.py": ("conv2d", "its gradients are products too"),
+    "see/page/colouring.py": ("state", SYNTAX),
+    "see/sweeps/page.py": ("input", OTHER),
+    "see/training/page.py": ("state", OTHER),
+    "see/waves/page.py": ("input", OTHER),
 }
 BY_NAME = {ROOT / "labs", ROOT / "interop/onnx/reading/operators"}
 """Packages whose every file asks about operators by name, or makes them."""
 WORDS = frozenset({"div", "equal", "less", "max", "mean", "min", "sum", "weight"})
-SHOWN = ("cli", "explain", "viz", "watch")
+SHOWN = ("cli", "explain", "see", "watch")
 """Rooms that write for people, in which an operator whose name is one of `WORDS` is a word, or a tag of HTML."""
 HELP = (
     "ask facts_of(node.op) instead (tpucc/ops/facts.py): where its values come from, whether it is element-wise, monotone, commutative or "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib import resources
 from typing import TYPE_CHECKING, Any
+
+from tpucc.see.kit import SCRIPTS as KIT
+from tpucc.see.kit import page_files
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -48,11 +50,10 @@ STUBS = "const insides = {}; const held = []; const selection = { hold: (wanted)
 
 def with_scripts(open_page: OpenPage, *names: str, body: str = "", stubs: str = STUBS, **other: Any) -> Page:
     """A page with these scripts alone, and the model, of which some parts are `other`."""
-    folder = resources.files("tpucc.viz.page").joinpath("js")
     parts = [
         f"const model = {json.dumps({**MODEL, **other})};",
         stubs,
-        *(folder.joinpath(f"{name}.js").read_text("utf-8") for name in ("dom", *names)),
+        *(page_files(f"tpucc.see.{'kit' if name in KIT else 'page'}", f"js/{name}.js") for name in ("dom", *names)),
     ]
     scripts = "\n".join(parts)
     return open_page(f'<!doctype html><meta charset="utf-8"><title>alone</title>{body}<script>"use strict";\n{scripts}</script>')

@@ -17,9 +17,9 @@ from tpucc.machines.v1.blocks import block_dtype
 from tpucc.numerics import Int64
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
+from tpucc.see.charts.timeline import Times
+from tpucc.see.text import text_width
 from tpucc.target import load_target
-from tpucc.viz.charts.timeline import Times
-from tpucc.viz.text import text_width
 
 HOSTILE = '<script>alert("1")</script>\\'
 BIDI = "a\u202eb\nc\x00d\"'&\uffff<b>]]>"

@@ -13,14 +13,14 @@ import tpucc
 from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.explain.accounting import MATRIX, NON_MATRIX, ROWS, added
+from tpucc.explain.by_lines import by_lines
 from tpucc.explain.segments import Cause
-from tpucc.viz.charts.chart import STALLS
-from tpucc.viz.charts.textcharts import LETTERS
-from tpucc.viz.lines import by_lines
-from tpucc.viz.page.summary import breakdown, facts
-from tpucc.viz.pictures import roofline_of
-from tpucc.viz.statistics import read_statistics
-from tpucc.viz.tables import BREAKDOWN, MOST_ROWS, PARTS, breakdown_table, layer_table, line_table, timeline_table
+from tpucc.explain.summary import SHARES, facts
+from tpucc.explain.tables import BREAKDOWN, MOST_ROWS, breakdown_table, layer_table, line_table, timeline_table
+from tpucc.see.charts.chart import STALLS
+from tpucc.see.charts.textcharts import LETTERS
+from tpucc.see.page.summary import breakdown
+from tpucc.see.pictures import roofline_of
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -115,7 +115,16 @@ def test_lines_are_the_sums_of_their_layers(name: str) -> None:
 
 def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
     """Sixteen layers of 6.25 % are 6.2 % each, 99.2 in all; four of 25 % are 100."""
-    layer = {"name": "a", "kind": "fc", "line": 1, "cycles": 1, "macs": 1, "tiles": 1, "tops": 1.0, "breakdown": dict.fromkeys(PARTS, 25.0)}
+    layer = {
+        "name": "a",
+        "kind": "fc",
+        "line": 1,
+        "cycles": 1,
+        "macs": 1,
+        "tiles": 1,
+        "tops": 1.0,
+        "breakdown": dict.fromkeys(SHARES, 25.0),
+    }
     note = "(Each row is rounded by itself; as printed they add up to 99.2.)"
     assert [note in layer_table({"cycles": count, "layers": [layer] * count}) for count in (16, 4)] == [True, False]
     shares = dict.fromkeys((key for key, _ in BREAKDOWN), 0.0) | dict.fromkeys((row.key for row in ROWS.values()), 9.96)
@@ -127,7 +136,7 @@ def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
 def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None:
     stats = compiled(name).stats
     svg = "{http://www.w3.org/2000/svg}"
-    tree = ET.fromstring(f"<div>{breakdown(read_statistics(stats).breakdown)}</div>")
+    tree = ET.fromstring(f"<div>{breakdown(stats['breakdown'])}</div>")
     titles = ["".join(rect.itertext()) for rect in tree.iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]
     found = dict(title.removesuffix(" %").rsplit(", ", 1) for title in titles)
     rows = {label.strip(): share for label, share in table_rows(breakdown_table(stats)).items()}
@@ -148,7 +157,7 @@ def test_what_the_bottleneck_says_is_its_share_of_the_critical_path(name: str) -
 @pytest.mark.parametrize("name", ["iris", "recurrent"])
 def test_a_speed_is_the_same_text_in_the_terminal_the_summary_and_the_roofline(name: str) -> None:
     runtime = compiled(name).runtime
-    facts_of = {fact: value for fact, value, _ in facts(read_statistics(runtime.stats))}
+    facts_of = {fact: value for fact, value, _ in facts(runtime.stats)}
     assert f", {facts_of['speed']}, " in " ".join(timeline_table(runtime).split())
     assert f": {facts_of['speed']}, " in roofline_of(runtime)
 

@@ -18,10 +18,10 @@ from tpucc.cli.commands import COMMANDS
 from tpucc.cli.main import main
 from tpucc.cli.messages import fitted, say
 from tpucc.explain.codes import codes
+from tpucc.explain.names import _initials
+from tpucc.explain.tables import WIDTH, table
 from tpucc.ops import OPS
 from tpucc.target import target_names
-from tpucc.viz.tables import WIDTH, table
-from tpucc.viz.text import _initials
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 WAYS: tuple[tuple[str, ...], ...] = (

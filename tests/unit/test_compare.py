@@ -22,15 +22,15 @@ from tpucc.explain.comparison.compare import compare
 from tpucc.explain.comparison.groups import GROUPS, cycles_for_host, cycles_for_sums, stretches
 from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds
+from tpucc.explain.comparison.tables import comparison_table, equal_layers
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Division
 from tpucc.machines.v1 import Engine
+from tpucc.see.comparison.page import comparison_page
 from tpucc.target import with_overrides
-from tpucc.viz.comparison.page import comparison_page
-from tpucc.viz.comparison.tables import comparison_table, equal_layers
 
 MATRIX_ALONE = {"depthwise": {"unit": "matrix"}}
 PAIRS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, Any], tuple[str, ...]]] = {
@@ -225,7 +225,7 @@ def test_layers_belong_together_by_what_they_compute(monkeypatch: pytest.MonkeyP
     before, _, after = page.partition("<details><summary>each of the 108</summary>")
     assert before.count("<td>+11,412</td>") == 1
     assert "<td>lstm.8 (A: lstm.4)</td>" in after
-    monkeypatch.setattr("tpucc.viz.comparison.page.MOST", 50)
+    monkeypatch.setattr("tpucc.see.comparison.page.MOST", 50)
     page = comparison_page(found, first.runtime, second.runtime)
     assert "<summary>the 50 with the largest differences, of 108; tpucc compare --json has all</summary>" in page
 

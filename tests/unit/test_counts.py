@@ -16,12 +16,12 @@ from tests.support.machine import TINY, Writer
 from tpucc.cli.main import main
 from tpucc.diagnostics import Origin
 from tpucc.explain.counts import PARTS, WAYS, count_cycles, scale_sim_cycles
+from tpucc.explain.tables import counts_table
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import V1, Flag, Function, Opcode
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.timing import time_program
 from tpucc.systolic import Multiply, Tile, simulate
-from tpucc.viz.tables import counts_table
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 

@@ -11,12 +11,12 @@ from tpucc.cli.summary import compile_text
 from tpucc.explain.assumptions import assumptions
 from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.stats import stats
+from tpucc.explain.summary import facts
+from tpucc.explain.tables import counts_table, stream_table, timeline_table
+from tpucc.see.charts.tiles import tiles_svg
+from tpucc.see.page.summary import layer_table, left_out
+from tpucc.see.pictures import layer_diagram
 from tpucc.sim.timing import time_program
-from tpucc.viz.charts.tiles import tiles_svg
-from tpucc.viz.page.summary import facts, layer_table, left_out
-from tpucc.viz.pictures import layer_diagram
-from tpucc.viz.statistics import read_statistics
-from tpucc.viz.tables import counts_table, stream_table, timeline_table
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -61,7 +61,7 @@ def test_where_speed_leaves_products_out_it_says_so() -> None:
     for exe, is_there in ((by_host, True), (by_device, False)):
         assert (left_out in words(timeline_table(exe.runtime))) is is_there
         assert (more in words(compile_text(exe.compilation, exe.runtime, (), None))) is is_there
-        remarks = {name: remark for name, _, remark in facts(read_statistics(exe.stats))}
+        remarks = {name: remark for name, _, remark in facts(exe.stats)}
         assert (f"; {OF_VALUES:,} more on the host" in remarks["work"]) is is_there
 
 
@@ -70,7 +70,7 @@ def test_tiles_that_the_host_writes_are_no_weights() -> None:
     exe = attention("device")
     assert (exe.stats["tiles"], exe.stats["written_tiles"]) == (7, 4)
     assert "weights 3 tiles, 192 KiB; 4 tiles that the host writes, 256 KiB" in words(compile_text(exe.compilation, exe.runtime, (), None))
-    remarks = {name: remark for name, _, remark in facts(read_statistics(exe.stats))}
+    remarks = {name: remark for name, _, remark in facts(exe.stats)}
     assert remarks["weight tiles"].endswith("; the host writes 4 of them")
     drawn = tiles_svg(exe.runtime.program)
     assert ": 3 weight tiles, 4 tiles that the host writes, " in drawn
@@ -86,7 +86,7 @@ def test_a_step_of_the_host_has_its_operators_those_first_that_take_longest() ->
     assert "step 0: matmul, transpose, softmax host" in words(timeline_table(exe.runtime, 120))
     assert "0: matmul" in timeline_table(exe.runtime), "the number and the first operator have room in 80 columns"
     assert "step 0: matmul, transpose, softmax host" in words(counts_table(exe.runtime, 120))
-    assert "host step 0: matmul, transpose, softmax" in str(layer_table(read_statistics(exe.stats)))
+    assert "host step 0: matmul, transpose, softmax" in str(layer_table(exe.stats))
 
 
 EDGES = "\n".join([
@@ -107,7 +107,7 @@ def test_what_the_host_computes_at_the_edges_is_told() -> None:
     assert "With the host's work before and after, one batch alone takes 24.5 µs, and each further one 20.4 µs, host work" in words(
         stream_table(exe.runtime, 2)
     )
-    assert told in str(left_out(read_statistics(exe.stats)))
+    assert told in str(left_out(exe.stats))
     alone = tpucc.compile_source(EDGES, keep={"a": "host", "b": "host"}).runtime
     assert "(lines 5 and 6; 512 multiply-accumulates).)" in words(timeline_table(alone))
     assert "No cycles count" not in timeline_table(tpucc.compile_source(DEPTHWISE).runtime), "integers are made of any input"

@@ -13,8 +13,8 @@ import tpucc
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE
 from tpucc.api import Executable
-from tpucc.viz import notebook
-from tpucc.viz.notebook import Page
+from tpucc.see import notebook
+from tpucc.see.notebook import Page
 
 SOURCE = """weights random(seed=1)
 model small(x: f32[4, 300] in [-1.0, 1.0]) -> f32[4, 3]:
@@ -42,13 +42,13 @@ def test_an_executable_shows_its_numbers_and_its_layers(small: Executable) -> No
     assert next(row for row in found if row[0] == "device")[1] == f"{stats['cycles']:,} cycles"
     layers = found[found.index(next(row for row in found if row[0] == "layer")) + 1 :]
     wanted = [(f"{x['name']} ({x['kind']})", str(x["line"]), f"{x['cycles']:,}") for x in stats["layers"]]
-    assert [(row[0], row[1], row[3]) for row in layers[:-1]] == wanted
-    assert sum(float(row[4].removesuffix(" %")) for row in layers[:-1]) == pytest.approx(100)
-    assert (layers[-1][0], layers[-1][4]) == ("in all", "100.0 %")
+    assert [(row[0], row[1], row[2]) for row in layers[:-1]] == wanted
+    assert sum(float(row[3].removesuffix(" %")) for row in layers[:-1]) == pytest.approx(100)
+    assert (layers[-1][0], layers[-1][3]) == ("in all", "100.0 %")
 
 
 def test_a_large_model_shows_the_layers_of_most_cycles(small: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("tpucc.viz.page.summary"), "MOST_LAYERS", 1)
+    monkeypatch.setattr(import_module("tpucc.see.page.summary"), "MOST_LAYERS", 1)
     text = small._repr_html_()
     largest = max(small.stats["layers"], key=lambda layer: layer["cycles"])
     assert [row[0] for row in cells(text)][-3:] == [f"{largest['name']} ({largest['kind']})", "1 more layer", "in all"]

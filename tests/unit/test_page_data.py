@@ -17,6 +17,7 @@ from tests.support.cases import each
 from tests.support.machine import Writer
 from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
+from tpucc.explain.owners import owners
 from tpucc.explain.recording import MOST, recorded
 from tpucc.interop.programs import folder
 from tpucc.ir import GraphBuilder, NoAttributes, Node, TensorType
@@ -25,15 +26,14 @@ from tpucc.isa.program import Program, Resident
 from tpucc.language import literals
 from tpucc.machines.v1 import V1, Function, Opcode
 from tpucc.runtime.check import random_inputs
-from tpucc.viz.page import colouring
-from tpucc.viz.page.colouring import coloured
-from tpucc.viz.page.columns import plain
-from tpucc.viz.page.machine import BOX_OF, machine_payload
-from tpucc.viz.page.origins import Origins
-from tpucc.viz.page.owners import owners
-from tpucc.viz.page.payload import source_lines
-from tpucc.viz.page.sentences import sentences_payload
-from tpucc.viz.page.stages import LONGEST, Stage, stages_payload
+from tpucc.see.page import colouring
+from tpucc.see.page.colouring import coloured
+from tpucc.see.page.columns import plain
+from tpucc.see.page.machine import BOX_OF, machine_payload
+from tpucc.see.page.origins import Origins
+from tpucc.see.page.payload import source_lines
+from tpucc.see.page.sentences import sentences_payload
+from tpucc.see.page.stages import LONGEST, Stage, stages_payload
 
 
 def packed(value: int) -> bytes:

@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from tests.support.pictures import BIDI
+from tests.support.stats import breakdown as shares
+from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.explain.layer_error import LayerError
+from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
 from tpucc.layers.histogram import Histogram
-from tpucc.viz.charts.errors import MOST
-from tpucc.viz.page.given import Accuracy
-from tpucc.viz.page.losses import error_view, ranges_view
-from tpucc.viz.page.summary import MOST_LAYERS, breakdown, summary
-from tpucc.viz.palette import picture_rules, style_sheet
-from tpucc.viz.statistics import Breakdown, Statistics, read_statistics
-from tpucc.viz.svg import ink_rect, inlined, picture
+from tpucc.see.charts.errors import MOST
+from tpucc.see.page.losses import error_view, ranges_view
+from tpucc.see.page.summary import MOST_LAYERS, breakdown, summary
+from tpucc.see.palette import picture_rules, style_sheet
+from tpucc.see.svg import ink_rect, inlined, picture
 
 LAYER = {
     "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25,
@@ -42,8 +43,8 @@ STATISTICS = {
 }  # fmt: skip
 
 
-def statistics(**other: Any) -> Statistics:
-    return read_statistics({**STATISTICS, **other})
+def statistics(**other: Any) -> dict[str, Any]:
+    return made_up(**{**STATISTICS, **other})
 
 
 def parsed(markup: str) -> ET.Element:
@@ -65,7 +66,7 @@ def rows(markup: str) -> list[tuple[str | None, list[str]]]:
 
 def test_each_number_of_a_layer_is_under_its_head() -> None:
     layers = [LAYER, {**LAYER, "name": "h", "line": 0, "cycles": 1500}]
-    markup = summary(statistics(layers=layers), None, (), "")
+    markup = summary(statistics(layers=layers), None, ())
     heads = [words(head) for head in parsed(markup).iter("th")]
     assert [dict(zip(heads, cells, strict=True)) for _, cells in rows(markup)] == [
         {
@@ -86,13 +87,13 @@ def test_each_number_of_a_layer_is_under_its_head() -> None:
 @pytest.mark.parametrize("count", [MOST_LAYERS, MOST_LAYERS + 1])
 def test_the_table_is_in_the_order_of_the_program_and_says_what_is_left_out(count: int) -> None:
     layers = [{**LAYER, "cycles": 100 + index * 37 % count} for index in range(count)]
-    markup = summary(statistics(layers=layers, cycles=sum(layer["cycles"] for layer in layers)), None, (), "")
+    markup = summary(statistics(layers=layers, cycles=sum(layer["cycles"] for layer in layers)), None, ())
     fastest = min(range(count), key=lambda index: index * 37 % count)
     wanted = [index for index in range(count) if count == MOST_LAYERS or index != fastest]
     found = rows(markup)
     assert [int(number) for number, _ in found if number] == wanted
     assert [cells[0] for number, cells in found if not number] == [*["1 more layer"][: count - MOST_LAYERS], "in all"]
-    *parts, whole = ((int(cells[3].replace(",", "")), float(cells[4].removesuffix(" %"))) for _, cells in found)
+    *parts, whole = ((int(cells[2].replace(",", "")), float(cells[3].removesuffix(" %"))) for _, cells in found)
     assert sum(cycles for cycles, _ in parts) == whole[0]
     assert [part for _, part in parts] == [round(100 * cycles / whole[0], 1) for cycles, _ in parts]
     assert whole[1] == 100.0
@@ -112,7 +113,7 @@ def test_host_steps_are_counted_beside_the_layers() -> None:
             "1 more layer and 2 more host steps",
         ),
     ):
-        markup = summary(statistics(layers=layers), None, (), "")
+        markup = summary(statistics(layers=layers), None, ())
         facts = {words(fact[0]): list(fact[1].itertext()) for fact in parsed(markup).iterfind("dl/div")}
         assert facts["instructions"] == ["4,200", all_of_them]
         assert f"{all_of_them}; the {MOST_LAYERS} that take the most cycles" in markup
@@ -120,7 +121,7 @@ def test_host_steps_are_counted_beside_the_layers() -> None:
 
 
 def test_the_facts_and_the_sentences_of_the_summary() -> None:
-    root = parsed(summary(statistics(tpucc=f"9.8{BIDI}"), Accuracy(0.75, 0.875, 8, "int8"), (BIDI,), "dot"))
+    root = parsed(summary(statistics(tpucc=f"9.8{BIDI}"), Accuracy(0.75, 0.875, 8, "int8"), (BIDI,)))
     facts = {words(fact[0]): list(fact[1].itertext()) for fact in root.iterfind("dl/div")}
     assert facts == {
         "end to end": ["4 µs", "host before 1.5 µs, device 2 µs, host after 500 ns"],
@@ -134,21 +135,20 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
         "unified buffer": ["4 KiB", "at the peak; lower bound 1 KiB"],
         "host transfers": ["256 bytes in", "512 bytes out"],
     }
-    alone = parsed(summary(statistics(stream=STREAM | {"fits": False}), None, (), ""))
+    alone = parsed(summary(statistics(stream=STREAM | {"fits": False}), None, ()))
     assert any(text.endswith("; the unified buffer has no room for two") for text in alone.itertext())
     [lead], [footer], [note] = (
         [words(part) for part in root.iterfind(path)] for path in ("p[@class='lead']", "p[@class='footer']", "ul[@class='notes']/li")
     )
     assert lead.startswith("4 µs from inputs to outputs, 2,000 cycles of that on the device. Bottleneck: host work. The host. ")
     assert lead.endswith("Of the device: Why. It is right on 75.0 % of 8 held-out rows; in float32 it is right on 87.5 %.")
-    assert "laid out by dot" in footer
     assert note == printable(BIDI).replace("\uffff", "\\uffff")
     assert printable(footer) == footer
 
 
 def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
     """By hand: 6 pixels a percent. A row that is zero is left out."""
-    found = Breakdown(array_active=20.0, weight_stall=30.0, weight_shift=10.0, raw_stall=5.0, input_stall=15.0, output=18.0, idle=2.0)
+    found = shares(array_active=20.0, weight_stall=30.0, weight_shift=10.0, raw_stall=5.0, input_stall=15.0, output=18.0, idle=2.0)
     assert bars(found) == [
         (0.0, 120.0, "array active, 20.0 %"),
         (120.0, 180.0, "weight stall, 30.0 %"),
@@ -162,11 +162,11 @@ def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
 
 def test_each_figure_of_the_legend_is_rounded_by_itself() -> None:
     """5.549 % is 5.5, whatever the tenths of all rows add up to."""
-    found = Breakdown(array_active=5.549, raw_stall=13.171, input_stall=37.347, output=37.347, activation=1.85, idle=4.736)
+    found = shares(array_active=5.549, raw_stall=13.171, input_stall=37.347, output=37.347, activation=1.85, idle=4.736)
     assert bars(found)[0][2] == "array active, 5.5 %"
 
 
-def bars(found: Breakdown) -> list[tuple[float, float, str]]:
+def bars(found: dict[str, float]) -> list[tuple[float, float, str]]:
     """Left end, width and words of each part of the bar."""
     svg = "{http://www.w3.org/2000/svg}"
     titled = [rect for rect in ET.fromstring(f"<div>{breakdown(found)}</div>").iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]

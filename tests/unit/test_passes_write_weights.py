@@ -22,9 +22,9 @@ from tpucc.passes.base import Context
 from tpucc.passes.move_integers import move_integers
 from tpucc.passes.write_weights import write_weights
 from tpucc.runtime.check import compare_with_reference, random_inputs
+from tpucc.see.diagrams.dataflow import program_diagram
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
-from tpucc.viz.diagrams.dataflow import program_diagram
 
 V1 = Context(load_target("tpu_v1"))
 DEVICE = {"write-weights": {"computed_products": "device"}}

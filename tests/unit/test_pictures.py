@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import tpucc
+from tpucc.explain.roofs import works_of
+from tpucc.explain.tables import roofline_table
 from tpucc.machines.v1 import Opcode
-from tpucc.viz.charts.roofline import KEPT
-from tpucc.viz.pictures import roofline_of, times_of, works_of
-from tpucc.viz.tables import roofline_table
+from tpucc.see.charts.roofline import KEPT
+from tpucc.see.pictures import roofline_of, times_of
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 DENSE = """

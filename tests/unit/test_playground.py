@@ -297,13 +297,3 @@ def test_a_package_is_taken_only_as_it_is_known(monkeypatch: pytest.MonkeyPatch,
         build.fetched(package)
     with pytest.raises(build.BuildError, match=r"can't fetch @a/b 2\.0 from .*: no network; a build needs the network once"):
         build.fetched(package | {"version": "2.0"})
-
-
-def test_without_graphviz_the_build_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    build = builder()
-    monkeypatch.setattr(build, "CACHE", tmp_path)
-    monkeypatch.setattr("urllib.request.urlopen", Mock(side_effect=OSError("no network")))
-    assert build.write_graphviz(tmp_path) == ""
-    assert "diagrams are laid out by the built-in layout: can't fetch @viz-js/viz" in capsys.readouterr().err
-    assert "viz-js" not in build.licences("", "")
-    assert "EPL-2.0" in build.licences("", "there")

@@ -23,8 +23,8 @@ from tpucc.explain.occupancy import rows_in_use
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import V1, Engine, Opcode
-from tpucc.viz.charts.chart import STALLS
-from tpucc.viz.charts.textcharts import (
+from tpucc.see.charts.chart import STALLS
+from tpucc.see.charts.textcharts import (
     ASCII,
     BLOCKS,
     COLUMNS,
@@ -41,8 +41,8 @@ from tpucc.viz.charts.textcharts import (
     rows_text,
     timeline_lines,
 )
-from tpucc.viz.charts.timeline import Times
-from tpucc.viz.pictures import times_of
+from tpucc.see.charts.timeline import Times
+from tpucc.see.pictures import times_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activation": Engine.ACTIVATION}

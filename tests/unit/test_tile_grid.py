@@ -17,9 +17,8 @@ from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.machines.v1 import Opcode
+from tpucc.see.charts.tiles import tiles_svg
 from tpucc.sim.timing import time_program
-from tpucc.viz.charts.spans import SpanNames
-from tpucc.viz.charts.tiles import tiles_svg
 
 GROUPED = """
 weights random(seed=0)
@@ -93,8 +92,6 @@ def test_the_tiles_of_a_stack_of_matrices_are_apart() -> None:
     comments = [line.partition(" ; ")[2] for line in listing.splitlines() if line.startswith(".fills") and ";" in line]
     assert comments == ["matrices 1–2 of 3", "matrix 3 of 3"]
     assert assemble(listing, "p.asm") == program
-    names = SpanNames(program)
-    assert "tile (1, 1) of scores, matrix 3 of 3" in {names.of_fetch(number) for number in range(40)}
     svg = tiles_svg(program)
     assert "12 tiles, 55 % full, 3 matrices, one below the other" in svg
     assert "matrix 2 of 3 · rows 4–6 and columns 0–3 · 75 % full" in svg

@@ -12,8 +12,8 @@ from typing import TextIO
 import click
 
 from tpucc.explain.timed import Timed
-from tpucc.viz.charts.textcharts import COLUMNS, Canvas, Line, buffer_lines, lane_lines, marks_for, plain, timeline_lines
-from tpucc.viz.palette import Kind
+from tpucc.see.charts.textcharts import COLUMNS, Canvas, Line, buffer_lines, lane_lines, marks_for, plain, timeline_lines
+from tpucc.see.palette import Kind
 
 STYLES: Mapping[Kind, str] = MappingProxyType(
     {Kind.HOST: "dim", Kind.WEIGHTS: "yellow", Kind.MATRIX: "bright_blue", Kind.VECTOR: "green", Kind.MOVE: "", Kind.BOUNDARY: "magenta"}
@@ -32,7 +32,7 @@ def wants_chart(asked: bool | None) -> bool:
 
 def charts_text(runtime: Timed) -> str:
     """The timeline and the buffer, for standard output."""
-    from tpucc.viz.pictures import times_of  # it brings the whole of drawing with it
+    from tpucc.see.pictures import times_of  # it brings the whole of drawing with it
 
     program, times, canvas = runtime.program, times_of(runtime), _canvas(runtime)
     charts = (timeline_lines(program, times, canvas), buffer_lines(program, times, canvas))
@@ -41,7 +41,7 @@ def charts_text(runtime: Timed) -> str:
 
 def lanes_text(runtime: Timed) -> str:
     """The lanes of the timeline with their axis, and no more; nothing where nothing runs on the device."""
-    from tpucc.viz.pictures import times_of
+    from tpucc.see.pictures import times_of
 
     canvas = _canvas(runtime)
     if not canvas.cycles:

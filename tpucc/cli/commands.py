@@ -34,7 +34,7 @@ COMMANDS = {
     "paper": "Our figures beside those of the TPU paper.",
     "systolic": "Data in waves through an array of elements, cycle by cycle.",
     "lab": "Coursework: begin a lab, check it, grade it.",
-    "doctor": "What is installed, and which renderer will be used.",
+    "doctor": "What is installed, and what is missing.",
 }
 """Each command is the function `command` of a module of this package; importing it waits until it is called."""
 

@@ -19,9 +19,9 @@ from tpucc.cli.work import PROGRAM_SUFFIX, executable_from, print_warnings
 from tpucc.diagnostics import printable
 from tpucc.explain.comparison.compare import Comparison, compare
 from tpucc.explain.comparison.items import Items
+from tpucc.explain.comparison.tables import comparison_table
 from tpucc.files import write_file
-from tpucc.viz.comparison.page import comparison_page
-from tpucc.viz.comparison.tables import comparison_table
+from tpucc.see.comparison.page import comparison_page
 
 
 @click.command("compare")

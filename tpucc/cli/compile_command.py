@@ -11,14 +11,14 @@ from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option
 from tpucc.cli.places import keep_inputs
-from tpucc.cli.progress import Progress, told
+from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy
 from tpucc.diagnostics import did_you_mean
 from tpucc.explain.timed import Timed
 from tpucc.files import write_files
-from tpucc.viz.artifacts import EMIT, artifacts
+from tpucc.see.artifacts import EMIT, artifacts
 
 
 def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
@@ -83,7 +83,6 @@ def command(
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         progress.stage("draw and write the files")
         made = artifacts(compilation, runtime, stem, kinds, accuracy, with_data)
-        told(made.warnings, progress, quiet)
     folder = output or Path("build") / stem
     keep_inputs(*(folder / name for name in made.files))
     write_files(folder, made.files)
@@ -92,4 +91,4 @@ def command(
         print_json(compile_summary(compilation, runtime, files))
     elif not quiet:
         lanes = lanes_text(runtime) if wants_chart(chart) else ""
-        click.echo(compile_text(compilation, runtime, files, (made.renderer, made.seconds) if made.renderer else None, lanes))
+        click.echo(compile_text(compilation, runtime, files, made.seconds, lanes))

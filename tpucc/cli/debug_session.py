@@ -8,9 +8,9 @@ from itertools import groupby
 
 from tpucc.diagnostics import counted, did_you_mean, printable
 from tpucc.explain.debugger import Debugger
+from tpucc.explain.tables import wrapped
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.numerics import AnyArray
-from tpucc.viz.tables import wrapped
 
 SHORT = {"s": "step", "c": "continue", "b": "break", "p": "print", "w": "where", "q": "quit", "?": "help"}
 MOST_ROWS = 64

@@ -11,11 +11,10 @@ import click
 from tpucc.cli.columns import filled
 from tpucc.labs.grading import isolation
 from tpucc.version import VERSION
-from tpucc.viz.diagrams.render import renderers
 
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
 EXTRAS = {
-    "pygraphviz": "lays out diagrams, the same on every machine",
+    "pygraphviz": "Graphviz, for `tpucc viz --graphviz`",
     "onnxruntime": "an outside judge, and faster products",
     "distributed": "sweeps and grading on a Dask cluster",
     "pyarrow": "tables of sweeps in Parquet",
@@ -24,20 +23,13 @@ EXTRAS = {
 
 @click.command("doctor")
 def command() -> None:
-    """Print what is installed, which renderer will be used, and what is missing and how to get it."""
+    """Print what is installed, and what is missing and how to get it."""
     click.echo(f"tpucc {VERSION}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     for name in NEEDED:
         click.echo(f"  {name:<14} {_version(name) or f'missing: python -m pip install {name}'}")
     for name, purpose in EXTRAS.items():
         found = _version(name) or f"not installed ({purpose}): python -m pip install {name}"
         click.echo(filled(f"  {name:<14} {found}", "", " " * 17))
-    click.echo("renderers, the first that is there will be used:")
-    chosen = False
-    for renderer in renderers():
-        mark = "→" if renderer.available and not chosen else " "
-        chosen = chosen or renderer.available
-        answer = "yes" if renderer.available else "no"
-        click.echo(filled(f"{answer:<4} {renderer.detail}", f"{mark} {renderer.name:<16} ", " " * 24))
     click.echo("isolation for `tpucc lab grade`, the first that works will be used:")
     chosen = False
     filtered = []

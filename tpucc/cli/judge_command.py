@@ -16,9 +16,9 @@ from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from, print_warnings
 from tpucc.diagnostics import PluginError, as_plain, counted, printable
+from tpucc.explain.tables import wrapped
 from tpucc.interop.outside import LIBRARIES, Against
 from tpucc.runtime.judge import Verdict, refused
-from tpucc.viz.tables import wrapped
 
 
 @click.command("judge")

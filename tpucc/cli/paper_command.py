@@ -14,10 +14,10 @@ from tpucc.diagnostics import printable
 from tpucc.explain.paper.applications import find_programs
 from tpucc.explain.paper.comparison import compare
 from tpucc.explain.paper.figures import Section
+from tpucc.explain.tables import GAP, WIDTH, table, wrapped
 from tpucc.interop.programs import folder
 from tpucc.target import load_target, require_compilable
 from tpucc.version import VERSION
-from tpucc.viz.tables import GAP, WIDTH, table, wrapped
 
 
 @click.command("paper")

@@ -19,13 +19,13 @@ from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
 from tpucc.explain.assumptions import assumption_words, assumptions
+from tpucc.explain.by_lines import by_lines
+from tpucc.explain.scaling import scaling, scaling_table
+from tpucc.explain.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped
 from tpucc.explain.timed import Timed
 from tpucc.explain.trace import trace_events
 from tpucc.files import write_file
 from tpucc.runtime.check import rounded_notes
-from tpucc.viz.lines import by_lines
-from tpucc.viz.scaling import scaling, scaling_table
-from tpucc.viz.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped
 
 OVERLAPPED, SERIAL = "overlapped", "serial"
 LAYER, LINE = "layer", "line"
@@ -113,7 +113,7 @@ def command(
 
 def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: bool) -> None:
     from tpucc.cli.losses import measured_losses  # counting cycles needs none of it
-    from tpucc.viz.sensitivity import losses_json, losses_table
+    from tpucc.explain.sensitivity_table import losses_json, losses_table
 
     with Progress(not quiet and not as_json) as progress:
         exe = executable_from(model, given, quiet, progress)

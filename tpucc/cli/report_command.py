@@ -17,7 +17,7 @@ from tpucc.explain.recording import MOST
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file
 from tpucc.numerics import Int64
-from tpucc.viz.artifacts import artifacts
+from tpucc.see.artifacts import artifacts
 
 
 class Window(click.ParamType[range]):

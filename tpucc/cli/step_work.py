@@ -17,17 +17,17 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.work import Dump
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.quantities import size
+from tpucc.explain.tables import wrapped
 from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.language.elaborate import Model
 from tpucc.passes.pipeline import unknown_name
+from tpucc.see.training import step_files
 from tpucc.training.costs import all_reduce
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.training.step import Step
-from tpucc.viz.tables import wrapped
-from tpucc.viz.text import size
-from tpucc.viz.training import step_files
 
 USED = ("model", "train", "output", "params", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")
 """The parameters of `compile` that mean something for a step of training."""
@@ -49,7 +49,7 @@ def compile_step(
         with progress.aside():
             say(warning)
     progress.stage("draw and write the files")
-    files = step_files(made, step, dump.with_data)
+    files = step_files(made, step, source, dump.with_data)
     folder = output or Path("build") / model.stem
     keep_inputs(*(folder / name for name in files))
     write_files(folder, files)

@@ -9,21 +9,20 @@ from typing import Any
 
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.layer_error import decibels, unmeasured
+from tpucc.explain.quantities import size
+from tpucc.explain.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
 from tpucc.sim.durations import duration
 from tpucc.stage_names import BACK_STAGES
-from tpucc.viz.charts.errors import decibels, unmeasured
-from tpucc.viz.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
-from tpucc.viz.text import size
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
 
 
-def compile_text(
-    compilation: Compilation, runtime: Timed, files: Sequence[Path], drawing: tuple[str, float] | None, chart: str = ""
-) -> str:
-    """The output of compile: the stages with their times, the program's numbers, the bottleneck, the `chart`, the page to open."""
+def compile_text(compilation: Compilation, runtime: Timed, files: Sequence[Path], drawing: float, chart: str = "") -> str:
+    """The output of compile: the stages with their times, `drawing` for so many seconds among them, the program's numbers, the bottleneck,
+    the `chart`, the page to open."""
     parts = [_stages(compilation, drawing), _numbers(runtime), *([chart] if chart else [])]
     page = next((str(path) for path in files if path.name == "report.html"), None)
     if page:
@@ -86,7 +85,7 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
     return lines
 
 
-def _stages(compilation: Compilation, drawing: tuple[str, float] | None) -> str:
+def _stages(compilation: Compilation, drawing: float) -> str:
     """A row for each stage, and for each pass of the user's; passes of tpucc's that found nothing to do share one, below the last pass that
     did."""
     shown = {"verify", *(step.name for step in compilation.options.passes)}
@@ -95,8 +94,8 @@ def _stages(compilation: Compilation, drawing: tuple[str, float] | None) -> str:
     if idle:
         place = next((index for index, row in enumerate(rows) if row[0] in BACK_STAGES), len(rows))
         rows.insert(place, (counted(len(idle), "other pass", "other passes"), "no change", _milliseconds(*idle)))
-    if drawing is not None:
-        rows.append(("draw", drawing[0], f"{1000 * drawing[1]:,.1f}"))
+    if drawing:
+        rows.append(("draw", "", f"{1000 * drawing:,.1f}"))
     return table(("stage", "result", "ms"), rows, left=2)
 
 

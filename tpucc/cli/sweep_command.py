@@ -19,11 +19,11 @@ from tpucc.explain.sweeps.axes import KEYWORDS, Kind, axis_of_text
 from tpucc.explain.sweeps.journal import Journal, journal_of
 from tpucc.explain.sweeps.plan import MOST, Plan, require_sources
 from tpucc.explain.sweeps.points import Points, run
+from tpucc.explain.sweeps.summary import summary, summary_json
 from tpucc.explain.sweeps.table import require_format, write_table
 from tpucc.files import write_file
 from tpucc.options import OPTIONS, flag_of
-from tpucc.viz.sweeps.page import LARGEST, sweep_page
-from tpucc.viz.sweeps.summary import summary, summary_json
+from tpucc.see.sweeps.page import LARGEST, sweep_page
 
 NO_AXIS = "a sweep goes through values: --set mxu=128,256 of the target, or -D batch=8,64 of the source; tpucc profile has one point"
 

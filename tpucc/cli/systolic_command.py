@@ -10,8 +10,8 @@ import click
 
 from tpucc.cli.options import FILE
 from tpucc.files import write_file
-from tpucc.viz.waves import COUNTS, MOST, SIDES, TILES, VALUES, Demo, random_work, waves_page, waves_svg
-from tpucc.viz.waves.terminal import WIDTH, conclusion, introduction, terminal_frame, terminal_width
+from tpucc.see.waves import COUNTS, MOST, SIDES, TILES, VALUES, Demo, random_work, waves_page, waves_svg
+from tpucc.see.waves.terminal import WIDTH, conclusion, introduction, terminal_frame, terminal_width
 
 PROMPT = "Enter: next cycle, a: all others, q: quit "
 

@@ -20,15 +20,15 @@ from tpucc.cli.options import FILE, json_option, option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.quantities import size
+from tpucc.explain.tables import table, wrapped
 from tpucc.files import write_files
 from tpucc.interop.sources import read_source
+from tpucc.see.training import WRITTEN, measured, write_training
 from tpucc.training.costs import HOP, LINK, TARGET, all_reduce
 from tpucc.training.session import EPOCHS, HOST, Session, Settings, elements
 from tpucc.training.start import started
 from tpucc.training.state import Epoch
-from tpucc.viz.tables import table, wrapped
-from tpucc.viz.text import size
-from tpucc.viz.training import WRITTEN, measured, write_training
 
 INTERRUPTED = 130
 """The exit status of a command that the user has stopped."""

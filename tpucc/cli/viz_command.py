@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import graphviz
 
 from tpucc.api import Executable
 from tpucc.cli.losses import layer_errors
@@ -14,40 +15,62 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
+from tpucc.explain.tables import wrapped
 from tpucc.files import write_file
-from tpucc.viz.pictures import CHARTS, KINDS, LOSSES, draw_diagrams
-from tpucc.viz.tables import wrapped
+from tpucc.see.pictures import CHARTS, DIAGRAMS, KINDS, LOSSES, draw_diagrams
+
+GET_GRAPHVIZ = "python -m pip install pygraphviz, or graphviz.org/download"
+FORMATS = ("svg", "png", "pdf")
 
 
 @click.command("viz")
 @click.argument("model", type=FILE)
 @click.option("--kind", type=click.Choice(KINDS), default="layers", show_default=True, help="What to draw.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Where to write it (default: KIND.svg). A diagram may end in .dot.")
+@click.option("--graphviz", "with_graphviz", is_flag=True, help="Have Graphviz draw the diagram; the file may end in .svg, .png or .pdf.")
 @compile_options
 @like_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: Any) -> None:
+def command(model: Path, kind: str, output: Path | None, with_graphviz: bool, quiet: bool, **given: Any) -> None:
     """Draw one picture of MODEL, a source (.tpu) or a program (.tpub)."""
     place = output or Path(f"{kind}.svg")
     keep_inputs(place)
     with Progress(not quiet) as progress:
         exe = executable_from(model, given, quiet, progress, of_accuracy=False)
         progress.stage("draw")
-        text, how = _drawn(exe, model, kind, place.suffix == ".dot")
-    write_file(place, text.encode())
+        content = _drawn(exe, model, kind, place.suffix[1:], with_graphviz)
+    write_file(place, content)
     if not quiet:
-        click.echo(wrapped(printable(f"{place}: {kind} of {exe.runtime.program.name}{how}"), "  "))
+        click.echo(wrapped(printable(f"{place}: {kind} of {exe.runtime.program.name}"), "  "))
 
 
-def _drawn(exe: Executable, model: Path, kind: str, as_dot: bool) -> tuple[str, str]:
-    """The picture as text, and in words what laid it out."""
+def _drawn(exe: Executable, model: Path, kind: str, ending: str, with_graphviz: bool) -> bytes:
+    """The picture as the content of a file with this ending."""
+    if kind not in DIAGRAMS and with_graphviz:
+        raise click.UsageError(f"{kind} is no diagram, and Graphviz draws diagrams: {', '.join(DIAGRAMS)}")
     if kind in CHARTS:
-        return CHARTS[kind](exe.runtime), ""
+        return CHARTS[kind](exe.runtime).encode()
     if kind in LOSSES:
-        return LOSSES[kind](exe.runtime.program.title, layer_errors(exe, model)), ""
+        return LOSSES[kind](exe.runtime.program.title, layer_errors(exe, model)).encode()
     made = exe.compilation
     graph, layers = (made.graph, made.layers) if made is not None else (None, None)
     drawn = draw_diagrams((kind,), graph, layers, exe.runtime)
     if kind not in drawn:
         raise click.UsageError(f"a program has no {kind} to draw; name its source")
-    return drawn[kind].dot if as_dot else drawn[kind].svg, f" with {drawn[kind].renderer}"
+    if with_graphviz:
+        return _by_graphviz(drawn[kind].dot, ending)
+    return (drawn[kind].dot if ending == "dot" else drawn[kind].svg).encode()
+
+
+def _by_graphviz(dot: str, ending: str) -> bytes:
+    """What Graphviz makes of a diagram in DOT."""
+    if ending not in FORMATS:
+        raise click.UsageError(f"Graphviz writes {', '.join(f'.{each}' for each in FORMATS)}, and the file ends in .{ending}")
+    try:
+        from pygraphviz import AGraph  # its wheels carry Graphviz; where there is none, a dot on the path draws
+    except ImportError:
+        try:
+            return bytes(graphviz.pipe("dot", ending, dot.encode()))
+        except graphviz.ExecutableNotFound:
+            raise click.UsageError(f"Graphviz isn't installed: {GET_GRAPHVIZ}") from None
+    return bytes(AGraph(string=dot).draw(format=ending, prog="dot"))

@@ -20,7 +20,7 @@ from tpucc.explain.timed import Timed
 from tpucc.files import MODELS, opened, unreadable
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import ONNX, require_own_kind
-from tpucc.viz.artifacts import EMIT, artifacts
+from tpucc.see.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
 from tpucc.watch.page import EDITOR
 from tpucc.watch.server import Board, Server, open_server

@@ -20,6 +20,7 @@ from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.data.archive import naming
 from tpucc.driver import compile_source
 from tpucc.explain.quality import Accuracy, Regression, notices, quality
+from tpucc.explain.summary import Accuracy as ShownAccuracy
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file
 from tpucc.interop.reads import held_out_file
@@ -28,7 +29,6 @@ from tpucc.ir.codec import stamped
 from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import NO_CALIBRATION
 from tpucc.stage_names import FRONT_STAGES, require_stage
-from tpucc.viz.page import Accuracy as ShownAccuracy
 
 PROGRAM_SUFFIX = ".tpub"
 

@@ -11,7 +11,7 @@ from tpucc.diagnostics import Origin
 from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.layers.histogram import Counter, Histogram
-from tpucc.layers.noise import Noise
+from tpucc.layers.noise import FLOAT32, Noise
 from tpucc.numerics import AnyArray, DeviceInts, Float64
 
 
@@ -149,3 +149,29 @@ def _finite(real: AnyArray) -> Float64:
     if not np.isfinite(values).all():
         values = np.nan_to_num(values)
     return values.astype(np.float64)
+
+
+def decibels(ratio: float, constant: bool = False) -> str:
+    """`38.5 dB`; `exact` without noise. Of values that are `constant` in float32 `one value`; past what float32 itself has, no number."""
+    if ratio == -math.inf:
+        return "only noise"
+    if constant:
+        return "one value"
+    if ratio == math.inf:
+        return "exact"
+    return f"{ratio:.1f} dB" if ratio < FLOAT32 else "over 144 dB"
+
+
+def unmeasured(ratio: float, constant: bool) -> str:
+    """What values are whose ratio measures nothing: `saturated`, as a softmax's ones and zeros are, or constant; empty for others."""
+    if constant and ratio > -math.inf:
+        return "constant in float32"
+    return "saturated" if FLOAT32 <= ratio < math.inf else ""
+
+
+def as_it_runs(error: LayerError) -> str:
+    return decibels(error.sqnr, error.constant)
+
+
+def alone(error: LayerError) -> str:
+    return decibels(error.own_sqnr, error.constant)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from collections.abc import Sequence
@@ -15,7 +14,8 @@ from tpucc.files import read_file
 from tpucc.labs import NAMES, find
 from tpucc.labs.classes import first_line
 from tpucc.labs.lab import Lab
-from tpucc.labs.texts import text
+from tpucc.see.kit import document
+from tpucc.see.svg import escaped, row, table, tag
 
 LARGEST = 2**24
 
@@ -113,12 +113,11 @@ def as_text(board: Board) -> str:
 
 def as_page(board: Board) -> str:
     """The table as a page that stands alone."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", "name", *board.columns, "date", "submission"))
-    rows = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in _cells(rank, entry, board))}</tr>\n" for rank, entry in _ranked(board)
-    )
-    title = html.escape(f"Lab {board.lab.number}: {board.lab.title}")
-    return text("board.html", title=title, head=head, rows=rows, measure=html.escape(board.lab.ranks))
+    rows = (row(map(escaped, _cells(rank, entry, board))) for rank, entry in _ranked(board))
+    shown = tag("div", table(("", "name", *board.columns, "date", "submission"), rows), class_="scroll", tabindex=0)
+    title = f"Lab {board.lab.number}: {board.lab.title}"
+    words = f"Sorted by {board.lab.ranks}, the least first; equal ones have one rank, and stand in the order of their names."
+    return document(__package__, title, words, [("board", "Board", shown)], sheet="texts/board.css")
 
 
 def _ranked(board: Board) -> Sequence[tuple[int, Entry]]:

@@ -75,9 +75,9 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _dependencies() -> list[str]:
-    """What tpucc needs, as its own metadata says it; without pygraphviz, which only draws."""
+    """What tpucc needs, as its own metadata says it."""
     try:
-        said = [line for line in requires("tpucc") or () if "extra ==" not in line and not line.startswith("pygraphviz")]
+        said = [line for line in requires("tpucc") or () if "extra ==" not in line]
     except PackageNotFoundError:
         said = []
     return said or list(DEPENDENCIES)

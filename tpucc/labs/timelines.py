@@ -18,15 +18,15 @@ from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, UNITS, V1, Opcode
 from tpucc.numerics import Int64
+from tpucc.see.charts.chart import STALLS, WIDTH, Scale, cycle_axis
+from tpucc.see.charts.textcharts import LETTERS, Canvas, lane_lines, named, plain
+from tpucc.see.charts.timeline import LANE, LANE_GAP, LEFT, Lane, Times, lanes
+from tpucc.see.diagrams.paint import arrow
+from tpucc.see.heading import EDGE, heading
+from tpucc.see.palette import solid_paint
+from tpucc.see.svg import Markup, ink_rect, joined, label, line, picture, tag, title
+from tpucc.see.text import NORMAL, SMALL, broken, text_width
 from tpucc.sim.timing import Timeline, time_program
-from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
-from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, named, plain
-from tpucc.viz.charts.timeline import LANE, LANE_GAP, LEFT, Lane, Times, lanes
-from tpucc.viz.diagrams.paint import arrow
-from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import solid_paint
-from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, broken, text_width
 
 LANES = {"host": 0, "weights": 1, "matrix": 2, "activation": 3}
 """The engine of each lane that has one."""

@@ -10,7 +10,7 @@ from tpucc.diagnostics import as_error, as_plain, plain_diagnostic
 from tpucc.explain.comparison.compare import compare
 from tpucc.playground.making import Made, made
 from tpucc.playground.requests import Answer, Compared, Model, Two
-from tpucc.viz.comparison.page import comparison_page, headline
+from tpucc.see.comparison.page import comparison_page, headline
 
 Diagnostics = Sequence[Mapping[str, Any]]
 

@@ -22,7 +22,7 @@ from tpucc.playground.making import for_page, made
 from tpucc.playground.requests import Answer, Checked, Compiled, Judged, Judgement, Model, Request, Solution, Two
 from tpucc.plugins.printed import Printed
 from tpucc.runtime.judge import judge
-from tpucc.viz.artifacts import artifacts
+from tpucc.see.artifacts import artifacts
 
 
 def answered(request: bytes | str, heard: Callable[[str], object] | None = None) -> bytes:

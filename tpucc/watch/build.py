@@ -15,7 +15,7 @@ from tpucc.files import write_files
 from tpucc.interop.reads import require_kept
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
-from tpucc.viz.comparison.page import comparison_page, headline
+from tpucc.see.comparison.page import comparison_page, headline
 
 SAVED = "tpucc compile does the same and saves what reproduces it"
 

@@ -9,9 +9,8 @@ from itertools import pairwise
 
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
 from tpucc.explain.codes import explain
-from tpucc.viz.html import page_files, page_template
-from tpucc.viz.palette import theme
-from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
+from tpucc.see.kit import page_files, shell
+from tpucc.see.svg import NOTHING, Markup, escaped, joined, tag
 
 EXPLAIN = "/explain/"
 
@@ -45,15 +44,12 @@ def messages_page(given: Messages) -> str:
     source = given.source
     placed = [m for m in given.messages if m.span is not None] if source is not None else []
     loose = [m for m in given.messages if m.span is None or source is None]
-    return page_template(__package__, "messages.html").substitute(
-        title=_text(given.heading),
-        theme=theme(),
-        style=page_files(__package__, "messages.css"),
-        lead=tag("p", _text(given.lead)) if given.lead else NOTHING,
-        links=joined(tag("a", escaped(words), attributes={"data-keep-hash": "", "href": link}) for link, words in given.links.items()),
-        messages=joined([*map(_box, loose), *(tag("div", _text(note), class_="box") for note in given.notes)]),
-        source=_listing(source, placed) if source is not None else NOTHING,
-    )
+    links = joined(tag("a", escaped(words), attributes={"data-keep-hash": "", "href": link}) for link, words in given.links.items())
+    head = [tag("h1", _text(given.heading)), tag("p", _text(given.lead)) if given.lead else NOTHING, tag("nav", links or Markup(" "))]
+    boxes = [*map(_box, loose), *(tag("div", _text(note), class_="box") for note in given.notes)]
+    listing = _listing(source, placed) if source is not None else NOTHING
+    body = joined([tag("header", *head), tag("main", *boxes, listing, Markup("\n"), data_messages="")])
+    return shell(given.heading, body, style=page_files(__package__, "messages.css"))
 
 
 def source_pane(given: Messages) -> Markup:

@@ -14,9 +14,9 @@ from pathlib import Path
 from tpucc.diagnostics import printable
 from tpucc.language.words import STATEMENTS, TOP_LEVEL
 from tpucc.ops import INTERNAL, OPS
-from tpucc.viz.html import page_template
-from tpucc.viz.palette import theme
-from tpucc.viz.svg import escaped
+from tpucc.see.kit import page_template
+from tpucc.see.palette import theme
+from tpucc.see.svg import escaped
 from tpucc.watch.loopback import HTML, Content, content_of
 
 FOLDER = Path(__file__).parent / "page"

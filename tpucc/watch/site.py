@@ -10,9 +10,9 @@ from functools import cache
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, counted, plain_diagnostic
-from tpucc.viz.html import page_files
-from tpucc.viz.palette import KINDS, Kind
-from tpucc.viz.svg import Markup, tag
+from tpucc.see.kit import page_files
+from tpucc.see.palette import KINDS, Kind
+from tpucc.see.svg import Markup, tag
 from tpucc.watch.build import Built, Failed, Outcome
 from tpucc.watch.loopback import HTML, TYPES, Content, content_of
 from tpucc.watch.messages import Messages, explanations, messages_page, source_pane
@@ -82,7 +82,7 @@ def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
 def followed(page: bytes, place: str) -> bytes:
     """The page with the script that makes it follow the source, in front of the end of its body. The page on the disk has none.
 
-    The script's elements have the colours of the page: the variables of `tpucc.viz.palette`, which all pages have.
+    The script's elements have the colours of the page: the variables of `tpucc.see.palette`, which all pages have.
     """
     style, script = _script()
     data = {"data-place": place, "data-digest": digest(page)}

@@ -10,11 +10,11 @@ from tpucc.diagnostics import counted
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
-from tpucc.viz.charts.chart import Scale, row_axis, ticks
-from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, ink_line
-from tpucc.viz.svg import Markup, joined, kind_rect, label, picture, tag, title
-from tpucc.viz.text import SMALL
+from tpucc.see.charts.chart import Scale, row_axis, ticks
+from tpucc.see.heading import EDGE, heading
+from tpucc.see.palette import Kind, ink_line
+from tpucc.see.svg import Markup, joined, kind_rect, label, picture, tag, title
+from tpucc.see.text import SMALL
 
 WIDTH, HEIGHT, LEFT, RIGHT = 900.0, 420.0, 90.0, 800.0
 COLUMNS, LINES = 60, 16

@@ -22,7 +22,7 @@ from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
-from tpucc.viz.pictures import graph_svg
+from tpucc.see.pictures import graph_svg
 
 EXACT, SINGLE = 1e-6, 3e-6
 """How far a gradient may be from the differences, of 1 and the largest gradient together: in float64, and in float32."""

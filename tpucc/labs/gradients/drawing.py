@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpucc.viz.charts.chart import Scale, row_axis
-from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import ink_line
-from tpucc.viz.svg import Markup, joined, label, line, picture, tag
-from tpucc.viz.text import SMALL
+from tpucc.see.charts.chart import Scale, row_axis
+from tpucc.see.heading import EDGE, heading
+from tpucc.see.palette import ink_line
+from tpucc.see.svg import Markup, joined, label, line, picture, tag
+from tpucc.see.text import SMALL
 
 WIDTH, HEIGHT, LEFT, RIGHT = 900.0, 320.0, 90.0, 740.0
 LINES, GAP = 12, 4

@@ -21,7 +21,7 @@ from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.opdef import Clamp
-from tpucc.viz.pictures import graph_svg
+from tpucc.see.pictures import graph_svg
 
 NEAR = 1e-5
 """How far a value may be from what it was, of the largest value: the sum of two biases is rounded in another order."""

@@ -28,9 +28,9 @@ from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.runtime.blame import maker_of
 from tpucc.schedule.pipeline import schedule
+from tpucc.see.svg import escaped, tag
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
-from tpucc.viz.svg import escaped, tag
 
 _REASONS: dict[str, str] = tomllib.loads(Path(__file__).with_name("reasons.toml").read_text("utf-8"))
 WHY = {code: " ".join(text.split()) for code, text in _REASONS.items()}

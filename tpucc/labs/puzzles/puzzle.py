@@ -11,7 +11,7 @@ from tpucc.diagnostics import counted, listed
 from tpucc.isa.listing.data import matrix_lines
 from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
 from tpucc.labs.puzzles.task import Task
-from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.see.svg import Markup, escaped, joined, tag
 
 WIDTH = 78
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.numerics import Float32, Float64
-from tpucc.viz.charts.chart import Scale, ticks
-from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind
-from tpucc.viz.svg import Markup, joined, kind_rect, label, line, picture, title
+from tpucc.see.charts.chart import Scale, ticks
+from tpucc.see.heading import EDGE, heading
+from tpucc.see.palette import Kind
+from tpucc.see.svg import Markup, joined, kind_rect, label, line, picture, title
 
 WIDTH, HEIGHT = 900.0, 240.0
 BINS, LINES = 64, 8

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from tpucc.diagnostics import counted
 from tpucc.labs.tiling.rules import Visit
 from tpucc.lowering.products import ProductLayer
-from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind
-from tpucc.viz.svg import Markup, joined, kind_rect, label, picture, title
+from tpucc.see.heading import EDGE, heading
+from tpucc.see.palette import Kind
+from tpucc.see.svg import Markup, joined, kind_rect, label, picture, title
 
 WIDTH, COLUMNS = 900.0, 78
 BOX, LINE, GAP = 38.0, 24.0, 26.0

@@ -1,0 +1,124 @@
+"""A timed program in a few sentences and numbers: what a report, a notebook and the terminal say first. All come from `stats.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tpucc.diagnostics import counted, listed, percent, printable
+from tpucc.explain.critical import path_words
+from tpucc.explain.end_to_end import PARTS
+from tpucc.explain.names import MOST_NAMES, first_names
+from tpucc.explain.quantities import layer_rate, rate_text, size
+from tpucc.isa.program import HOST
+from tpucc.sim.durations import duration
+from tpucc.target import machine_name
+
+Stats = Mapping[str, Any]
+"""The dictionary of `stats.json`, or one of a layer in it."""
+SHARES = ("array_active", "weight_stall", "weight_shift", "non_matrix")
+"""The rows of the breakdown that a table of layers has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The share of held-out rows that are right: as compiled, and in float32."""
+
+    quantised: float
+    float32: float
+    rows: int
+    integers: str
+    """`int8` or `int16`."""
+
+
+def machine_of(stats: Stats) -> str:
+    """The target, and how many cores it has if they are several."""
+    return machine_name(stats["target"], stats["cores"])
+
+
+def share(part: float) -> str:
+    """`98.3 %`, to a tenth, as accuracies are compared."""
+    return f"{100 * part:.1f} %"
+
+
+def lead(stats: Stats, accuracy: Accuracy | None = None) -> str:
+    """How long a batch takes, what limits it, and how many rows are right: a few sentences."""
+    whole = stats["end_to_end"]
+    first = f"{duration(whole['seconds'])} from inputs to outputs, {counted(stats['cycles'], 'cycle')} of that on the device"
+    is_other = whole["bottleneck"] != stats["bottleneck"]
+    limit = f"bottleneck: {whole['bottleneck']}" + (f". {whole['explanation']}" if is_other else "")
+    device = f"of the device: {stats['explanation']}" if is_other and stats["cycles"] else stats["explanation"]
+    right = ""
+    if accuracy is not None:
+        rows = counted(accuracy.rows, "held-out row")
+        right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
+    sentences = (sentence for sentence in (first, limit, device, right) if sentence)
+    return printable(" ".join(f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences))
+
+
+def facts(stats: Stats) -> Iterator[tuple[str, str, str]]:
+    """Name, value, and a remark, of each of the model's numbers."""
+    whose, whole = "the target's" if stats["cores"] == 1 else "the cores'", stats["end_to_end"]
+    parts = ", ".join(f"{name} {duration(seconds)}" for name, seconds in end_to_end_parts(stats) if seconds)
+    yield "end to end", duration(whole["seconds"]), parts
+    yield "device", f"{stats['cycles']:,} cycles", duration(stats["seconds"])
+    yield "speed", rate_text(1e12 * stats["tops"]), f"{percent(stats['utilization'], 1)} of {whose} peak"
+    yield "bottleneck", whole["bottleneck"], f"of the device's critical path, %: {path_words(stats['critical_path'], 2)}"
+    if stats["stream"]["cycles"]:
+        yield "in a stream", duration(whole["stream_seconds"]), _streamed(stats)
+    more = f"; {stats['host_macs']:,} more on the host" if stats["host_macs"] else ""
+    yield "work", f"{stats['macs']:,}", f"multiply-accumulates{more}"
+    yield "instructions", f"{stats['instructions']:,}", count_layers(stats["layers"])
+    written = f"; the host writes {stats['written_tiles']:,} of them" if stats["written_tiles"] else ""
+    fetched = f"{counted(stats['tile_fetches'], 'fetch', 'fetches')}{written}"
+    yield "weight tiles", f"{stats['tiles']:,} distinct", f"{size(stats['weight_bytes'])} with padding; {fetched}"
+    yield "unified buffer", size(stats["ub_peak_bytes"]), f"at the peak; lower bound {size(stats['ub_lower_bound_bytes'])}"
+    yield "host transfers", f"{size(stats['host_bytes']['in'])} in", f"{size(stats['host_bytes']['out'])} out"
+
+
+def _streamed(stats: Stats) -> str:
+    stream, limit = stats["stream"], stats["end_to_end"]["stream_bottleneck"]
+    words = f"for each batch; {stream['cycles']:,} cycles of the device; bottleneck: {limit}"
+    return words if stream["fits"] else f"{words}; the unified buffer has no room for two"
+
+
+def count_layers(layers: Sequence[Stats], more: str = "") -> str:
+    """`11 layers and 4 host steps`; of steps alone, `4 host steps`."""
+    steps = sum(layer["kind"] == HOST for layer in layers)
+    parts = (len(layers) - steps, "layer"), (steps, "host step")
+    return " and ".join(counted(number, f"{more}{noun}") for number, noun in parts if number) or "0 layers"
+
+
+def layer_cells(layer: Stats, whole: int) -> tuple[str, ...]:
+    """The cells of a layer in tables: cycles, their percentage of `whole`, tiles, speed in TOPS, and the percentages `SHARES`."""
+    parts = (f"{layer['breakdown'][key]:.1f}" for key in SHARES)
+    speed = layer_rate(layer["tops"], layer["macs"])
+    return (f"{layer['cycles']:,}", tenths(layer["cycles"], whole), f"{layer['tiles']:,}", speed, *parts)
+
+
+def tenths(cycles: int, whole: int) -> str:
+    """The percentage to a tenth."""
+    return f"{100 * cycles / max(1, whole):.1f}"
+
+
+def end_to_end_parts(stats: Stats) -> list[tuple[str, float]]:
+    """The parts of the time from end to end in their order, by their names in tables, in seconds."""
+    return [(name, stats["end_to_end"][part]) for part, name in PARTS.items()]
+
+
+def host_words(stats: Stats) -> str:
+    """What the host computes that no cycles count, in one sentence; empty where it is nothing."""
+    whens = (" before the device starts", " after the device has finished") if stats["cycles"] else ("", "")
+    parts = zip((stats["untimed"]["before"], stats["untimed"]["after"]), whens, strict=True)
+    found = [f"{_operators(part)}{when}" for part, when in parts if part["operators"]]
+    return f"No cycles count what the host computes: {' and '.join(found)}" if found else ""
+
+
+def _operators(part: Stats) -> str:
+    """`conv2d, relu (lines 12 and 13; 14,400 multiply-accumulates)`."""
+    lines, macs = part["lines"], part["macs"]
+    more = [f"{len(lines) - MOST_NAMES:,} more"] if len(lines) > MOST_NAMES else []
+    where = [f"line{'s' if len(lines) > 1 else ''} {listed([*map(str, lines[:MOST_NAMES]), *more])}"] if lines else []
+    about = "; ".join([*where, *([counted(macs, "multiply-accumulate")] if macs else [])])
+    return first_names(part["operators"]) + (f" ({about})" if about else "")

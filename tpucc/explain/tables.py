@@ -1,0 +1,329 @@
+"""Tables for the terminal: 80 columns wide, or as wide as their reader's terminal where names need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from tpucc.diagnostics import counted, percent, printable
+from tpucc.explain.accounting import ALWAYS, NON_MATRIX, ROWS, added
+from tpucc.explain.by_lines import by_lines
+from tpucc.explain.counts import WAYS
+from tpucc.explain.critical import path_words
+from tpucc.explain.names import first_names, shortened
+from tpucc.explain.quantities import rate_text, size
+from tpucc.explain.roofs import works_of
+from tpucc.explain.segments import Cause
+from tpucc.explain.summary import SHARES, end_to_end_parts, host_words, layer_cells, machine_of, tenths
+from tpucc.explain.timed import Timed
+from tpucc.isa.program import HOST
+from tpucc.prose import folded
+from tpucc.sim.durations import duration
+
+WIDTH = 80
+GAP = 2
+"""Blanks between two columns of a table."""
+MOST_ROWS = 40
+BREAKDOWN = (
+    ("array_active", ROWS[Cause.ACTIVE].name),
+    ("useful_macs", "  useful MACs, of peak"),
+    ("unused_macs", "  unused MACs, of peak"),
+    ("weight_stall", ROWS[Cause.WEIGHT_STALL].name),
+    ("weight_shift", ROWS[Cause.WEIGHT_SHIFT].name),
+    ("non_matrix", "non-matrix"),
+    *((ROWS[cause].key, f"  {ROWS[cause].name}") for cause in NON_MATRIX),
+)
+"""The rows of the paper's Table 3 (Jouppi et al., ISCA 2017), in its order. Unindented rows add up to 100 %, indented ones to the row
+above them."""
+BY_LANES = "(The {} of peak above count products of the activation unit too, the useful MACs do not.)"
+HOST_PRICE = "Assumed: what the host takes, host_step_seconds and 1 / host_elements_per_second for each value."
+OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
+"""Rows that are left out where they are zero."""
+LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "stall", "shift", "non-matrix")
+LINE_HEADS = ("largest layer", "layers", "line", "cycles", "%", "fetches", "active", "stall", "shift", "non-matrix")
+BY_LINE = "\n(tpucc profile --by line adds up the layers of each line of the source.)"
+SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, width: int = WIDTH) -> str:
+    """Columns under their heads, the first `left` flush left, the others flush right.
+
+    Where they are wider than `width`, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are.
+    Different cells stay different: see `shortened`. If that takes more room than there is, the table is wider.
+    """
+    from rich import console, table  # imported only when a table is printed: it takes longer than most commands
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    cells = [[*map(printable, row)] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(map(printable, head), *cells, strict=True)]
+    tight = sum(widths) + GAP * (len(widths) - 1) > width
+    room = width - sum(widths[1:]) - (1 if tight else GAP) * (len(widths) - 1)
+    drawn = table.Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=tight, header_style="")
+    firsts = shortened([row[0] for row in cells], max(1, room), cell_len, middle=True)
+    most = max([room, 1, *map(cell_len, firsts)])
+    for index, name in enumerate(head):
+        justify: Literal["left", "right"] = "left" if index < left else "right"
+        drawn.add_column(printable(name), justify=justify, no_wrap=True, overflow="ellipsis", max_width=None if index else most)
+    for first, row in zip(firsts, cells, strict=True):
+        drawn.add_row(*map(Text, (first, *row[1:])))
+    whole = width + most - max(1, room)
+    out = console.Console(width=whole, color_system=None, force_jupyter=False, markup=False, emoji=False, highlight=False)
+    with out.capture() as captured:
+        out.print(drawn)
+    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
+
+
+def timeline_table(runtime: Timed, width: int = WIDTH, *, by_line: bool = False) -> str:
+    """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer, or a line of the source, of at most `width` columns."""
+    stats = runtime.stats
+    head = f"{printable(stats['model'])} on {machine_of(stats)}: {duration(stats['end_to_end']['seconds'])} end to end; of it "
+    head += f"{stats['cycles']:,} cycles of the device and its link, {duration(stats['seconds'])}, {speed(stats)}"
+    head += f"; without {counted(stats['host_macs'], 'multiply-accumulate')} of the host" if stats["host_macs"] else ""
+    lanes = "\n" + wrapped(BY_LANES.format(percent(stats["utilization"], 1))) if stats["vector_macs"] else ""
+    rows = (line_table if by_line else layer_table)(stats, width)
+    texts = [wrapped(head, "  "), end_to_end_table(stats), breakdown_table(stats) + lanes, rows + host_note(stats)]
+    texts += explanations(stats)
+    if stats["cycles"]:
+        texts.append(wrapped(f"critical path, %: {path_words(stats['critical_path'])}", "  "))
+        texts.append(wrapped(f"in a stream of batches: {stream_words(stats)}", "  "))
+    return "\n\n".join(texts)
+
+
+def end_to_end_table(stats: Mapping[str, Any]) -> str:
+    """The time of a batch from its inputs to its outputs, part by part, and the price of the host's parts, which is an assumption."""
+    found = stats["end_to_end"]
+    whole = found["seconds"] or 1.0
+    rows = [(name, duration(seconds), f"{100 * seconds / whole:.1f}") for name, seconds in end_to_end_parts(stats)]
+    rows += [("in all", duration(found["seconds"]), "100.0"), ("each of a stream", duration(found["stream_seconds"]), "")]
+    return f"{table(('end to end', 'time', '%'), rows)}\n{wrapped(f'({HOST_PRICE})')}"
+
+
+def end_to_end_words(stats: Mapping[str, Any]) -> str:
+    """`505 µs a batch: host before 22.8 µs, device and link 468 µs, host after 14 µs (the host's assumed)`."""
+    found = stats["end_to_end"]
+    parts = (("host before", found["host_before"]), ("device and link", stats["seconds"]), ("host after", found["host_after"]))
+    told = ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts if seconds)
+    whole = f"{duration(found['seconds'])} a batch"
+    return f"{whole}: {told} (the host's assumed)" if told else whole
+
+
+def bottleneck_words(stats: Mapping[str, Any]) -> str:
+    """The bottleneck from end to end, and of the device alone if that is another one: `host work; of the device weight memory`."""
+    whole, device = stats["end_to_end"]["bottleneck"], stats["bottleneck"]
+    return whole if device in (whole, "nothing") else f"{whole}; of the device {device}"
+
+
+def explanations(stats: Mapping[str, Any]) -> list[str]:
+    """What limits the device and what would help; before it the same from end to end, if that is something else: paragraphs."""
+    whole, device = stats["end_to_end"], stats["bottleneck"]
+    first = [f"{whole['bottleneck']} bound: {whole['explanation']}."] if whole["bottleneck"] != device and whole["explanation"] else []
+    whose = "" if device == "nothing" else f"the device is {device} bound: " if first else f"{device} bound: "
+    return [wrapped(text) for text in (*first, f"{whose}{stats['explanation']}.")]
+
+
+def host_note(stats: Mapping[str, Any]) -> str:
+    """A note under a table of cycles: what the host computes before and after, which has no row there. Else nothing."""
+    words = host_words(stats)
+    return f"\n{wrapped(f'({words}.)')}" if words else ""
+
+
+def speed(stats: Mapping[str, Any]) -> str:
+    """`25.1 GOPS, under 0.1 % of peak`."""
+    return f"{rate_text(1e12 * stats['tops'])}, {percent(stats['utilization'], 1)} of peak"
+
+
+def stream_words(stats: dict[str, Any]) -> str:
+    """The cost of a batch in a stream: `20.5 µs each, host work bound; 3,102 cycles of the device, 4.43 µs, 0.04 TOPS, host link bound`."""
+    found, whole = stats["stream"], stats["end_to_end"]
+    words = f"{duration(whole['stream_seconds'])} each, {whole['stream_bottleneck']} bound; "
+    if not found["fits"]:
+        return f"{words}the device as one alone, as there is no room: it needs {size(found['ub_bytes'])} of unified buffer"
+    device = f", {found['bottleneck']} bound" if found["bottleneck"] != whole["stream_bottleneck"] else ""
+    return f"{words}{found['cycles']:,} cycles of the device, {duration(found['seconds'])}, {rate_text(1e12 * found['tops'])}{device}"
+
+
+def stream_table(runtime: Timed, batches: int) -> str:
+    """So many batches one after the other: one alone, each further one, and all."""
+    stats, found = runtime.stats, runtime.stats["stream"]
+    clock, macs = runtime.program.target.clock_hz, stats["macs"]
+
+    def row(name: str, count: int, cycles: int) -> tuple[str, ...]:
+        tops = 2 * macs * count * clock / max(1, cycles) / 1e12
+        share = 100 * tops / stats["peak_tops"]
+        return (name, f"{cycles:,}", duration(cycles / clock), f"{tops:.3g}", f"{share:.1f}")
+
+    whole = stream_cycles(stats, batches)
+    rows = [
+        row("one batch alone", 1, stats["cycles"]),
+        row("each further one", 1, found["cycles"]),
+        row(counted(batches, "batch", "batches"), batches, whole),
+    ]
+    shares = [source["breakdown"] for source in (stats, found)]
+    kept = [(label, key) for key, label in BREAKDOWN if key not in OPTIONAL or any(part[key] for part in shares)]
+    causes = [(label, *(f"{part[key]:.1f}" for part in shares)) for label, key in kept]
+    causes.append(("in all", *(f"{added(part, ROWS):.1f}" for part in shares)))
+    if found["fits"]:
+        computing, link = found["computing_cycles"], found["link_cycles"]
+        words = (
+            f"Each further batch: {computing:,} cycles of computing; {link:,} of the host link, "
+            f"in which the next inputs and the last outputs cross meanwhile. The longer one counts. {found['bottleneck']} bound."
+        )
+    else:
+        room = runtime.program.target.unified_buffer_rows * runtime.program.target.mxu
+        words = (
+            f"No transfer crosses while another batch computes: that needs {size(found['ub_bytes'])} of unified buffer, and there are "
+            f"{size(room)}. So each batch takes as long as one alone."
+        )
+    end = stats["end_to_end"]
+    if end["host_before"] + end["host_after"]:
+        words += (
+            f" With the host's work before and after, one batch alone takes {duration(end['seconds'])}, and each further one "
+            f"{duration(end['stream_seconds'])}, {end['stream_bottleneck']} bound."
+        )
+    head = f"{printable(stats['model'])} on {machine_of(stats)}: a stream of {counted(batches, 'batch', 'batches')}"
+    times = table(("", "cycles", "time", "TOPS", "% of peak"), rows)
+    return "\n\n".join([wrapped(head, "  "), times + host_note(stats), table(("cycles, %", "alone", "further"), causes), wrapped(words)])
+
+
+def stream_cycles(stats: dict[str, Any], batches: int) -> int:
+    """The time of `batches`: the first takes as long as one alone, each further one the stream's period."""
+    return int(stats["cycles"] + (batches - 1) * stats["stream"]["cycles"])
+
+
+def counts_table(runtime: Timed, width: int = WIDTH) -> str:
+    """The cycles counted in four ways, a row a layer of at most `width` columns, and what each way counts."""
+    program, counts = runtime.program, runtime.counts
+    head = f"{printable(program.name)} on {program.target.name}: the cycles of one batch, counted in four ways"
+    named = zip(counts["layers"], runtime.stats["layers"], strict=True)
+    layers, others = _largest([{**layer, "name": _name(numbers)} for layer, numbers in named], "serial")
+    rows = [(layer["name"], layer["kind"], *(f"{layer[way]:,}" for way in WAYS)) for layer in layers]
+    if others:
+        rows.append((f"{len(others):,} more", "", *(f"{sum(layer[way] for layer in others):,}" for way in WAYS)))
+    rows.append(("in all", "", *(f"{counts[way]:,}" for way in WAYS)))
+    parts = counts["serial_parts"]
+    ways = (
+        "overlapped: five units work at the same time, as the machine does",
+        "serial: every instruction alone, one after the other: "
+        f"host {parts['host']:,}, weight fetch {parts['fetch']:,}, weight shift {parts['shift']:,}, rows multiplied {parts['rows']:,}, "
+        f"fill and drain {parts['pipeline']:,}, activation {parts['activation']:,}",
+        "SCALE-Sim: folds × (M + 2R + C - 2) - 1 for each product: shift, rows, fill and drain of each tile, nothing else",
+        "OpenTPU: L + 2N for each multiply: rows, fill and drain, nothing else",
+    )
+    text = table(("layer", "kind", "overlapped", "serial", "SCALE-Sim", "OpenTPU"), rows, left=2, width=width)
+    return "\n\n".join([wrapped(head, "  "), text + host_note(runtime.stats), "\n".join(wrapped(way, "  ") for way in ways)])
+
+
+def breakdown_table(stats: dict[str, Any]) -> str:
+    """Rows that add up to 100, each rounded to tenths by itself."""
+    shares = stats["breakdown"]
+    rows = [(label, f"{shares[key]:.1f}") for key, label in BREAKDOWN if shares[key] or key not in OPTIONAL]
+    note = _rounding([shares[ROWS[cause].key] for cause in ROWS], "array active, the stall, the shift and the rows inside non-matrix")
+    return table(("cycles", "%"), [*rows, ("in all", f"{added(shares, ROWS):.1f}")]) + note
+
+
+def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
+    """One row a layer, and one of all; past `MOST_ROWS` those with the most cycles have rows of their own, and the others share one."""
+    shown, others = _largest(stats["layers"], "cycles")
+    rest = sum(layer["cycles"] for layer in others)
+    end = [_sum_row(f"{len(others):,} more", rest, stats["cycles"])] if others else []
+    end.append(_sum_row("in all", stats["cycles"], stats["cycles"]))
+    note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in (*(layer["cycles"] for layer in shown), rest)])
+    for step in ("step ", ""):  # without the word there is more room for what a step computes
+        rows = [_layer_row(layer, stats["cycles"], step) for layer in shown]
+        text = table(LAYER_HEADS, [*rows, *end], width=width)
+        if is_whole := all(printable(row[0]) in text for row in rows):
+            break
+    if not is_whole:  # of what steps compute the first operator is worth more than the end of the last
+        rows = [row if printable(row[0]) in text else (_cut_step(row[0], layer), *row[1:]) for row, layer in zip(rows, shown, strict=True)]
+        text = table(LAYER_HEADS, [*rows, *end], width=width)
+    return text + note + (BY_LINE if others else "") + ("" if is_whole else SHORTENED)
+
+
+def line_table(stats: dict[str, Any], width: int = WIDTH) -> str:
+    """The same with a row for each line of the source: its layers are added up, and the first column names that of most cycles."""
+    shown, others = _largest(by_lines(stats["layers"]), "cycles")
+    rows = [_line_row(line, stats["cycles"]) for line in shown]
+    ends = [(counted(len(others), "more line"), sum(line["cycles"] for line in others))] if others else []
+    sums = [_sum_row(name, cycles, stats["cycles"], LINE_HEADS) for name, cycles in (*ends, ("in all", stats["cycles"]))]
+    text = table(LINE_HEADS, [*rows, *sums], width=width)
+    return text + ("" if all(printable(row[0]) in text for row in rows) else SHORTENED)
+
+
+def roofline_table(runtime: Timed) -> str:
+    """For each layer that fetches weights, and the model: its intensity, its speed, and the most that its intensity allows."""
+    target = runtime.program.target
+    model, *layers = works_of(runtime)
+    drawable = [{"work": layer, "cycles": layer.cycles} for layer in layers if layer.drawable]
+    shown, others = _largest(drawable, "cycles")
+    head = f"{printable(model.name)} on {target.name}: intensity in multiply-accumulates for each byte of weights, speed in TOPS"
+    works = [*(layer["work"] for layer in shown), *([model] if model.drawable else [])]
+    rows = ((w.name, f"{w.intensity:,.1f}", f"{w.rate(target) / 1e12:.3g}", f"{w.roof(target) / 1e12:.3g}") for w in works)
+    text = table(("layer", "intensity", "speed", "roof"), rows)
+    early = any(work.rate(target) > work.roof(target) for work in works)
+    note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
+    kept = (
+        f"\n\n{wrapped('Left out are layers that fetch no tiles, as an earlier layer did or the activation unit computes them.')}"
+        if any(work.kept for work in layers)
+        else ""
+    )
+    more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
+    if model.drawable and (limit := model.limit(target)) == model.link:
+        kept += f"\n\n{wrapped(f'The roof of the whole model is that of {limit}.')}"
+    return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
+
+
+def memory_table(runtime: Timed) -> str:
+    """The values in the unified buffer: their rows, and their instructions from the first write to the last read."""
+    program = runtime.program
+    head = (
+        f"unified buffer: peak {program.peak_rows:,} of {program.target.unified_buffer_rows:,} rows, "
+        f"lower bound {program.lower_bound_rows:,} rows"
+    )
+    rows = [(r.name, f"{r.start:,}", f"{r.rows:,}", f"{r.first:,}", f"{r.last:,}") for r in program.residents]
+    return f"{wrapped(head, '  ')}\n\n{table(('buffer', 'start', 'rows', 'from', 'to'), rows)}"
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """A sentence in lines of 80 columns; `indent` stands before all but the first."""
+    return "\n".join(folded(text, WIDTH, indent=indent))
+
+
+def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The `MOST_ROWS` layers of the most cycles, and the others, in their order."""
+    largest = set(sorted(range(len(layers)), key=lambda i: (-layers[i][key], i))[:MOST_ROWS])
+    return [layers[i] for i in sorted(largest)], [layer for i, layer in enumerate(layers) if i not in largest]
+
+
+def _layer_row(layer: dict[str, Any], whole: int, step: str) -> tuple[str, ...]:
+    return (_name(layer, step), layer["kind"], str(layer["line"]), *layer_cells(layer, whole))
+
+
+def _line_row(line: dict[str, Any], whole: int) -> tuple[str, ...]:
+    parts = (f"{line['breakdown'][key]:.1f}" for key in SHARES)
+    numbers = (f"{line['cycles']:,}", tenths(line["cycles"], whole), f"{line['tile_fetches']:,}")
+    return (line["name"], f"{line['layers']:,}", str(line["line"]), *numbers, *parts)
+
+
+def _name(layer: Mapping[str, Any], step: str = "step ") -> str:
+    """Its name; of a step of the host also what it computes: `step 1: softmax`. The kind is beside it."""
+    name = layer["name"].removeprefix(f"{HOST} ") if layer["kind"] == HOST else layer["name"]
+    return f"{name.replace('step ', step)}: {first_names(layer['operators'])}" if layer.get("operators") else name
+
+
+def _cut_step(name: str, layer: Mapping[str, Any]) -> str:
+    """The row's name; of a step of the host with several operators, the first alone: `0: matmul…`."""
+    return f"{name.partition(',')[0]}…" if len(layer.get("operators", ())) > 1 else name
+
+
+def _sum_row(name: str, cycles: int, whole: int, heads: Sequence[str] = LAYER_HEADS) -> tuple[str, ...]:
+    """The row of several layers: their cycles, and the share of these."""
+    cells = (name, "", "", f"{cycles:,}", tenths(cycles, whole))
+    return cells + ("",) * (len(heads) - len(cells))
+
+
+def _rounding(shares: Sequence[float], which: str = "they") -> str:
+    """A note under a table whose percentages, as they are printed, add up to more or less than the whole by two tenths at least."""
+    found = sum(round(share, 1) for share in shares)
+    note = f"(Each row is rounded by itself; as printed {which} add up to {found:.1f}.)"
+    return "\n" + wrapped(note) if abs(found - sum(shares)) > 0.15 else ""

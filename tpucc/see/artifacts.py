@@ -1,0 +1,107 @@
+"""The files that `tpucc compile` writes, as bytes by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import msgspec
+
+from tpucc.compilation import Compilation
+from tpucc.explain.fidelity import fidelity
+from tpucc.explain.summary import Accuracy
+from tpucc.explain.timed import Timed
+from tpucc.explain.windows import recording
+from tpucc.ir import Graph
+from tpucc.ir.codec import stamped
+from tpucc.ir.printer import print_graph
+from tpucc.isa.assembler import disassemble
+from tpucc.isa.container import encode
+from tpucc.lowering.tiletext import print_tiles
+from tpucc.numerics import Int64
+from tpucc.runtime.check import quantises_values, rounded_notes
+from tpucc.see import pictures
+from tpucc.see.page.stages import Stage
+
+EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")
+"""The kinds that `--emit` takes."""
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """Files by name, and how long drawing took in seconds; 0 where nothing was drawn."""
+
+    files: dict[str, bytes]
+    seconds: float = 0.0
+
+
+def artifacts(
+    compilation: Compilation,
+    runtime: Timed,
+    stem: str,
+    kinds: Collection[str],
+    accuracy: Accuracy | None = None,
+    with_data: bool = False,
+    window: Int64 | None = None,
+) -> Artifacts:
+    """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page. In the text forms large
+    constants stand by their digests, unless `with_data`. `window` are the instructions whose values the page has; see `recording`."""
+    texts = _texts(compilation, runtime, stem, kinds, with_data)
+    files = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+    if "tpub" in kinds:
+        files[f"{stem}.tpub"] = encode(runtime.program)
+    if "stats" in kinds:
+        files["stats.json"] = msgspec.json.format(msgspec.json.encode(runtime.stats), indent=2) + b"\n"
+    if "svg" not in kinds and "report" not in kinds:
+        return Artifacts(files)
+    return _with_pictures(files, compilation, runtime, kinds, accuracy, window)
+
+
+def _texts(compilation: Compilation, runtime: Timed, stem: str, kinds: Collection[str], with_data: bool) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if "graph" in kinds and compilation.graph is not None:
+        found[f"{stem}.graph"] = stamped(print_graph(compilation.graph, with_data=with_data), "#")
+    if "layers" in kinds and compilation.layers is not None:
+        found[f"{stem}.layers.graph"] = stamped(compilation.layers_text(with_data), "#")
+    if "tile" in kinds and compilation.tiles is not None:
+        found[f"{stem}.tile"] = stamped(print_tiles(compilation.tiles, with_data), ";")
+    if "asm" in kinds:
+        found[f"{stem}.asm"] = stamped(disassemble(runtime.program, with_data), ";")
+    return found
+
+
+def _with_pictures(
+    files: dict[str, bytes],
+    compilation: Compilation,
+    runtime: Timed,
+    kinds: Collection[str],
+    accuracy: Accuracy | None,
+    window: Int64 | None,
+) -> Artifacts:
+    started = time.perf_counter()
+    diagrams = pictures.draw_diagrams(pictures.DIAGRAMS, compilation.graph, compilation.layers, runtime)
+    errors = fidelity(compilation, runtime)
+    if "svg" in kinds:
+        files |= {f"{kind}.svg": drawn.svg.encode() for kind, drawn in diagrams.items()}
+        files |= {f"{kind}.svg": draw(runtime).encode() for kind, draw in pictures.CHARTS.items()}
+        files |= {f"{kind}.svg": draw(runtime.program.title, errors).encode() for kind, draw in pictures.LOSSES.items() if errors}
+        files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
+    if "report" in kinds:
+        quantised = compilation.meant is not None and quantises_values(compilation.meant)
+        rounded = rounded_notes(compilation.meant) if accuracy is not None else ()
+        notes, shown = [*_notes(compilation), *rounded], recording(compilation, runtime, window)
+        page = pictures.page(runtime, diagrams, _stages(compilation), accuracy, notes, errors, shown, quantised=quantised)
+        files["report.html"] = page.encode()
+    return Artifacts(files, time.perf_counter() - started)
+
+
+def _notes(compilation: Compilation) -> list[str]:
+    """The messages of compiling, after the params that have other values than in the source."""
+    given = ", ".join(f"{name} = {value}" for name, value in compilation.params.items())
+    return [*([f"compiled with {given}"] if given else []), *compilation.warnings]
+
+
+def _stages(compilation: Compilation) -> list[Stage]:
+    """The graphs after elaboration and after each pass."""
+    return [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]

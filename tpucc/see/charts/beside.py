@@ -1,0 +1,103 @@
+"""Names beside the points of a chart, where nothing else is: next to the point, or farther away at the end of a thin line."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tpucc.see.heading import INK_HALO
+from tpucc.see.rect import Point, Rect, centred
+from tpucc.see.svg import NOTHING, Markup, Value, joined, label, line
+from tpucc.see.text import SMALL, text_width
+
+REACHES = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0)
+"""How long the line may be to a name that doesn't fit beside its point's mark."""
+TURNS = (-35, 35, -145, 145, 0, 180, -65, 65, -115, 115, -15, 15, -165, 165, -90, 90, -50, 50, -130, 130)
+"""The directions of such a line, in degrees from the right, downwards. A short line in any of them is better than a longer one."""
+NEAR = 9.0
+PIECE = 3.0
+"""A line is looked at in pieces of so many pixels."""
+NAME: dict[str, Value] = {**INK_HALO, "pointer-events": "none"}
+"""Attributes of the name of a line, which is drawn over points: it stands where they are fewest, see `Room.clearest`."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where names may stand: within `area`, never on what is in `taken` or on one of the points' `marks`.
+
+    A line to a name never crosses `words` or other lines, nor a mark that isn't of its point.
+    """
+
+    area: Rect
+    taken: list[Rect]
+    marks: Sequence[Rect] = field(default=())
+    words: list[Rect] = field(default_factory=list)
+
+    def place(self, words: str, point: Point, away: float, bold: bool = False, is_led: bool = True) -> Markup:
+        """The words for a point whose mark reaches `away` far; nothing if there is no room, or if they need a line and `is_led` is false.
+        The words' place is taken from then on."""
+        width, crossed = text_width(words, SMALL, bold), [*self.words, *(mark for mark in self.marks if not are_near(mark.middle, point))]
+        for left, base, end in _places(point, width, away):
+            if end is not None and not is_led:
+                break
+            rect = Rect(left, base - SMALL, left + width, base + 3)
+            lead = [] if end is None else pieces(point, end, away + 2)
+            if self._is_free(rect, lead, crossed):
+                self.words.extend((rect, *lead))
+                self.taken.extend((rect, *lead))
+                return _written(words, point, (left, base), end, bold)
+        return NOTHING
+
+    def clearest(self, places: Iterable[tuple[float, Sequence[Rect], T]]) -> tuple[float, T]:
+        """Of several places for words, each with its cost and the rectangles that it takes: the one that costs least with the marks and
+        words that it meets, and that cost. It is taken from then on."""
+        crossed = [*self.marks, *self.words]
+        found = [(cost + sum(any(map(mark.meets, rects)) for mark in crossed), rects, place) for cost, rects, place in places]
+        cost, rects, place = min(found, key=lambda each: each[0])
+        self.words.extend(rects)
+        self.taken.extend(rects)
+        return cost, place
+
+    def _is_free(self, rect: Rect, lead: Sequence[Rect], crossed: Sequence[Rect]) -> bool:
+        """Whether nothing is in the way of a name, nor one of `crossed` in that of the line to it."""
+        inside = self.area.left <= rect.left and rect.right <= self.area.right
+        inside = inside and self.area.top <= rect.top and rect.bottom <= self.area.bottom
+        return inside and not any(map(rect.meets, [*self.taken, *self.marks])) and not any(a.meets(b) for a in lead for b in crossed)
+
+
+def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:
+    """Whether the marks of two points lie on each other, so that they share a name."""
+    return abs(one[0] - other[0]) < distance and abs(one[1] - other[1]) < distance
+
+
+def pieces(start: Point, end: Point, first: float = 0.0) -> list[Rect]:
+    """Small rectangles on a line, from `first` pixels behind its start."""
+    length = math.dist(start, end)
+    shares = [step / length for step in _steps(first, length)] if length else [0.0]
+    return [centred(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t, (2.0, 2.0)) for t in shares]
+
+
+def _steps(first: float, last: float) -> list[float]:
+    count = max(1, math.ceil((last - first) / PIECE))
+    return [first + (last - first) * place / count for place in range(count + 1)]
+
+
+def _places(point: Point, width: float, away: float) -> Iterator[tuple[float, float, Point | None]]:
+    """Left end and baseline of the words, the nearest places first; and the end of the line that leads there, if one is needed."""
+    x, y = point
+    right, before, centre = x + away, x - away - width, x - width / 2
+    yield from ((right, y + 4, None), (before, y + 4, None), (centre, y - away, None), (centre, y + away + 10, None))
+    for reach, turn in itertools.product(REACHES, TURNS):
+        across, down = math.cos(math.radians(turn)) * (away + reach), math.sin(math.radians(turn)) * (away + reach)
+        end = x + across, y + down
+        yield (end[0] + 2 if across > 0 else end[0] - 2 - width), end[1] + 4, end
+
+
+def _written(words: str, point: Point, place: Point, end: Point | None, bold: bool) -> Markup:
+    lead = NOTHING if end is None else line(*point, *end, "rule")
+    return joined([lead, label(words, place[0], place[1], SMALL, "ink", "start", font_weight="bold" if bold else None, **INK_HALO)])

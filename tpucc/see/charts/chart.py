@@ -1,0 +1,180 @@
+"""The common parts of the charts: axes with round numbers, hatching for stalls, headings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.quantities import number, numbers
+from tpucc.explain.segments import Cause
+from tpucc.numerics import Float64, Int64
+from tpucc.see.legend import Entry, box_sign
+from tpucc.see.palette import KINDS, Kind, solid_paint
+from tpucc.see.svg import NOTHING, Markup, joined, label, line, tag
+from tpucc.see.text import SMALL, text_width
+from tpucc.sim.durations import seconds_unit
+
+WIDTH = 800.0
+"""The width of a chart with its margins, in pixels."""
+MARGIN = 20.0
+LEAST = 1e-15
+"""What a logarithmic scale takes for less: a logarithm has no zero."""
+TICK = 70.0
+"""The room that a number of the axis of cycles takes at least, in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hatch:
+    """How a stall is drawn: the hue of what it waits for, the angle of the lines, and its name."""
+
+    kind: Kind
+    angle: int
+    meaning: str
+
+
+_HATCHES: Mapping[Cause, tuple[Kind, int]] = {
+    Cause.WEIGHT_STALL: (Kind.WEIGHTS, 45),
+    Cause.WEIGHT_SHIFT: (Kind.WEIGHTS, 135),
+    Cause.RAW_STALL: (Kind.VECTOR, 45),
+    Cause.INPUT_STALL: (Kind.HOST, 45),
+    Cause.ACTIVATION: (Kind.VECTOR, 135),
+    Cause.HOST_STEP: (Kind.HOST, 135),
+    Cause.OUTPUT: (Kind.HOST, 0),
+    Cause.INPUT: (Kind.VECTOR, 0),
+    Cause.IDLE: (Kind.HOST, 90),
+}
+STALLS: Mapping[str, Hatch] = MappingProxyType(
+    {ROWS[cause].key: Hatch(kind, angle, ROWS[cause].name) for cause, (kind, angle) in _HATCHES.items()}
+)
+"""The reasons for which the matrix unit stands still, by their keys in `stats.json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From a value to a place: `low` at `start`, `high` at `end`. It is linear, or goes by the logarithms of values."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    is_log: bool = False
+
+    def worth(self, pixels: float) -> float:
+        """How much so many pixels of a linear scale stand for."""
+        return pixels * (self.high - self.low) / (self.end - self.start)
+
+    def __call__(self, value: float) -> float:
+        low, high, at = map(_log, (self.low, self.high, value)) if self.is_log else (self.low, self.high, value)
+        return self.start + (at - low) / (high - low) * (self.end - self.start)
+
+    def ticks(self, most: int = 8) -> list[float]:
+        """Round values that the scale has, at most about so many: from 0 on, or on a logarithmic one powers of ten, or parts of them."""
+        if not self.is_log:
+            return [value for value in ticks(self.high, most) if value >= self.low]
+        tens = range(math.floor(_log(self.low)), math.ceil(_log(self.high)) + 1)
+        for digits in ((1.0,), (1.0, 2.0, 5.0), [half / 2 for half in range(2, 20)]):
+            found = [digit * 10.0**ten for ten in tens for digit in digits if self.low <= digit * 10.0**ten <= self.high]
+            if len(found) >= 3:
+                return found[:: math.ceil(len(found) / most)]
+        return [float(f"{self.low + (self.high - self.low) * share:.3g}") for share in (0.1, 0.5, 0.9)]
+
+
+def _log(value: float) -> float:
+    return math.log10(max(value, LEAST))
+
+
+def log_scale(values: Iterable[float], start: float, end: float) -> Scale:
+    """A logarithmic scale of these values, with a little room at both ends."""
+    logs = [_log(value) for value in values]
+    room = 0.06 * (max(logs) - min(logs)) or 0.1
+    return Scale(10 ** (min(logs) - room), 10 ** (max(logs) + room), start, end, is_log=True)
+
+
+def ticks(high: float, most: int = 8) -> list[float]:
+    """Round values from 0 to `high`, at most `most` steps: multiples of 1, 2 or 5 times a power of ten."""
+    step = 10.0 ** math.floor(math.log10(max(high, 1e-12) / most))
+    while high / step > most:
+        step *= 2.5 if f"{step:e}".startswith("2") else 2.0
+    return [i * step for i in range(int(high / step + 1e-9) + 1)]
+
+
+def foot_axis(scale: Scale, y: float, words: str, values: Sequence[float], texts: Sequence[str], top: float | None = None) -> Markup:
+    """An axis below a plot: these values with their texts, and what they are. One whose text would touch the one before is left
+    out. With `top` the values have lines of a grid up to there."""
+    parts, free = [line(scale.start, y, scale.end, y)], -math.inf
+    for value, text in zip(values, texts, strict=True):
+        x, half = scale(value), text_width(text, SMALL) / 2
+        has_room = x - half > free
+        parts += [line(x, top, x, y, "grid")] if top is not None else [line(x, y, x, y + 5)] if has_room else []
+        if has_room:
+            parts.append(label(text, min(x, scale.end + MARGIN - 4 - half), y + 18, anchor="middle"))
+            free = x + half + 6
+    return joined([*parts, label(words, (scale.start + scale.end) / 2, y + 38, SMALL, "soft", "middle")])
+
+
+def side_axis(scale: Scale, x: float, right: float, words: str, values: Sequence[float], texts: Sequence[str]) -> Markup:
+    """An axis at the left of a plot, with a grid up to `right`; `words` stands above it."""
+    parts = []
+    for value, text in zip(values, texts, strict=True):
+        y = scale(value)
+        parts += [line(x, y, right, y, "grid"), label(text, x - 8, y + 4, anchor="end")]
+    return joined([*parts, label(words, MARGIN, scale.end - 12, SMALL, "soft") if words else NOTHING])
+
+
+def row_axis(scale: Scale, x: float, right: float, words: str) -> Markup:
+    """A vertical linear axis with a grid, from 0 on."""
+    values = scale.ticks(6)
+    return side_axis(scale, x, right, words, values, numbers(values))
+
+
+def hatches(key: str, names: Sequence[str]) -> Markup:
+    """Definitions of the hatchings that a picture uses."""
+    return tag("defs", joined(_hatch(key, name) for name in names))
+
+
+def hatch_fill(key: str, name: str) -> str:
+    return f"url(#{key}-{name})"
+
+
+def cycle_axis(scale: Scale, y: float, clock_hz: float | None = None) -> Markup:
+    """A time axis: cycles, and below them the same in seconds at the target's clock, where one is given."""
+    parts = [line(scale.start, y, scale.end, y), label("cycles", MARGIN, y + 18)]
+    parts += [label("time", MARGIN, y + 33, SMALL, "soft")] if clock_hz else []
+    values = ticks(scale.high, max(2, min(8, int((scale.end - scale.start) / TICK))))
+    for value, words in zip(values, numbers(values), strict=True):
+        x = scale(value)
+        anchor = "end" if x > scale.end - 24 else "middle"
+        parts += [line(x, y, x, y + 5), label(words, x, y + 18, anchor=anchor)]
+        if clock_hz:
+            unit, factor = seconds_unit(scale.high / clock_hz)
+            parts.append(label(f"{number(float(f'{value / clock_hz * factor:.3g}'))} {unit}", x, y + 33, SMALL, "soft", anchor))
+    return joined(parts)
+
+
+def matrix_signs(key: str, names: Sequence[str]) -> list[Entry]:
+    """What the lane of the matrix unit shows: its work, and the hatchings of these stalls."""
+    work = (box_sign(solid_paint(Kind.MATRIX)), ROWS[Cause.ACTIVE].name)
+    return [work, *((box_sign({"fill": hatch_fill(key, name)}), STALLS[name].meaning) for name in names)]
+
+
+def coverage(starts: Int64, ends: Int64, edges: Float64) -> Float64:
+    """The share of each stretch between two edges that intervals cover. The intervals are sorted and don't overlap."""
+    if not len(starts):
+        return np.zeros(len(edges) - 1)
+    before = np.searchsorted(starts, edges, "right")
+    total = np.concatenate([[0.0], np.cumsum((ends - starts).astype(np.float64))])
+    last = np.maximum(before - 1, 0)
+    busy = np.where(before > 0, total[before] - np.maximum(0.0, ends[last] - edges), 0.0)
+    return np.diff(busy) / np.diff(edges)
+
+
+def _hatch(key: str, name: str) -> Markup:
+    hatch = STALLS[name]
+    stroke = tag("line", class_=f"t-{hatch.kind}", stroke=KINDS[hatch.kind].line, x1=0, y1=0, x2=0, y2=6, stroke_width=2.4)
+    turn = f"rotate({hatch.angle})"
+    return tag("pattern", stroke, id=f"{key}-{name}", width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)

@@ -1,0 +1,243 @@
+"""Charts for a terminal: the units' lanes over time, and the rows of the unified buffer in use, in characters.
+
+A chart is a list of lines, and a line is a sequence of pieces, each with the `Kind` that gives its colour. The caller decides whether
+colours are printed: a chart says the same without them.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.occupancy import rows_in_use
+from tpucc.explain.quantities import number
+from tpucc.explain.segments import Cause
+from tpucc.isa.program import Program
+from tpucc.numerics import Float64, Int64
+from tpucc.prose import glued, loose
+from tpucc.see.charts.chart import STALLS, coverage, ticks
+from tpucc.see.charts.timeline import Lane, Times, lanes, stretches
+from tpucc.see.palette import Kind
+from tpucc.sim.durations import duration, seconds_unit
+
+COLUMNS, LEAST_COLUMNS = 80, 40
+NAMES, SHARES = 11, 7
+"""Columns for the lanes' names at the left, and for their shares of the time at the right."""
+HEIGHT = 4
+"""Lines of the buffer's chart; a line has as many steps as there are block characters."""
+LETTERS = {row.key: row.letter for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
+"""The marks of the stalls, which `chart.STALLS` explains; capitals where they take most of a column's time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a line, and what it stands for; None: the terminal's own colour."""
+
+    text: str
+    kind: Kind | None = None
+
+
+Line = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The characters of a chart: for nothing and eight heights; and how microseconds are written."""
+
+    heights: str
+    micro: str
+
+
+BLOCKS = Marks(" ▁▂▃▄▅▆▇█", "µ")
+ASCII = Marks(" .:-=+*%#", "u")
+
+
+def marks_for(encoding: str | None) -> Marks:
+    """The block characters, or plain ones where `encoding` has none, or isn't known."""
+    try:
+        (BLOCKS.heights + BLOCKS.micro).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return BLOCKS
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where a chart is drawn: the program's time `cycles`, divided into cells between the names and the shares of a line."""
+
+    cycles: int
+    clock_hz: float
+    columns: int = COLUMNS
+    marks: Marks = field(default=BLOCKS)
+
+    @property
+    def width(self) -> int:
+        return max(LEAST_COLUMNS, min(COLUMNS, self.columns))
+
+    @property
+    def cells(self) -> int:
+        return self.width - NAMES - SHARES
+
+    @property
+    def edges(self) -> Float64:
+        """The cycles at which the cells begin and end, float64 [cells + 1]."""
+        return np.linspace(0, self.cycles, self.cells + 1)
+
+    def time(self, cycles: float) -> str:
+        """Cycles as seconds: `85.7 ns`."""
+        return self._unit(duration(cycles / self.clock_hz))
+
+    def head(self, words: str) -> list[Line]:
+        """A sentence above a chart, in as many lines as it takes."""
+        return [(Piece(loose(line)),) for line in textwrap.wrap(glued(words), self.width, subsequent_indent="  ", break_on_hyphens=False)]
+
+    def axis(self) -> list[Line]:
+        """Round numbers of cycles under the cells where they are reached, and the same in seconds."""
+        values = [value for value in ticks(self.cycles, max(2, self.cells // 10)) if value < self.cycles]
+        unit, factor = seconds_unit(self.cycles / self.clock_hz)
+        places = [int(value / self.cycles * self.cells) for value in values]
+        times = [number(round(value / self.clock_hz * factor, 6)) for value in values]
+        cycles = [f"{value:,.0f}" if value == round(value) else number(value) for value in values]
+        return [
+            (Piece(named("cycles") + placed(places, cycles, self.cells)),),
+            (Piece(named(self._unit(unit)) + placed(places, times, self.cells)),),
+        ]
+
+    def bars(self, shares: Float64) -> str:
+        """A character for each share of a cell, 0 to 1; what is above nothing is seen."""
+        steps = len(self.marks.heights) - 1
+        heights = np.clip(np.ceil(np.round(shares * steps, 6)), 0, steps).astype(np.int64)
+        return "".join(self.marks.heights[height] for height in heights.tolist())
+
+    def _unit(self, unit: str) -> str:
+        return unit.replace("µ", self.marks.micro)
+
+
+def timeline_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]:
+    """Five lanes and what the matrix unit waits for, the layers where their time begins, the axis and a legend."""
+    if not times.cycles:
+        return [(Piece("nothing runs on the device, so there is no timeline"),)]
+    each = times.cycles / canvas.cells
+    head = canvas.head(f"timeline: a column is {significant(each)} cycles, {canvas.time(each)}; its height the share of work")
+    return [*head, *lane_lines(program, times, canvas), _layers(program, times, canvas), *canvas.axis(), *_legend(times, canvas)]
+
+
+def lane_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]:
+    """The lanes alone: the share of each cell's time in which a unit works, and at the right its share of all. At least one cycle."""
+    lines = []
+    for lane in lanes(program, times):
+        lines.append(_lane(lane, times, canvas))
+        if lane.name == "matrix":
+            lines.append(_waits(times, canvas))
+    return lines
+
+
+def buffer_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]:
+    """The rows of the unified buffer in use over time: the most in each cell. The scale ends at the most of all."""
+    moments, rows = rows_in_use(program.residents, times.starts, times.ends)
+    if not len(rows) or not times.cycles:
+        return [(Piece("nothing is in the unified buffer"),)]
+    most, peak, whole = int(rows.max()), program.peak_rows, program.target.unified_buffer_rows
+    words = f"unified buffer: at most {most:,} rows in use at once, below row {peak:,} of {whole:,}"
+    shares = most_in_cells(moments, rows, canvas.edges) / most
+    lines = canvas.head(f"{words}, {100 * peak / whole:.1f} %")
+    for step in range(HEIGHT - 1, -1, -1):
+        name = rows_text(most) if step == HEIGHT - 1 else "0" if step == 0 else ""
+        lines.append((Piece(named(name, right=True)), Piece(canvas.bars(np.clip(shares * HEIGHT - step, 0, 1)).rstrip(), Kind.VECTOR)))
+    return lines
+
+
+def most_in_cells(moments: Int64, values: Int64, edges: Float64) -> Int64:
+    """The largest of a step function's values in each cell [edge, next edge). It is 0 before the first moment."""
+    times, steps = np.concatenate([[-1], moments]), np.concatenate([[0], values, [0]])
+    first = np.searchsorted(times, edges[:-1], "right") - 1
+    after = np.searchsorted(times, edges[1:], "left")
+    return np.maximum.reduceat(steps, np.stack([first, after], axis=1).reshape(-1))[::2]
+
+
+def plain(line: Line) -> str:
+    return "".join(piece.text for piece in line).rstrip()
+
+
+def significant(value: float) -> str:
+    """Three digits that count: `98.6`, `3,950`."""
+    return number(float(f"{value:.3g}"))
+
+
+def rows_text(rows: int) -> str:
+    """A number of rows in the columns for names: `98,304`, `1.05 M`."""
+    return f"{rows:,}" if rows < 10**6 else f"{rows / 1e6:.3g} M"
+
+
+def named(name: str, *, right: bool = False) -> str:
+    """The left end of a line."""
+    return f"{name:>{NAMES - 1}} " if right else f"{name:<{NAMES}}"
+
+
+def placed(places: Sequence[int], words: Sequence[str], cells: int) -> str:
+    """Words behind a bar at their places, which ascend; left out where one before is in the way, or the line ends."""
+    from rich.cells import cell_len  # wide characters take two columns
+
+    text, used = "", 0
+    for place, word in zip(places, words, strict=True):
+        if place >= used and place + 1 + cell_len(word) <= cells:
+            text += " " * (place - used) + "|" + word
+            used = place + 1 + cell_len(word) + 1
+            text += " "
+    return text.rstrip()
+
+
+def _lane(lane: Lane, times: Times, canvas: Canvas) -> Line:
+    bars = canvas.bars(coverage(lane.starts, lane.ends, canvas.edges))
+    busy = int((lane.ends - lane.starts).sum()) / times.cycles
+    return Piece(named(lane.name)), Piece(bars, lane.kind), Piece(_share(busy))
+
+
+def _share(share: float) -> str:
+    words = "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+    return f"{words:>{SHARES}}"
+
+
+def _waits(times: Times, canvas: Canvas) -> Line:
+    """For each cell the letter of the stall that takes most of it; a capital where stalls take more than half."""
+    names = list(LETTERS)
+    none = np.zeros(0, np.int64)
+    shares = np.stack([coverage(*times.stalls.get(name, (none, none)), canvas.edges) for name in names])
+    which, whole = shares.argmax(axis=0).tolist(), shares.sum(axis=0).round(6).tolist()
+    letters = [_wait(names[index], share) for index, share in zip(which, whole, strict=True)]
+    pieces = [Piece("".join(piece.text for piece in alike), kind) for kind, alike in groupby(letters, lambda piece: piece.kind)]
+    waiting = sum(int((ends - starts).sum()) for starts, ends in times.stalls.values()) / times.cycles
+    return Piece(named("  waits")), *pieces, Piece(_share(waiting))
+
+
+def _wait(name: str, share: float) -> Piece:
+    if not share:
+        return Piece(" ")
+    return Piece(LETTERS[name].upper() if share > 0.5 else LETTERS[name], STALLS[name].kind)
+
+
+def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
+    """The layers' names where their time begins."""
+    from rich.cells import cell_len  # wide characters take two columns
+
+    found = stretches(program, times, lambda cycle: int(cycle / times.cycles * canvas.cells), lambda words: cell_len(words) + 2, 20)
+    return (Piece(named("layer") + placed([int(s.start) for s in found], [s.words for s in found], canvas.cells)),)
+
+
+def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:
+    """The meanings of the letters of the waits, as many to a line as fit."""
+    pieces, used = [Piece(named(""))], NAMES
+    for name in times.causes:
+        words = f"{LETTERS[name]} {STALLS[name].meaning}   "
+        if used + len(words.rstrip()) > NAMES + canvas.cells + SHARES:
+            yield tuple(pieces)
+            pieces, used = [Piece(named(""))], NAMES
+        pieces += [Piece(words[0], STALLS[name].kind), Piece(words[1:])]
+        used += len(words)
+    if times.causes:
+        yield tuple(pieces)

@@ -1,0 +1,302 @@
+"""The timeline: five units at work, cycle by cycle, and why the matrix unit stood still."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from tpucc.diagnostics import counted, percent
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.names import MAX_NAME, shortened, shown, whole
+from tpucc.explain.segments import Cause, Segments
+from tpucc.isa.program import Program
+from tpucc.machines.v1 import V1, Engine, Opcode
+from tpucc.numerics import Float64, Int64
+from tpucc.see.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs
+from tpucc.see.heading import EDGE, heading
+from tpucc.see.legend import legend
+from tpucc.see.palette import Kind, solid_paint
+from tpucc.see.svg import Markup, ink_rect, joined, label, line, picture, tag, title
+from tpucc.see.text import SMALL, text_width
+from tpucc.sim.durations import duration
+from tpucc.sim.timing import Timeline
+
+LEFT = 84.0
+LANE, LANE_GAP, LANES = 26.0, 10.0, 5
+STRETCH = 4.0
+"""A lane with more than one interval for so many pixels is drawn in columns of so many, each as high as its share of work. Bars would be
+too narrow to be told apart."""
+KEY = "timeline"
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """When everything happens, in cycles from the program's start; an interval is [start, end).
+
+    `starts`, `ends`: one entry an instruction. `shift_starts`, `shift_ends`: one for each tile that is shifted in. `stalls`: for each name
+    of `chart.STALLS` the intervals in which the matrix unit stood still for that reason, sorted. `cycles`: the makespan. `turns`: the
+    cycles from which on the time is another layer's, and the layers, as the table of layers counts them.
+    """
+
+    starts: Int64
+    ends: Int64
+    shift_starts: Int64
+    shift_ends: Int64
+    stalls: Mapping[str, tuple[Int64, Int64]]
+    cycles: int
+    turns: tuple[Int64, Int64]
+
+    @classmethod
+    def of(cls, timeline: Timeline, segments: Segments) -> Times:
+        stalled = {row.key: segments.cause == cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
+        turns = np.flatnonzero(np.diff(segments.layer, prepend=-1))
+        return cls(
+            starts=timeline.start,
+            ends=timeline.end,
+            shift_starts=timeline.tiles.shifting,
+            shift_ends=timeline.tiles.shifted,
+            stalls={name: (segments.start[own], segments.end[own]) for name, own in stalled.items()},
+            cycles=timeline.makespan,
+            turns=(segments.start[turns], segments.layer[turns]),
+        )
+
+    @property
+    def causes(self) -> list[str]:
+        """The stalls of the program, in the order of `chart.STALLS`."""
+        return [name for name in STALLS if name in self.stalls and len(self.stalls[name][0])]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lane:
+    """One unit's intervals, sorted, and the instructions that they belong to (-1: none)."""
+
+    name: str
+    kind: Kind
+    starts: Int64
+    ends: Int64
+    instructions: Int64
+
+
+def timeline_svg(program: Program, times: Times, until: int = 0, across: float = WIDTH) -> str:
+    """Lanes for host, weights, shift, matrix and activation over a common axis; the layers above, stalls hatched.
+
+    The axis ends with the program, or at the cycle `until`, if that is later. The picture is `across` pixels wide.
+    """
+    scale = Scale(0, max(1, times.cycles, until), LEFT, across - EDGE)
+    head = heading(headline(program.title, times), _subtitle(program, times, scale), (), most=across - 2 * EDGE)
+    top = EDGE + head.height
+    names = times.causes
+    key = legend(matrix_signs(KEY, names), EDGE, top - 6, across - EDGE)
+    parts = [hatches(KEY, names), head.markup, key.markup]
+    top += key.height + 10
+    parts.append(_layers(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
+    top += 28
+    for lane in lanes(program, times):
+        dense = _is_dense(lane, times, scale)
+        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top, dense)]
+        if lane.name == "matrix":
+            parts.append(_stalls(times, names, scale, top, dense))
+        top += LANE + LANE_GAP
+    parts.append(cycle_axis(scale, top, program.target.clock_hz))
+    return picture(KEY, headline(program.title, times), across, top + 44, *parts)
+
+
+def headline(name: str, times: Times) -> str:
+    """The largest share of the matrix unit's time: `mlp0: 453,123 cycles, 61 % of them weight stall`."""
+    waits = {STALLS[stall].meaning: int((ends - starts).sum()) for stall, (starts, ends) in times.stalls.items()}
+    spent = {ROWS[Cause.ACTIVE].name: times.cycles - sum(waits.values()), **waits}
+    words, most = max(spent.items(), key=lambda pair: pair[1])
+    return f"{name}: {counted(times.cycles, 'cycle')}, {100 * most / max(1, times.cycles):.1f} % of them: {words}"
+
+
+def _subtitle(program: Program, times: Times, scale: Scale) -> str:
+    clock = program.target.clock_hz / 1e6
+    time = duration(times.cycles / program.target.clock_hz)
+    crowded = [lane.name for lane in lanes(program, times) if _is_dense(lane, times, scale)]
+    column = counted(max(1, round(scale.worth(STRETCH))), "cycle")
+    whose = f" of {', '.join(crowded)}" if len(crowded) < LANES else ""
+    bars = f"a column{whose} is {column}, as high as the share of them" if crowded else "a bar is an instruction at its unit"
+    return f"{time} at {clock:,.0f} MHz on {program.machine_title}; {bars}."
+
+
+def lanes(program: Program, times: Times) -> Iterator[Lane]:
+    """The five units at work, in the order in which data passes through them."""
+    engine = V1.engine_of[program.instructions["opcode"]]
+
+    def lane(name: str, kind: Kind, unit: Engine) -> Lane:
+        own = np.flatnonzero((engine == unit) & (times.ends > times.starts))
+        return Lane(name, kind, times.starts[own], times.ends[own], own)
+
+    yield lane("host", Kind.HOST, Engine.HOST)
+    yield lane("weights", Kind.WEIGHTS, Engine.WEIGHTS)
+    yield Lane("shift", Kind.WEIGHTS, times.shift_starts, times.shift_ends, np.full(len(times.shift_starts), -1))
+    yield lane("matrix", Kind.MATRIX, Engine.MATRIX)
+    yield lane("activation", Kind.VECTOR, Engine.ACTIVATION)
+
+
+def _is_dense(lane: Lane, times: Times, scale: Scale) -> bool:
+    """Whether the lane has too many intervals for bars, the stalls of the matrix unit among them."""
+    stalls = sum(len(starts) for starts, _ in times.stalls.values()) if lane.name == "matrix" else 0
+    return (len(lane.starts) + stalls) * STRETCH > scale.end - scale.start
+
+
+def _bars(program: Program, lane: Lane, scale: Scale, top: float, dense: bool) -> Markup:
+    back = ink_rect("band", scale.start, top, scale.end - scale.start, LANE)
+    if dense:
+        return joined([back, *_shares(lane, scale, top)])
+    bars = []
+    for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
+        words = f"{_words(program, lane, index)} · cycles {start:,}–{end:,}"
+        left, width = _extent(scale, start, end)
+        bars.append(tag("rect", title(words), attributes=solid_paint(lane.kind), x=left, y=top, width=width, height=LANE))
+    return joined([back, *bars])
+
+
+def _extent(scale: Scale, start: int, end: int) -> tuple[float, float]:
+    """Left edge and width of a bar. Edges are rounded as they are written, so that bars together are as wide as their time is long."""
+    left, right = round(scale(start), 1), round(scale(end), 1)
+    return left, right - left
+
+
+def _words(program: Program, lane: Lane, index: int) -> str:
+    """What a bar of a lane is: the instruction, and the layer that it belongs to."""
+    if index < 0:
+        return f"weight {lane.name}"
+    opcode, layer = Opcode(int(program.instructions["opcode"][index])), int(program.layer_of[index])
+    names = [shown(info.name) for info in program.layers[layer : layer + 1]]
+    return " · ".join([opcode.mnemonic, *names, f"instruction {index:,}"])
+
+
+def _shares(lane: Lane, scale: Scale, top: float) -> Iterator[Markup]:
+    """A column for each stretch of pixels, as high as the share of time in which the unit works."""
+    edges = _edges(scale)
+    shares = coverage(lane.starts, lane.ends, edges)
+    for first, last, height in _steps(shares):
+        x, width = scale(edges[first]), scale(edges[last]) - scale(edges[first])
+        yield tag("rect", attributes=solid_paint(lane.kind), x=x, y=top + LANE - height, width=width, height=height)
+
+
+def _edges(scale: Scale) -> Float64:
+    """The cycles at which stretches of about `STRETCH` pixels begin and end."""
+    return np.linspace(scale.low, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
+
+
+def _steps(shares: Float64) -> list[tuple[int, int, float]]:
+    """Neighbouring stretches of one height in tenths of a pixel, which is above zero: first, after the last, height."""
+    tenths = np.rint(shares * LANE * 10).astype(np.int64)
+    return [(int(a), int(b), float(tenths[a]) / 10) for a, b in pairwise(_cuts(tenths)) if tenths[a]]
+
+
+def _cuts(values: Int64) -> Int64:
+    """Where stretches of equal values begin, and the end."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
+
+
+def _stalls(times: Times, names: list[str], scale: Scale, top: float, dense: bool) -> Markup:
+    """The stalls, hatched on the lane of the matrix unit; in columns stacked from the top by their shares."""
+    if not dense:
+        return joined(_stalled(name, *times.stalls[name], scale, top) for name in names)
+    edges = _edges(scale)
+    used = np.zeros(len(edges) - 1)
+    parts = []
+    for name in reversed(names):
+        shares = coverage(*times.stalls[name], edges)
+        for place in np.flatnonzero(np.rint(shares * LANE * 10)).tolist():
+            x, width = scale(edges[place]), scale(edges[place + 1]) - scale(edges[place])
+            words = title(f"{STALLS[name].meaning}: {percent(shares[place], 1)}")
+            y, height = top + used[place] * LANE, shares[place] * LANE
+            parts.append(tag("rect", words, x=x, y=y, width=width, height=height, fill=hatch_fill(KEY, name)))
+        used += shares
+    return joined(parts)
+
+
+def _stalled(name: str, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
+    fill, parts = hatch_fill(KEY, name), []
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        words, (left, width) = f"{STALLS[name].meaning} · cycles {start:,}–{end:,}", _extent(scale, start, end)
+        parts.append(tag("rect", title(words), x=left, y=top, width=width, height=LANE, fill=fill))
+    return joined(parts)
+
+
+def layer_spans(times: Times) -> list[tuple[int, int, int]]:
+    """The turns of the layers, by their start: the layer's number, and the cycles [start, end) that are its, waits included."""
+    starts, layers = (column.tolist() for column in times.turns)
+    return list(zip(layers, starts, [*starts[1:], times.cycles], strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of the axis that is layers' time, from `start` to `end` in pixels or columns."""
+
+    start: float
+    end: float
+    layers: Mapping[str, int]
+    """Their names, and the cycles that are theirs here."""
+    is_short: bool = False
+    """Whether there is room for dots alone."""
+
+    @property
+    def largest_first(self) -> list[str]:
+        return sorted(self.layers, key=lambda name: -self.layers[name])
+
+    @property
+    def words(self) -> str:
+        """The name of one layer; of several, the one with the most cycles, and dots: `conv2 …`, or `…`."""
+        name, *others = self.largest_first
+        return "…" if self.is_short else f"{name} …" if others else name
+
+    @property
+    def listed(self) -> str:
+        """All of them, the one with the most cycles first, and their cycles."""
+        return ", ".join(f"{name} {counted(self.layers[name], 'cycle')}" for name in self.largest_first)
+
+    def with_next(self, other: Stretch) -> Stretch:
+        return Stretch(self.start, other.end, dict(Counter(self.layers) + Counter(other.layers)))
+
+
+def stretches(
+    program: Program, times: Times, place: Callable[[int], float], width: Callable[[str], float], longest: int = MAX_NAME
+) -> list[Stretch]:
+    """The axis in stretches, each with room for its words: neighbouring turns share one where they have too little.
+
+    `place` is where a cycle lies on the axis, and `width` what words take. A layer that is computed in parts stands in several stretches.
+    """
+    found: list[Stretch] = []
+    names = shortened([whole(layer.name) for layer in program.layers], longest)
+    for layer, start, end in layer_spans(times):
+        turn = Stretch(place(start), place(end), {names[layer]: end - start})
+        if not found or _fits(found[-1], width) or _fits(turn, width):
+            found.append(turn)
+        else:
+            found[-1] = found[-1].with_next(turn)
+    index = 0
+    while index < len(found):
+        short = replace(found[index], is_short=True)
+        if _fits(found[index], width):
+            index += 1
+        elif _fits(short, width) or len(found) == 1:
+            found[index] = short
+            index += 1
+        else:  # it shares with the narrower of its neighbours
+            beside = [other for other in (index - 1, index + 1) if 0 <= other < len(found)]
+            index = min(index, min(beside, key=lambda other: found[other].end - found[other].start))
+            found[index : index + 2] = [found[index].with_next(found[index + 1])]
+    return [stretch for stretch in found if _fits(stretch, width)]
+
+
+def _fits(stretch: Stretch, width: Callable[[str], float]) -> bool:
+    return width(stretch.words) <= stretch.end - stretch.start
+
+
+def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: float) -> Markup:
+    """The layers' names where their time begins, waits for inputs and weights included."""
+    parts = [label("layer", EDGE, top + 14, SMALL, "soft")]
+    for stretch in stretches(program, times, scale, lambda words: text_width(words, SMALL) + 8):
+        left, words = stretch.start, stretch.listed
+        hover = tag("rect", title(words), x=left, y=top, width=stretch.end - left, height=20, fill_opacity=0)
+        parts += [line(left, top, left, bottom, "grid"), label(stretch.words, left + 4, top + 14), hover]
+    return joined(parts)

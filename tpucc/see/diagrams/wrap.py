@@ -1,0 +1,145 @@
+"""Long diagrams in lines, as text is: a picture that runs far to the right is cut where few edges cross, and goes on below."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from tpucc.see.diagrams.collapse import LARGEST
+from tpucc.see.diagrams.diagram import Diagram
+from tpucc.see.diagrams.layout import HEADROOM, MARGIN, Frame, Layout, Route
+from tpucc.see.heading import EDGE
+from tpucc.see.rect import Point, Rect, hull
+from tpucc.see.text import SMALL, text_width
+
+STUB = 26.0
+"""How far a cut edge goes on past the cut, on either side."""
+WIDTH = LARGEST[0] - 2 * EDGE - 2 * STUB
+"""Pixels that a line should not pass."""
+LINE_GAP = 34.0
+MAX_COST = 8
+
+
+def wrapped(diagram: Diagram, layout: Layout, width: float = WIDTH) -> Layout:
+    """The layout cut into lines of about `width`, or as it is when it is no wider or nowhere thin enough."""
+    if not diagram.horizontal or hull(layout.boxes).width <= width + 2 * STUB:
+        return layout
+    cuts = _cuts(diagram, layout, width)
+    if not cuts:
+        return layout
+    boxes = [(bisect_right(cuts, rect.middle[0]), rect) for rect in layout.boxes]
+    routes = [piece for route in layout.routes for piece in _pieces(route, cuts)]
+    inside = _inside(diagram, layout, cuts)
+    frames = [piece for frame in layout.frames for piece in _parts(diagram, frame, cuts, inside)]
+    areas: dict[int, list[Rect]] = defaultdict(list)
+    for line, area in [*boxes, *((line, route.area) for line, route in routes), *((line, frame.rect) for line, frame in frames)]:
+        areas[line].append(area)
+    moves, top = [], 0.0  # how far each line is moved: to the left margin, and below the line before
+    for line in range(len(cuts) + 1):
+        area = hull(areas[line])
+        moves.append((-area.left, top - area.top))
+        top += area.height + LINE_GAP
+    return Layout(
+        tuple(rect.moved(*moves[line]) for line, rect in boxes),
+        tuple(route.moved(*moves[line]) for line, route in routes),
+        tuple(replace(frame, rect=frame.rect.moved(*moves[line])) for line, frame in frames),
+    )
+
+
+def _cuts(diagram: Diagram, layout: Layout, width: float) -> list[float]:
+    """Places to cut, from left to right: in the last part of each line the gap that the fewest edges and layers cross."""
+    gaps = _gaps(layout)
+    cost = _costs(diagram, layout, gaps)
+    whole = hull(layout.boxes)
+    start, cuts = whole.left, []
+    while whole.right - start > width + STUB:
+        low, high = start + width * 0.5, whole.right - width * 0.3
+        usable = [(c, g) for c, g in zip(cost, gaps, strict=True) if low < g < high and c <= MAX_COST]
+        near = [(c, -g) for c, g in usable if g <= start + width]
+        if not usable:
+            break
+        start = -min(near)[1] if near else usable[0][1]
+        cuts.append(start)
+    return cuts
+
+
+def _gaps(layout: Layout) -> list[float]:
+    """Abscissas with no box and no label on them."""
+    gaps, reach = [], math.inf
+    for rect in sorted([*layout.boxes, *(route.label for route in layout.routes if route.label)], key=lambda r: r.left):
+        if rect.left - reach >= 6.0:
+            gaps.append((reach + rect.left) / 2)
+        reach = rect.right if reach == math.inf else max(reach, rect.right)
+    return gaps
+
+
+def _costs(diagram: Diagram, layout: Layout, gaps: Sequence[float]) -> list[int]:
+    """For each gap the edges that cross it, and four times the layers' frames."""
+    steps = [0] * (len(gaps) + 1)
+    spans = [(min(p[0] for p in r.points), max(p[0] for p in r.points), 1) for r in layout.routes]
+    spans += [(f.rect.left, f.rect.right, 4) for f in layout.frames if diagram.clusters[f.cluster].layer]
+    for left, right, weight in spans:
+        steps[bisect_right(gaps, left)] += weight
+        steps[bisect_right(gaps, right)] -= weight
+    costs, at = [], 0
+    for step in steps[:-1]:
+        at += step
+        costs.append(at)
+    return costs
+
+
+def _pieces(route: Route, cuts: Sequence[float]) -> Iterator[tuple[int, Route]]:
+    """The route in pieces, one a line; a piece that goes on ends in an arrow past its cut. A route to the left, as one has that closes a
+    circle of frames, goes back to the lines before."""
+    rest, label_line = route.points, bisect_right(cuts, route.label.middle[0]) if route.label else -1
+    first, last = (bisect_right(cuts, route.points[end][0]) for end in (0, -1))
+    if last < first:
+        pieces = [*_pieces(replace(route, points=rest[::-1]), cuts)]
+        yield from ((line, replace(piece, points=piece.points[::-1])) for line, piece in reversed(pieces))
+    for line in range(first, last + 1):
+        label, points = route.label if line == label_line else None, rest
+        if line < last:
+            start, rest = split(rest, cuts[line])
+            x, y = rest[0]
+            points, rest = (*start, (x + STUB, y)), ((x - STUB, y), *rest)
+        yield line, replace(route, points=points, label=label)
+
+
+def _parts(
+    diagram: Diagram, frame: Frame, cuts: Sequence[float], inside: Mapping[tuple[int, int], list[Rect]]
+) -> Iterator[tuple[int, Frame]]:
+    """The frame in pieces, each as high as what it holds on its line; a line that holds nothing of it has no piece."""
+    rect = frame.rect
+    for line, (start, end) in enumerate(pairwise([-math.inf, *cuts, math.inf])):
+        if start <= rect.right and rect.left < end and (held := inside.get((line, frame.cluster))):
+            area = hull(held)
+            top, bottom = max(rect.top, area.top - HEADROOM - MARGIN), min(rect.bottom, area.bottom + MARGIN)
+            left = max(rect.left, start)
+            right = max(min(rect.right, end), left + text_width(diagram.clusters[frame.cluster].label, SMALL, bold=True) + 18)
+            yield line, replace(frame, rect=Rect(left, top, right, bottom))
+
+
+def _inside(diagram: Diagram, layout: Layout, cuts: Sequence[float]) -> Mapping[tuple[int, int], list[Rect]]:
+    """For each line and cluster the boxes, and the labels between two of them."""
+    found: dict[tuple[int, int], list[Rect]] = defaultdict(list)
+    owners = diagram.owners
+    for owner, rect in zip(owners, layout.boxes, strict=True):
+        found[bisect_right(cuts, rect.middle[0]), owner].append(rect)
+    for route in layout.routes:
+        edge = diagram.edges[route.edge]
+        if route.label and owners[edge.tail] == owners[edge.head]:
+            found[bisect_right(cuts, route.label.middle[0]), owners[edge.head]].append(route.label)
+    return found
+
+
+def split(points: tuple[Point, ...], cut: float) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
+    """A line with corners cut at the abscissa `cut`, which it passes from left to right."""
+    for place, ((x0, y0), (x1, y1)) in enumerate(pairwise(points), 1):
+        if x1 >= cut:
+            middle = cut, y0 + (y1 - y0) * (cut - x0) / (x1 - x0 or 1.0)
+            return (*points[:place], middle), (middle, *points[place:])
+    return points, points[-1:]

@@ -1,0 +1,138 @@
+"""The report: one self-contained page that links source, graph, tiles, instructions, buffer and time through their origins.
+
+It is plain HTML, CSS and JavaScript, in files of their own in this folder, without a framework or a network. `payload` is the data that
+the scripts work on, `summary` what is there without them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tpucc.diagnostics import counted, percent, printable
+from tpucc.explain.names import shown
+from tpucc.explain.nesting import Source, calls_of
+from tpucc.explain.summary import machine_of, share
+from tpucc.see.kit import THEME, embedded, page_files, page_template, scripts, shell
+from tpucc.see.page.colouring import coloured
+from tpucc.see.page.given import Opening, PageInput, Picture, Rewriting, Waits
+from tpucc.see.page.losses import error_view, ranges_view
+from tpucc.see.page.machine import machine_view
+from tpucc.see.page.payload import payload, source_lines
+from tpucc.see.page.summary import summary
+from tpucc.see.palette import picture_rules
+from tpucc.see.svg import Markup, beside, escaped, inlined, joined, tag
+from tpucc.sim.durations import duration
+
+__all__ = ["SCRIPTS", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page"]
+
+SCRIPTS = (
+    "decode", "dom", "theme", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams",
+    "tiles", "list", "assembly", "passes", "lanes", "axis", "colours", "band", "timeline", "buffer", "machine_state", "machine_plan",
+    "machine_player", "accounting", "inspector", "search", "views", "keyboard", "tour", "main",
+)  # fmt: skip
+"""The files of `js/` in their order; together they are one script."""
+TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}
+"""The names of the pictures' tabs."""
+
+
+def page(given: PageInput) -> str:
+    """The page as HTML."""
+    title, tabs = f"{shown(given.stats['model'])} on {shown(machine_of(given.stats))}", _tabs(given)
+    body = page_template(__package__, "page.html").substitute(
+        title=escaped(title),
+        facts=" · ".join(tag("span", escaped(fact)) for fact in _facts(given)),
+        theme=THEME,
+        source=_source(given),
+        tabs=joined(_tab(name, title) for name, title, _ in tabs),
+        views=joined(_view(*tab) for tab in tabs),
+        insides=joined(_templates(given)),
+        data=embedded(payload(given)),
+    )
+    return shell(
+        title, body, style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css"), script=scripts(__package__, SCRIPTS)
+    )
+
+
+def _facts(given: PageInput) -> Iterator[str]:
+    """The head of the page in a few words: `98.3 % in int8 (98.4 % in float32)`, `505 µs end to end`, `weight memory bound`."""
+    stats, accuracy = given.stats, given.accuracy
+    if accuracy is not None:
+        yield f"{share(accuracy.quantised)} right in {accuracy.integers} ({share(accuracy.float32)} in float32)"
+    yield f"{duration(stats['end_to_end']['seconds'])} end to end"
+    yield counted(stats["cycles"], "cycle")
+    yield f"{printable(stats['end_to_end']['bottleneck'])} bound"
+
+
+def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
+    """Name, title and content of each tab, in their order. The content is empty if scripts draw it."""
+    drawn = {picture.name: picture for picture in given.pictures}
+    empty = Markup("")
+    found = [("summary", "Summary", summary(given.stats, given.accuracy, given.notes))]
+    found += [(name, TITLES[name], _picture(drawn[name])) for name in ("graph", "layers", "program") if name in drawn]
+    found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
+    found += [("passes", "Passes", empty)] if given.stages else []
+    found += [("roofline", TITLES["roofline"], _picture(drawn["roofline"]))] if "roofline" in drawn else []
+    if given.errors:
+        name = given.program.title
+        found += [
+            ("error", "Error", error_view(name, given.errors, quantised=given.quantised)),
+            ("ranges", "Ranges", ranges_view(name, given.errors)),
+        ]
+    return found
+
+
+def _picture(picture: Picture) -> Markup:
+    kind = "picture" if picture.boxes else "picture chart"
+    narrow = inlined(beside(picture.narrow, picture.name)) if picture.narrow else Markup("")
+    return tag("div", inlined(picture.svg), narrow, class_=f"{kind} has-narrow" if narrow else kind, tabindex=0)
+
+
+def _templates(given: PageInput) -> Iterator[Markup]:
+    """Pictures that wait to be shown: no part of the document until then."""
+    waiting = [(f"inside-{opening.inside.name}", opening.svg) for opening in given.openings]
+    for number, each in enumerate(given.rewritings):
+        waiting += [(f"rewrite-{number}-before", each.before), (f"rewrite-{number}-after", each.after)]
+    for name, svg in waiting:
+        if svg:
+            yield Markup(str(tag("template", inlined(svg), id=name)) + "\n")
+
+
+def _tab(name: str, title: str) -> Markup:
+    on = "true" if name == "summary" else "false"
+    attributes = {"role": "tab", "id": f"tab-{name}", "aria-controls": f"view-{name}", "aria-selected": on, "data-view": name}
+    return tag("button", escaped(title), attributes=attributes)
+
+
+def _view(name: str, title: str, body: Markup) -> Markup:
+    attributes = {"role": "tabpanel", "id": f"view-{name}", "aria-labelledby": f"tab-{name}", "data-title": title}
+    return Markup(str(tag("section", body or Markup(" "), attributes=attributes, class_="view")) + "\n")
+
+
+def _source(given: PageInput) -> Markup:
+    """The source with its line numbers, and for each line a bar for its share of the cycles, as the panel has it."""
+    text, stats = given.program.source_text, given.stats
+    source, cycles = Source.of(source_lines(text)), Counter[int]()
+    for layer, counts in zip(given.program.layers, stats["layers"], strict=True):
+        heads = {source.line_of_def(call.name) for call in calls_of(layer.origin, source)}
+        cycles.update(dict.fromkeys(layer.origin.lines | heads, counts["cycles"]))
+    most = max(cycles.values(), default=0)
+    return joined(
+        _line(number, line, _bar(cycles[number], bool(source.definition(number)), most, stats["cycles"]))
+        for number, line in enumerate(source.lines, 1)
+    )
+
+
+def _bar(cycles: int, is_in_def: bool, most: int, whole: int) -> Markup:
+    """The bar beside a line, of all layers that it has a part in: a hollow one in a `def`, whose calls have lines of their own; nothing
+    without cycles."""
+    if not cycles:
+        return Markup("")
+    words = f"{counted(cycles, 'cycle')}, {percent(cycles, whole)}"
+    title = f"{words}: the sum of all calls of the def" if is_in_def else words
+    return tag("span", title=title, class_="sum" if is_in_def else None, style=f"width:{100 * cycles / most:.1f}%")
+
+
+def _line(number: int, text: str, bar: Markup) -> Markup:
+    gutter = Markup(f"<b>{number}</b><i>{bar}</i>")
+    return Markup(f'<div id="line-{number}" data-line="{number}">{gutter}<code>{coloured(text)}</code></div>\n')

@@ -1,0 +1,274 @@
+"""The data of the page: what its scripts need to link everything to everything, as JSON values.
+
+Names and source lines are escaped here (`printable`), so that the scripts only ever handle text that is safe to show. Numbers of which
+there is one for each instruction are packed: see `columns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import counted, percent, printable
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
+from tpucc.explain.names import shortened, shown
+from tpucc.explain.nesting import Source, Turn, nesting
+from tpucc.explain.owners import owners
+from tpucc.explain.quantities import layer_rate, number
+from tpucc.explain.summary import Stats
+from tpucc.explain.terms import COLOURS, GLOSSARY, SPOKEN, lanes
+from tpucc.isa.assembler import code_lines
+from tpucc.isa.effects import Effects, effects
+from tpucc.isa.program import HOST, LayerInfo, Program
+from tpucc.isa.tilegrid import tile_grid
+from tpucc.machines.v1 import V1, Engine, Opcode
+from tpucc.see.charts.chart import STALLS
+from tpucc.see.charts.memory import kind_of
+from tpucc.see.charts.tiles import order_of, places_of
+from tpucc.see.charts.timeline import Times, layer_spans
+from tpucc.see.diagrams.diagram import Box
+from tpucc.see.page.columns import deltas, octets, plain
+from tpucc.see.page.given import Opening, PageInput, Waits
+from tpucc.see.page.machine import machine_payload
+from tpucc.see.page.origins import Origins
+from tpucc.see.page.sentences import operands_payload, sentences_payload
+from tpucc.see.page.stages import stages_payload
+from tpucc.see.palette import kind_of_layer
+
+INSTEAD = {
+    "pool": "the activation unit pools its windows",
+    "vector": "the activation unit computes it, value by value",
+    "move": "it moves values and computes none",
+    HOST: "the host computes it",
+}
+"""What layers without multiply-accumulates do, by their kinds."""
+BY_LANES = "the activation unit multiplies by its weights lane by lane, and reads them from the unified buffer"
+"""How a layer has weights, but no tiles of them."""
+BRIEF = 10
+"""Characters of a layer's name in the list of instructions, if that many tell the names apart."""
+SWITCH = 128
+"""Added to the opcode of a multiply that takes the next tile."""
+
+
+def payload(given: PageInput) -> dict[str, Any]:
+    """The dictionary that the page carries."""
+    program, origins = given.program, Origins()
+    touched = effects(program.instructions)
+    found = {
+        "machine": _machine(program),
+        "cycles": given.times.cycles,
+        "lines": source_lines(program.source_text),
+        "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
+        "lanes": lanes(program.target),
+        "terms": {
+            "unified buffer": GLOSSARY["unified buffer"],
+            "peak": GLOSSARY["peak"],
+            "lower bound": GLOSSARY["lower bound"],
+            "colours": COLOURS,
+        },
+        "spoken": {word: GLOSSARY[word] for word in SPOKEN},
+        "layers": _layers(given, origins),
+        "calls": _calls(program),
+        "units": [str(engine) for engine in Engine],
+        "opcodes": [
+            {"name": opcode.mnemonic, "unit": int(V1.engine_of[opcode]), "operands": operands_payload(opcode)} for opcode in Opcode
+        ],
+        "code": _code(program, touched, given.times),
+        "text": "\n".join(map(printable, code_lines(program))),
+        "sentences": sentences_payload(program),
+        "places": plain(_places(program, touched)),
+        "shifts": deltas(given.times.shift_starts),
+        "layer_spans": layer_spans(given.times),
+        "waits": _waits(given.waits),
+        "buffers": _buffers(program),
+        "machine_view": machine_payload(program, touched, given.waiting, given.recording),
+        "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
+        "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
+        "box_layers": _box_layers(given),
+        "box_instructions": _box_instructions(given),
+        "beside": {name: [box.beside for box in boxes] for name, boxes in _diagrams(given)},
+        "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
+        "stages": stages_payload(given.stages, origins),
+        "rewrites": [{"stage": each.rewrite.stage, "rule": each.rewrite.rule, "alike": each.rewrite.alike} for each in given.rewritings],
+    }
+    return {**found, **origins.payload()}
+
+
+def source_lines(text: str) -> list[str]:
+    """The lines of the source as they are shown: tabs stay, other control characters are escaped."""
+    return ["\t".join(map(printable, line.rstrip("\r").split("\t"))) for line in text.removesuffix("\n").split("\n")]
+
+
+def _machine(program: Program) -> dict[str, Any]:
+    target = program.target
+    return {
+        "mxu": target.mxu,
+        "weight_tiles": len(program.tiles),
+        "clock_hz": target.clock_hz,
+        "shift": target.tile_shift_cycles,
+        "buffer_rows": target.unified_buffer_rows,
+        "peak_rows": program.peak_rows,
+        "lower_bound_rows": program.lower_bound_rows,
+    }
+
+
+def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
+    lost = {error.layer: error for error in given.errors}
+    briefs = shortened([printable(layer.name) for layer in given.program.layers], BRIEF)
+    return [
+        {
+            "name": printable(layer.name),
+            "brief": briefs[index],
+            "kind": printable(layer.kind),
+            "colour": kind_of_layer(layer.kind, layer.multiplies),
+            "origin": origins.number(layer.origin),
+            "weights": layer.weights,
+            **_tiles(layer, given.program.target.mxu),
+            "untiled": untiled(layer),
+            "choice": printable(layer.choice),
+            "cycles": counts["cycles"],
+            "spent": _spent(counts),
+            "rate": _rate(counts),
+            "error": _error(lost[index]) if index in lost else "",
+        }
+        for index, (layer, counts) in enumerate(zip(given.program.layers, given.stats["layers"], strict=True))
+    ]
+
+
+def untiled(layer: LayerInfo) -> str:
+    """Why a layer has no weight tiles; empty where it has some."""
+    if layer.tile_fills:
+        return ""
+    return BY_LANES if layer.is_by_lanes else INSTEAD.get(layer.kind, "it has no weights")
+
+
+def _rate(counts: Stats) -> str:
+    """How fast a layer is in its multiply-accumulates, or what it does that has none."""
+    if counts["macs"]:
+        return f"{layer_rate(counts['tops'], counts['macs'])} TOPS"
+    return INSTEAD.get(counts["kind"], "it has no multiply-accumulates")
+
+
+def _tiles(layer: LayerInfo, mxu: int) -> dict[str, Any]:
+    """The layer's tiles, each with its rows, columns and the cells that hold weights; of how many matrices, in how many groups."""
+    grid = tile_grid(layer, mxu)
+    fills = [(*fill, used) for fill, used in zip(layer.tile_fills, grid.used.tolist(), strict=True)]
+    return {"fills": fills, "matrices": grid.matrices, "groups": grid.groups}
+
+
+def _spent(layer: Stats) -> list[int]:
+    """The layer's cycles in each row of the accounting."""
+    return [round(layer["cycles"] * layer["breakdown"][row.key] / 100) for row in ROWS.values()]
+
+
+def _calls(program: Program) -> dict[str, Any]:
+    """The calls that layers are in: their names, their lines and those of their `def`s, and of those that a loop repeats which time it is
+    (empty: a loop doesn't); and for each layer the numbers of its calls, the outermost first.
+
+    A call in a `def` that is itself called twice is two calls.
+    """
+    known: dict[tuple[Turn, ...], int] = {}
+    source = Source.of(program.source_text.split("\n"))
+    nested = nesting([layer.origin for layer in program.layers], source)
+    paths = [[known.setdefault(turns[: depth + 1], len(known)) for depth in range(len(turns))] for turns in nested]
+    last = [path[-1] for path in known]
+    steps = [f"step {turn.number:,} of {turn.count:,}" if turn.count > 1 else "" for turn in last]
+    return {
+        "name": [turn.call.name for turn in last],
+        "line": [turn.call.span.line for turn in last],
+        "def": [source.line_of_def(turn.call.name) for turn in last],
+        "step": steps,
+        "of": paths,
+    }
+
+
+def _places(program: Program, touched: Effects) -> list[int]:
+    """For each `read_weights` its tile's place in the grid of its layer, or -1."""
+    places = {layer: iter(places_of(program.layers[layer], order)) for layer, order in order_of(program).items()}
+    return [next(places[layer]) for layer in program.layer_of[touched.pushes].tolist()]
+
+
+def _error(error: LayerError) -> str:
+    """The error of quantising in the layer, in a sentence."""
+    beyond = f"; {percent(error.saturated, 1)} of its values saturate" if error.saturated else ""
+    kept = f"It keeps {as_it_runs(error)}, {alone(error)} with exact inputs"
+    if why := unmeasured(error.sqnr, error.constant):
+        kept = f"It has no signal to noise, as its values are {why}"
+    return f"Its scale is {number(error.scale)}. {kept}{beyond}."
+
+
+def _diagrams(given: PageInput) -> Iterator[tuple[str, Sequence[Box]]]:
+    """Everything with boxes: the diagrams, and what opens in them."""
+    yield from ((picture.name, picture.boxes) for picture in given.pictures if picture.boxes)
+    yield from ((opening.inside.name, opening.inside.diagram.boxes) for opening in given.openings if opening.inside.diagram)
+
+
+def _is_hosts(box: Box) -> bool:
+    return not box.layers and box.cluster < 0
+
+
+def _box_layers(given: PageInput) -> dict[str, list[list[int]]]:
+    """For each box of a picture of layers, which of the program's it stands for. An operator is a part of layers, and stands for none."""
+    number = {layer.name: index for index, layer in enumerate(given.program.layers)}
+    pictures = [(name, boxes) for name, boxes in _diagrams(given) if not name.startswith("graph")]
+    return {name: [[number[layer] for layer in box.layers if layer in number] for box in boxes] for name, boxes in pictures}
+
+
+def _box_instructions(given: PageInput) -> dict[str, dict[int, str]]:
+    """For each picture, and each of its boxes that the host has a part in, the instructions of that part."""
+    parts = ((name, {at: deltas(box.instructions) for at, box in enumerate(boxes) if box.instructions}) for name, boxes in _diagrams(given))
+    return {name: own for name, own in parts if own}
+
+
+def _inside(opening: Opening) -> dict[str, Any]:
+    inside = opening.inside
+    return {
+        "title": shown(inside.title),
+        "size": counted(inside.count, inside.noun),
+        "count": inside.count,
+        "members": [shown(name) for name in inside.members],
+        "opens": inside.diagram is not None,
+    }
+
+
+def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:
+    """The instructions as columns."""
+    records, held = program.instructions, owners(program, touched)
+    return {
+        "count": len(records),
+        "opcode": octets(records["opcode"] + np.where(touched.pops, SWITCH, 0).astype(np.uint8)),
+        "layer": deltas(program.layer_of),
+        "start": deltas(times.starts),
+        "length": plain(times.ends - times.starts),
+        "source": deltas(held.source),
+        "source2": deltas(held.source2),
+        "target": deltas(held.target),
+        "others": {"instruction": deltas(held.others[:, 0]), "buffer": deltas(held.others[:, 1])},
+    }
+
+
+def _waits(waits: Waits) -> dict[str, Any]:
+    return {
+        "causes": [{"name": name, "meaning": stall.meaning, "kind": stall.kind, "angle": stall.angle} for name, stall in STALLS.items()],
+        "start": deltas(waits.start),
+        "length": plain(waits.end - waits.start),
+        "cause": octets(waits.cause),
+        "instruction": deltas(waits.instruction),
+    }
+
+
+def _buffers(program: Program) -> dict[str, Any]:
+    """The stays of buffers as columns; names are many, and one text."""
+    stays = program.residents
+    return {
+        "name": "\n".join(printable(stay.name) for stay in stays),
+        "kind": " ".join(kind_of(program, stay) for stay in stays),
+        "layer": deltas([stay.layer for stay in stays]),
+        "start": deltas([stay.start for stay in stays]),
+        "rows": plain([stay.rows for stay in stays]),
+        "first": deltas([stay.first for stay in stays]),
+        "last": deltas([stay.last for stay in stays]),
+    }

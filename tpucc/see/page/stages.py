@@ -1,0 +1,142 @@
+"""The graph after each pass, as lines of text, with what the pass took away and what it added.
+
+A line stands once in a graph, as names do: which lines stayed is a longest increasing subsequence, found in n log n. A line that was
+taken away is shown before the next one that stayed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tpucc.diagnostics import printable
+from tpucc.ir import Graph, Node
+from tpucc.ir.literals import DataWriter
+from tpucc.ir.printer import print_node
+from tpucc.see.page.columns import deltas
+from tpucc.see.page.origins import Origins
+
+LONGEST = 300
+"""Characters of a line; the arrays in some are long."""
+KEPT, ADDED, REMOVED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage by its name, what it does in a line, and the graph that it leaves."""
+
+    name: str
+    summary: str
+    graph: Graph
+
+
+class Lines:
+    """The different texts of all stages, each once, and the lines: a text, and the origin of its node.
+
+    A pass may give a node another origin and leave its text: such lines are two, but equal for what changed.
+    """
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+        self._data = DataWriter()
+        self._of_node: dict[int, int] = {}
+        self._texts: dict[str, int] = {}
+        self._lines: dict[tuple[int, int], int] = {}
+        self.text: list[int] = []
+        """For each line the number of its text."""
+
+    def of(self, graph: Graph) -> list[int]:
+        """The numbers of a graph's lines, in its order."""
+        return [self._number(node) for node in graph]
+
+    def payload(self) -> dict[str, Any]:
+        return {"texts": "\n".join(self._texts), "text": deltas(self.text), "origin": deltas([origin for _, origin in self._lines])}
+
+    def _number(self, node: Node) -> int:
+        """A pass leaves most nodes as they are, and the very same, whose graphs are there until the end: those are not printed again."""
+        known = self._of_node.get(id(node))
+        if known is None:
+            known = self._of_node[id(node)] = self._new(node)
+        return known
+
+    def _new(self, node: Node) -> int:
+        shown = print_node(node, self._data, origins=False)
+        text = self._texts.setdefault(shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…", len(self._texts))
+        line = self._lines.setdefault((text, self._origins.number(node.origin)), len(self._lines))
+        if line == len(self.text):
+            self.text.append(text)
+        return line
+
+
+def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
+    """The stages that changed something: `at` is the number among all stages, `rows` is 3 * line + (0 kept, 1 added, 2 removed), in the
+    order of reading."""
+    lines = Lines(origins)
+    before: list[int] = []
+    shown: list[dict[str, Any]] = []
+    graph: Graph | None = None
+    for at, stage in enumerate(stages):
+        if stage.graph is graph:
+            continue
+        graph, after = stage.graph, lines.of(stage.graph)
+        rows = _compared(before, after, lines.text) if shown else [(line, KEPT) for line in after]
+        counts = [sum(kind == wanted for _, kind in rows) for wanted in (ADDED, REMOVED)]
+        if not shown or any(counts):
+            text = {"name": printable(stage.name), "summary": printable(stage.summary)}
+            sizes = {"nodes": len(after), "added": counts[0], "removed": counts[1]}
+            shown.append({"at": at, **text, **sizes, "rows": deltas([3 * line + kind for line, kind in rows])})
+        before = after
+    return {**lines.payload(), "shown": shown, "unchanged": len(stages) - len(shown)}
+
+
+def changes(stages: Sequence[Stage]) -> Iterator[tuple[Stage, list[tuple[str, int]]]]:
+    """Each stage that changed its graph, the first one among them, with the lines that it `ADDED` and those that it `REMOVED`."""
+    data = DataWriter()
+    numbers: dict[str, int] = {}
+    before: list[int] | None = None
+    for stage in stages:
+        shown = [print_node(node, data, origins=False) for node in stage.graph]
+        after = [numbers.setdefault(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…", len(numbers)) for text in shown]
+        texts = list(numbers)
+        rows = [(line, ADDED) for line in after] if before is None else _compared(before, after, range(len(texts)))
+        if changed := [(texts[line], kind) for line, kind in rows if kind != KEPT]:
+            yield stage, changed
+        before = after
+
+
+def _compared(before: Sequence[int], after: Sequence[int], text: Sequence[int]) -> list[tuple[int, int]]:
+    """The lines of both, those whose text was kept once, as they are now. A line that moved was taken away and added."""
+    place = {text[line]: index for index, line in enumerate(after)}
+    steady = _steady([text[line] for line in before], place)
+    rows: list[tuple[int, int]] = []
+    at = 0
+    for line in before:
+        if text[line] not in steady:
+            rows.append((line, REMOVED))
+            continue
+        now = place[text[line]]
+        rows += [(other, ADDED) for other in after[at:now]]
+        rows.append((after[now], KEPT))
+        at = now + 1
+    return [*rows, *((line, ADDED) for line in after[at:])]
+
+
+def _steady(before: Sequence[int], place: dict[int, int]) -> set[int]:
+    """As many texts of both as possible whose order is the same in both."""
+    ends: list[int] = []  # the least place at which a sequence of each length ends
+    chain: list[tuple[int, int]] = []  # for each text of both: itself, and the one before it in the longest sequence that it ends
+    tops: list[int] = []  # which entry of the chain that is, for each length
+    for item in before:
+        if item in place:
+            length = bisect_left(ends, place[item])
+            chain.append((item, tops[length - 1] if length else -1))
+            ends[length : length + 1] = [place[item]]
+            tops[length : length + 1] = [len(chain) - 1]
+    kept: set[int] = set()
+    entry = tops[-1] if tops else -1
+    while entry >= 0:
+        item, entry = chain[entry]
+        kept.add(item)
+    return kept

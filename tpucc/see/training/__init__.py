@@ -1,0 +1,70 @@
+"""The files of a training and of its step: the arrays that it writes, the step graph as text and picture, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tpucc.diagnostics import Source
+from tpucc.explain.quality import Measure
+from tpucc.files import write_files
+from tpucc.ir.codec import stamped
+from tpucc.ir.printer import print_graph
+from tpucc.language.elaborate import Model
+from tpucc.see.diagrams.dot import dot_source
+from tpucc.see.diagrams.paint import painted
+from tpucc.see.diagrams.steps import StepPicture, step_picture
+from tpucc.see.training.page import SCRIPTS as SCRIPTS
+from tpucc.see.training.page import training_page
+from tpucc.training.roles import Parts, parts_of
+from tpucc.training.session import Session
+from tpucc.training.step import Step
+
+WRITTEN = ("weights.npz", "state.npz", "history.json", "report.html")
+"""The files of a training."""
+
+
+def training_files(session: Session) -> dict[str, bytes]:
+    """The files that `tpucc train` writes, as bytes by name: the same for the same training, wherever and whenever it runs."""
+    parts = parts_of(session.step)
+    return session.files() | {"report.html": training_page(session, parts, picture_of(session.model, parts, session.source)).encode()}
+
+
+def write_training(session: Session, folder: Path) -> tuple[str, ...]:
+    """Writes these files into a folder, and returns their names. If the page can't be drawn, all others are written: they took longer."""
+    try:
+        files = training_files(session)
+    except BaseException:
+        write_files(folder, session.files())
+        raise
+    write_files(folder, files)
+    return tuple(files)
+
+
+def step_files(model: Model, step: Step, source: Source, with_data: bool = False) -> dict[str, bytes]:
+    """The files that `tpucc compile --train` writes."""
+    texts = {
+        "train.graph": stamped(print_graph(step.graph, with_data=with_data), "#"),
+        "train.svg": step_svg(model, step, source),
+        "train.dot": dot_source(picture_of(model, parts_of(step), source).diagram),
+    }
+    return {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+
+
+def step_svg(model: Model, step: Step, source: Source) -> str:
+    drawn = picture_of(model, parts_of(step), source)
+    return painted(drawn.diagram, drawn.layout)
+
+
+def picture_of(model: Model, parts: Parts, source: Source) -> StepPicture:
+    """The picture of a model's step."""
+    assert model.training is not None
+    assert model.training.optimizer is not None
+    return step_picture(parts, model.graph.name, model.training.optimizer.name, source.text)
+
+
+def measured(found: Mapping[Measure, float]) -> str:
+    """The measure on the held-out set: an accuracy, or the root of the mean squared error."""
+    if "accuracy" in found:
+        return f"{100 * found['accuracy']:.2f} %"
+    return f"RMSE {found['rmse']:.4g}" if "rmse" in found else ""

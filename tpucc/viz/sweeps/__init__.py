@@ -1,1 +1,0 @@
-"""Sweeps as a page and as text."""
