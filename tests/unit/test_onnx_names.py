@@ -14,7 +14,7 @@ from tests.support.cases import each
 from tests.support.onnx_files import model_of
 from tpucc.data.weights import bind_arrays
 from tpucc.diagnostics import Source
-from tpucc.interop.decompile.keys import head
+from tpucc.source.keys import head
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.ir import Graph

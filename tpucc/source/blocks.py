@@ -282,7 +282,8 @@ class _Steps:
         owners = [self.owners[start] for start in repeat.starts]
         inputs = {operands: _merged_value(operands) for operands in self._inputs(repeat)}
         function = Function(Body(tuple(sample for owner in owners for sample in owner.samples), tuple(inputs.values())))
-        renamed: dict[tuple[Operand, ...], Value] = dict(inputs)
+        renamed: dict[tuple[Operand, ...], Value] = {}
+        renamed.update(inputs.items())
         for steps in zip(*windows, strict=True):
             step = _merged_step(steps, renamed)
             renamed.update(zip(zip(*(each.results for each in steps), strict=True), step.results, strict=True))

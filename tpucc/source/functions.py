@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from tpucc.ir.attributes import identity
 from tpucc.ops import OPS, dequantizes, legalisation_of, quantizes
 from tpucc.ops.opdef import Arithmetic, Matrix
 from tpucc.source.blocks import keys_of
 from tpucc.source.keys import scope_of
-from tpucc.source.lines import Carried, Writer, Written
+from tpucc.source.lines import clearest
 from tpucc.source.literals import literal
 from tpucc.source.names import RESERVED, common_word, unused, word_of
+from tpucc.source.static_texts import StaticTexts, Written
 from tpucc.source.static_values import SIZES, Parameter, Scope
 from tpucc.source.steps import Body, Function, Step, Weight
 
@@ -21,8 +23,11 @@ SHORT = 3
 """Operators of a function that is called after them."""
 
 
+Places: TypeAlias = Mapping[tuple[Function, int], int]
+
+
 def written(
-    functions: Sequence[Function], carried: Carried, params: Mapping[str, tuple[int, ...]], taken: set[str]
+    functions: Sequence[Function], carried: Places, params: Mapping[str, tuple[int, ...]], taken: set[str]
 ) -> dict[Function, Written]:
     """The functions, each behind those that it calls, as text. `taken` are names that they can't have."""
     found: dict[Function, Written] = {}
@@ -37,7 +42,7 @@ def _written(
     function: Function,
     name: str,
     known: Mapping[Function, Written],
-    carried: Carried,
+    carried: Places,
     params: Mapping[str, tuple[int, ...]],
     taken: set[str],
 ) -> Written:
@@ -54,11 +59,11 @@ def _written(
     }
     values = {param: tuple(numbers[sample] for sample in body.samples) for param, numbers in params.items()}
     scope = Scope(values, sizes, is_function=True, taken={*names, *entries})
-    writer = Writer(body, scope, entries, known, carried)
-    lines = tuple(writer.lines())
+    texts = StaticTexts(body, scope, entries, known)
+    lines, returned = clearest(body, carried, texts)
     parameters = sorted((_with_default(each) for each in scope.parameters), key=_place)
     formals = (f"{each.name}={each.default}" if each.default else each.name for each in parameters)
-    return Written(name, (*entries, *formals), lines, tuple(parameters), writer.returned)
+    return Written(name, (*entries, *formals), tuple(lines), tuple(parameters), returned)
 
 
 def _with_default(parameter: Parameter) -> Parameter:

@@ -8,7 +8,7 @@ has one value an environment, and `static_values.py` finds the expression that h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from tpucc.ir import Attributes, Graph, Node, TensorType
 from tpucc.ir.attributes import identity
 from tpucc.ops import INTERNAL, OPS, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.facts import UNCHANGED, Values
+from tpucc.ops.facts import UNCHANGED
 from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
@@ -125,6 +125,16 @@ def wholes(step: Step) -> Iterator[Value]:
                 pass
 
 
+def values_of(operands: Iterable[Operand]) -> Iterator[Value]:
+    """The values among operands."""
+    return (operand for operand in operands if isinstance(operand, Value))
+
+
+def takes_many(op: str) -> bool:
+    """Whether an operator takes a list of tensors."""
+    return op in OPS and any(operand.many for operand in OPS[op].operands)
+
+
 def program_of(graphs: Sequence[Graph], params: Mapping[str, tuple[int, ...]]) -> Program:
     """The program of one model in several environments, whose graphs differ in sizes only.
 
@@ -161,20 +171,22 @@ class _Reader:
     def in_order(self) -> Iterator[tuple[Node, ...]]:
         """The nodes in an order in which blocks that are alike are written alike, whatever wrote the file.
 
-        All is computed where it is read, but for the states of a recurrence, which are computed step by step, and for what a node far
-        behind it reads, which is computed before all nodes that read it: a mask belongs to no layer.
+        All is computed where it is read, with two exceptions. The states of a recurrence, which meet weights that other values meet, too, are
+        computed step by step. What is computed of inputs alone, and read far behind, comes before all that read it: a mask belongs to no layer.
         """
         nodes = self.graph.nodes
         last = {name: place for place, node in enumerate(nodes) for name in node.operands}
-        far = [place for place, node in enumerate(nodes) if node.operands and last.get(node.name, 0) - place > FAR]
+        light: set[str] = set()
         fixed: set[str] = set()
         recurrent: set[str] = set()
-        """What is multiplied by weights that more is multiplied by."""
         for node in nodes:
-            if isinstance(legalisation_of(node.op), Matrix) and any(name in fixed and self.readers[name] > 1 for name in node.operands):
-                recurrent.update(node.operands)
+            if not isinstance(node.attributes, WeightAttributes) and light.issuperset(node.operands):
+                light.add(node.name)
             if not node.is_input and fixed.issuperset(node.operands):
                 fixed.add(node.name)
+            if isinstance(legalisation_of(node.op), Matrix) and any(name in fixed and self.readers[name] > 1 for name in node.operands):
+                recurrent.update(node.operands)
+        far = [place for place, node in enumerate(nodes) if node.operands and node.name in light and last.get(node.name, 0) - place > FAR]
         yield from (self.aligned[place] for place, node in enumerate(nodes) if not node.operands)
         done = {place for place, node in enumerate(nodes) if not node.operands}
         for root in (*far, *(self.places[0][output.node] for output in self.graph.outputs), *range(len(nodes))):
@@ -199,7 +211,9 @@ class _Reader:
         waiting = [root] if root not in done else []
         while waiting:
             missing = [each for each in operands[waiting[-1]] if each not in found]
-            if missing and self._joins(waiting[-1]):  # what is joined, in its order, behind all that is only moved to be joined
+            if missing and takes_many(
+                self.graph.nodes[waiting[-1]].op
+            ):  # what is joined, in its order, behind all that is only moved to be joined
                 moved = [inner for each in missing if self._moves(each) for inner in operands[each] if inner not in found]
                 waiting.append([*moved, *missing][0])
             elif missing:
@@ -207,10 +221,6 @@ class _Reader:
             else:
                 found[waiting.pop()] = None
         return list(found)
-
-    def _joins(self, place: int) -> bool:
-        op = self.graph.nodes[place].op
-        return op in OPS and OPS[op].facts.values is Values.JOINED
 
     def _moves(self, place: int) -> bool:
         op = self.graph.nodes[place].op

@@ -15,10 +15,11 @@ from tpucc.language.types import DECLARABLE
 from tpucc.source.blocks import with_functions
 from tpucc.source.equal_models import same_model
 from tpucc.source.functions import written
-from tpucc.source.lines import Writer, carried_places
+from tpucc.source.lines import Lines, clearest
 from tpucc.source.literals import escaped
-from tpucc.source.loops import rolled
 from tpucc.source.names import RESERVED, Unwritable, required
+from tpucc.source.statements import Statements, carried_places
+from tpucc.source.static_texts import StaticTexts
 from tpucc.source.static_values import Scope
 from tpucc.source.steps import program_of
 
@@ -100,7 +101,7 @@ def lines_of(graph: Graph, structured: bool, given: Mapping[str, int] | None = N
     carried = carried_places([program.body, *(function.body for function in found)])
     functions = written(found, carried, params, {program.name, *params})
     for function in functions.values():
-        yield from _block(function.head, function.lines, structured)
+        yield from _block(function.head, function.lines)
         yield ""
     scope = Scope(params, taken={*RESERVED, *params, *(function.name for function in functions.values())} - {*inputs, *outputs})
     ports = (f"{name}: {_type(types, scope)}{_range(types[0])}" for name, types in program.inputs)
@@ -108,8 +109,13 @@ def lines_of(graph: Graph, structured: bool, given: Mapping[str, int] | None = N
     if all(types[0].dtype in DECLARABLE for _, types in program.outputs):
         results = ", ".join(_type(types, scope) for _, types in program.outputs)
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
-    writer = Writer(program.body, scope, inputs, functions, carried, outputs, structured, program.unused)
-    yield from _block(f"{head}:", list(writer.lines()), structured)
+    texts = StaticTexts(program.body, scope, inputs, functions, program.unused)
+    if structured:
+        lines, _ = clearest(program.body, carried, texts, outputs, program.unused)
+    else:
+        statements = Statements(program.body, carried, program.body.results, None, lists=False)
+        lines = list(Lines(statements, texts, outputs, program.unused).lines())
+    yield from _block(f"{head}:", lines)
 
 
 def _type(types: Sequence[TensorType], scope: Scope) -> str:
@@ -126,10 +132,10 @@ def _range(type_: TensorType) -> str:
     return f" in [{low}, {high}]"
 
 
-def _block(head: str, lines: Sequence[str], structured: bool) -> Iterator[str]:
+def _block(head: str, lines: Sequence[str]) -> Iterator[str]:
     """A head and, indented, the lines under it."""
     yield from wrapped(head, 0)
-    for line in rolled(lines) if structured else lines:
+    for line in lines:
         text = line.lstrip()
         yield from wrapped(text, 4 + len(line) - len(text))
 
