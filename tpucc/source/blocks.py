@@ -15,7 +15,7 @@ from tpucc.ir.attributes import identities, identity
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Matrix
 from tpucc.source.keys import Keys, scope_of, scopes, templates
-from tpucc.source.steps import Body, Function, Number, Operand, Part, Step, Value, Weight, wholes
+from tpucc.source.steps import Body, Function, Number, Operand, Part, Step, Value, Weight, leaf_of, weights_of, wholes
 
 LONGEST = 120
 """Steps of a window, at most."""
@@ -122,8 +122,8 @@ def _inner_operand(operand: Operand, renamed: Mapping[Value, Operand], chosen: S
         case Value():
             return renamed[operand]
         case Part(whole=whole, slices=slices):
-            outer = renamed[whole]
-            assert isinstance(outer, Value)
+            outer = _inner_operand(whole, renamed, chosen)
+            assert isinstance(outer, Value | Weight)
             return Part(outer, tuple(slices[place] for place in chosen))
         case Weight(keys=keys, shapes=shapes):
             return Weight(tuple(keys[place] for place in chosen), tuple(shapes[place] for place in chosen))
@@ -205,9 +205,9 @@ class _Steps:
 
     def _reference(self, operand: Operand, start: int, place: int) -> Hashable:
         """What an operand is to a window: a result of one of its own steps, or something from outside, with as many axes."""
-        whole = operand.whole if isinstance(operand, Part) else operand
+        whole = leaf_of(operand)
         made, index = self.made.get(whole, (-1, 0)) if isinstance(whole, Value) else (-1, 0)
-        inner = (place - made, index, isinstance(operand, Part)) if made >= start else isinstance(operand, Value | Part)
+        inner = (place - made, index, isinstance(operand, Part)) if made >= start else isinstance(whole, Value)
         return inner, len(operand.shapes[0])
 
     def _saved(self, repeat: Repeat) -> float:
@@ -217,7 +217,7 @@ class _Steps:
         if not 1 <= len(results) <= MOST_RESULTS or len(inputs) > MOST_INPUTS or self._cuts_a_row(repeat):
             return 0
         begins = self.steps[repeat.starts[0]]
-        is_layer = begins.function is not None or any(isinstance(each, Weight) for each in begins.operands)
+        is_layer = begins.function is not None or any(weights_of(begins))
         saved = repeat.saved - ARGUMENT * count * self._varying(repeat)
         return saved * SPLIT ** (len(results) - 1) * INPUT ** (len(inputs) - 1) * (1 if is_layer else START) * self._fit(repeat)
 
@@ -235,7 +235,7 @@ class _Steps:
         found: dict[tuple[Value | Part, ...], None] = {}
         for place in range(repeat.length):
             for operands in zip(*(self.steps[start + place].operands for start in repeat.starts), strict=True):
-                first = operands[0].whole if isinstance(operands[0], Part) else operands[0]
+                first = leaf_of(operands[0])
                 if isinstance(first, Value) and self.made.get(first, (-1, 0))[0] < repeat.starts[0]:
                     found[tuple(operand for operand in operands if isinstance(operand, Value | Part))] = None
         return list(found)
@@ -341,7 +341,8 @@ def _merged_operand(operands: tuple[Operand, ...], renamed: Mapping[tuple[Operan
             return Number(tuple(value for operand in operands if isinstance(operand, Number) for value in operand.values))
         case _:
             parts = [operand for operand in operands if isinstance(operand, Part)]
-            whole = renamed[tuple(part.whole for part in parts)]
+            whole = _merged_operand(tuple(part.whole for part in parts), renamed)
+            assert isinstance(whole, Value | Weight)
             return Part(whole, tuple(each for part in parts for each in part.slices))
 
 
@@ -350,7 +351,7 @@ def _merged_operand(operands: tuple[Operand, ...], renamed: Mapping[tuple[Operan
 
 def _kind(step: Step) -> Hashable:
     """What steps have in common for which one line of a function may stand."""
-    constants = tuple(type(each) if isinstance(each, Weight | Number) else None for each in step.operands)
+    constants = tuple((type(each), type(leaf_of(each))) if isinstance(leaf_of(each), Weight | Number) else None for each in step.operands)
     ranks = tuple(len(result.shapes[0]) for result in step.results)
     forms = tuple(_form(getattr(step.attributes[0], field.name)) for field in fields(step.attributes[0])) if step.attributes else ()
     return step.function or step.op, constants, ranks, forms
@@ -366,7 +367,7 @@ def _form(value: object) -> Hashable:
 def _cost(step: Step) -> float:
     """About how many lines a step takes, with the declarations of its weights."""
     own = step.function is not None or isinstance(legalisation_of(step.op), Matrix | Boundary)
-    return (1 if own else CHEAP) + sum(isinstance(operand, Weight) for operand in step.operands)
+    return (1 if own else CHEAP) + len(list(weights_of(step)))
 
 
 def _numbers(step: Step, environment: int = 0) -> Iterator[Hashable]:
@@ -380,6 +381,6 @@ def _numbers(step: Step, environment: int = 0) -> Iterator[Hashable]:
 
 def keys_of(step: Step, environment: int = 0) -> Iterator[str]:
     """The keys of the weights that a step reads, and of those within the function that it calls."""
-    yield from (operand.keys[environment] for operand in step.operands if isinstance(operand, Weight))
+    yield from (weight.keys[environment] for weight in weights_of(step))
     for inner in step.function.body.steps if step.function is not None else ():
         yield from keys_of(inner, step.environments[environment])

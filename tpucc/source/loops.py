@@ -14,6 +14,8 @@ STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 INTEGER = re.compile(r"(?<![\w.])(?<![eE][-+])(\d+)(?![\w.])")
 IN_STRING = re.compile(r"\{\{|\{[^{}]*\}|(?<!\d)(?:0|[1-9]\d*)(?!\d)")
 """In a string: a brace, a hole, or a number."""
+APPENDED = re.compile(r"(\w+) = \1 \+ \[\w+\]$")
+"""A variable is put into a list."""
 VARIABLES = ("i", "j", "k", "n", "round")
 
 
@@ -33,6 +35,8 @@ def rolled(lines: Sequence[str]) -> Iterator[str]:
     place = 0
     while place < len(lines):
         period, rounds = _longest(cut, place)
+        if rounds and APPENDED.match(lines[place]) and _longest(cut, place + 1) == (period, rounds):
+            rounds = 0  # it begins with what is put into a list
         if rounds:
             yield from _loop([cut[start : start + period] for start in range(place, place + period * rounds, period)], names)
         else:

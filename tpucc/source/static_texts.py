@@ -10,7 +10,7 @@ from tpucc.ops.opdef import Matrix
 from tpucc.source.expressions import Text, attributes_of, indices, number
 from tpucc.source.keys import Keys
 from tpucc.source.static_values import Parameter, Scope, Vector
-from tpucc.source.steps import Body, Function, Number, Operand, Part, Step, Value, Weight
+from tpucc.source.steps import Body, Function, Number, Operand, Part, Step, Value, Weight, weights_of
 
 SIZES = ("size",) * 6 + ("inputs", "units")
 """What the axes of a weight are called."""
@@ -58,7 +58,7 @@ class StaticTexts:
     def _keys(self, body: Body) -> Iterator[Keys]:
         """The keys of all weights that steps read, and those that calls are given."""
         for step in body.steps:
-            yield from (operand.keys for operand in step.operands if isinstance(operand, Weight))
+            yield from (weight.keys for weight in weights_of(step))
             yield from (values for parameter, values in self._given(step) if parameter.word == "name")
 
     def _given(self, step: Step) -> Iterator[tuple[Parameter, Vector]]:
@@ -88,6 +88,7 @@ class StaticTexts:
                         operand, OPS[step.op].operands[min(step.operands.index(operand), len(OPS[step.op].operands) - 1)].name
                     )
             case Part(whole=whole, slices=slices):
+                self._know(whole, None)
                 self.parts.setdefault(operand, ", ".join(indices(slices, self.scope, whole.shapes)))
             case Number(values=values):
                 self.numbers.setdefault(operand, number(values, self.scope))

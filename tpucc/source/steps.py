@@ -38,9 +38,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A slice of a value that one step reads: it stands inside the expression of this step."""
+    """A slice of a value or a weight that one step reads: it stands inside the expression of this step."""
 
-    whole: Value
+    whole: Value | Weight
     slices: tuple[SliceAttributes, ...]
 
     @property
@@ -113,16 +113,19 @@ class Program:
     unused: tuple[Weight, ...]
 
 
+def leaf_of(operand: Operand) -> Value | Weight | Number:
+    """An operand, or what it is a part of."""
+    return operand.whole if isinstance(operand, Part) else operand
+
+
 def wholes(step: Step) -> Iterator[Value]:
     """The tensors that a step reads, the whole ones of parts."""
-    for operand in step.operands:
-        match operand:
-            case Value():
-                yield operand
-            case Part():
-                yield operand.whole
-            case Weight() | Number():
-                pass
+    return values_of(map(leaf_of, step.operands))
+
+
+def weights_of(step: Step) -> Iterator[Weight]:
+    """The weights that a step reads."""
+    return (leaf for leaf in map(leaf_of, step.operands) if isinstance(leaf, Weight))
 
 
 def values_of(operands: Iterable[Operand]) -> Iterator[Value]:
@@ -147,7 +150,7 @@ def program_of(graphs: Sequence[Graph], params: Mapping[str, tuple[int, ...]]) -
         reader.read(nodes)
     first, body, operands = graphs[0], reader.body, reader.operands
     body.results = tuple(operands[output.node] for output in first.outputs)
-    read = {operand for step in body.steps for operand in step.operands} | set(body.results)
+    read = {leaf_of(operand) for step in body.steps for operand in step.operands} | set(body.results)
     weights = dict.fromkeys(operand for operand in operands.values() if isinstance(operand, Weight))
     inputs = tuple((nodes[0].name, tuple(node.type for node in nodes)) for nodes in reader.aligned if nodes[0].is_input)
     outputs = [(output.name, tuple(node.type for node in reader.aligned[reader.places[0][output.node]])) for output in first.outputs]
@@ -172,14 +175,18 @@ class _Reader:
         """The nodes in an order in which blocks that are alike are written alike, whatever wrote the file.
 
         All is computed where it is read, with two exceptions. The states of a recurrence, which meet weights that other values meet, too, are
-        computed step by step. What is computed of inputs alone, and read far behind, comes before all that read it: a mask belongs to no layer.
+        computed step by step. What is computed of inputs alone, and read far behind or only moved, comes before all that read it: a mask
+        belongs to no layer.
         """
         nodes = self.graph.nodes
         last = {name: place for place, node in enumerate(nodes) for name in node.operands}
+        moved = {node.name for node in self.graph.inputs}
         light: set[str] = set()
         fixed: set[str] = set()
         recurrent: set[str] = set()
-        for node in nodes:
+        for place, node in enumerate(nodes):
+            if node.operands and self._moves(place) and moved.issuperset(node.operands):
+                moved.add(node.name)
             if not isinstance(node.attributes, WeightAttributes) and light.issuperset(node.operands):
                 light.add(node.name)
             if not node.is_input and fixed.issuperset(node.operands):
@@ -187,8 +194,8 @@ class _Reader:
             if isinstance(legalisation_of(node.op), Matrix) and any(name in fixed and self.readers[name] > 1 for name in node.operands):
                 recurrent.update(node.operands)
         far = [place for place, node in enumerate(nodes) if node.operands and node.name in light and last.get(node.name, 0) - place > FAR]
-        yield from (self.aligned[place] for place, node in enumerate(nodes) if not node.operands)
-        done = {place for place, node in enumerate(nodes) if not node.operands}
+        done = {place for place, node in enumerate(nodes) if not node.operands or node.name in moved}
+        yield from (self.aligned[place] for place in sorted(done))
         for root in (*far, *(self.places[0][output.node] for output in self.graph.outputs), *range(len(nodes))):
             for place in sorted(self._behind(root, done)):
                 if place == root or nodes[place].name in recurrent:
@@ -245,7 +252,7 @@ class _Reader:
         first = nodes[0]
         slices = tuple(node.attributes for node in nodes if isinstance(node.attributes, SliceAttributes))
         whole = self.operands[first.operands[0]] if slices else None
-        if isinstance(whole, Value) and self.readers[first.name] == 1 and first.name not in self.graph.output_nodes:
+        if isinstance(whole, Value | Weight) and self.readers[first.name] == 1 and first.name not in self.graph.output_nodes:
             return Part(whole, slices)
         alike = tuple((node.op, identity(node.attributes), node.type) for node in nodes) if is_constant(first) else first.name
         if alike in self.states:
