@@ -150,10 +150,14 @@ class _Steps:
             rows[place].append(place)
         self.rows = {place: row for place, row in rows.items() if len(row) >= ROW}
         """For a call in a row of calls of one function, each with the result of the one before, where these are."""
+        self.sources = [tuple(self._sources(place)) for place in range(len(self.steps))]
         kinds: dict[Hashable, int] = {}
         self.kinds = [kinds.setdefault(_kind(step), len(kinds)) for step in self.steps]
-        read = Counter(key for step in self.steps for key in keys_of(step))
-        self.keys = [frozenset(key for key in keys_of(step) if read[key] == 1) for step in self.steps]
+        self.numbers = [tuple(_numbers(step)) for step in self.steps]
+        self.read = [tuple(keys_of(step)) for step in self.steps]
+        """The keys of the weights that a step reads."""
+        readers = Counter(key for keys in self.read for key in keys)
+        self.keys = [frozenset(key for key in keys if readers[key] == 1) for keys in self.read]
         """The keys of the weights that a step alone reads: others say nothing about blocks."""
         self.under: dict[str, set[str]] = defaultdict(set)
         """The keys of each scope."""
@@ -187,7 +191,7 @@ class _Steps:
             for start, number in alive.items():
                 place = start + length - 1
                 if place < len(self.steps) and self.owners[place] is self.owners[start]:
-                    references = tuple(self._reference(operand, start, place) for operand in self.steps[place].operands)
+                    references = tuple([inner if made >= start else outer for made, inner, outer in self.sources[place]])
                     looks[number, self.kinds[place], references].append(start)
             alive = {}
             for number, starts in enumerate(looks.values()):
@@ -203,12 +207,12 @@ class _Steps:
             if not alive:
                 break
 
-    def _reference(self, operand: Operand, start: int, place: int) -> Hashable:
-        """What an operand is to a window: a result of one of its own steps, or something from outside, with as many axes."""
-        whole = leaf_of(operand)
-        made, index = self.made.get(whole, (-1, 0)) if isinstance(whole, Value) else (-1, 0)
-        inner = (place - made, index, isinstance(operand, Part)) if made >= start else isinstance(whole, Value)
-        return inner, len(operand.shapes[0])
+    def _sources(self, place: int) -> Iterator[tuple[int, Hashable, Hashable]]:
+        """For each operand of a step where its value is made, and what it is to a window that the step there belongs to, and to another."""
+        for operand in self.steps[place].operands:
+            whole, rank = leaf_of(operand), len(operand.shapes[0])
+            made, index = self.made.get(whole, (-1, 0)) if isinstance(whole, Value) else (-1, 0)
+            yield made, (place - made, index, isinstance(operand, Part), rank), (isinstance(whole, Value), rank)
 
     def _saved(self, repeat: Repeat) -> float:
         """The lines that a function for these windows saves; 0 if it can't be one."""
@@ -245,9 +249,9 @@ class _Steps:
         found: set[Hashable] = set()
         keys: list[Keys] = []
         for place in range(repeat.length):
-            steps = [self.steps[start + place] for start in repeat.starts]
-            found.update(values for values in zip(*map(_numbers, steps), strict=True) if len(set(values)) > 1)
-            keys += zip(*map(keys_of, steps), strict=True)
+            places = [start + place for start in repeat.starts]
+            found.update(values for values in zip(*(self.numbers[each] for each in places), strict=True) if len(set(values)) > 1)
+            keys += zip(*(self.read[each] for each in places), strict=True)
         return len(found) + NAMES * max(0, len({names for names, _ in templates(keys).values()}) - 1)
 
     def _cuts_a_row(self, repeat: Repeat) -> bool:

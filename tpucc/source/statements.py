@@ -9,8 +9,7 @@ from itertools import pairwise
 
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Matrix
-from tpucc.ops.slice import SliceAttributes
-from tpucc.source.steps import Body, Function, Number, Operand, Part, Step, Value, Weight, takes_many, values_of, wholes
+from tpucc.source.steps import Body, Function, Number, Operand, Part, Step, Value, Weight, is_slice, takes_many, values_of, wholes
 
 OPERATIONS = 6
 """Operations in one expression, at most."""
@@ -142,7 +141,7 @@ class Statements:
                     rows[self.carried[result].first].append((place, result))
                 elif result in joins:
                     rows[step.function or step.op, index, joins[result]].append((place, result))
-                elif step.attributes and isinstance(step.attributes[0], SliceAttributes):
+                elif is_slice(step):
                     rows[step.op, *wholes(step)].append((place, result))
         for row in rows.values():
             yield from self._lists(row, joins)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from tpucc.ir import Attributes, Graph, Node, TensorType
@@ -36,14 +37,14 @@ class Value:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """A slice of a value or a weight that one step reads: it stands inside the expression of this step."""
 
     whole: Value | Weight
     slices: tuple[SliceAttributes, ...]
 
-    @property
+    @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         return tuple(each.shape for each in self.slices)
 
@@ -131,6 +132,11 @@ def weights_of(step: Step) -> Iterator[Weight]:
 def values_of(operands: Iterable[Operand]) -> Iterator[Value]:
     """The values among operands."""
     return (operand for operand in operands if isinstance(operand, Value))
+
+
+def is_slice(step: Step) -> bool:
+    """Whether a step takes a part of a tensor."""
+    return bool(step.attributes) and isinstance(step.attributes[0], SliceAttributes)
 
 
 def takes_many(op: str) -> bool:
