@@ -14,13 +14,13 @@ from tests.support.cases import each
 from tests.support.onnx_files import model_of
 from tpucc.data.weights import bind_arrays
 from tpucc.diagnostics import Source
-from tpucc.source.keys import head
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.ir import Graph
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.ops.evaluate import evaluate
+from tpucc.source.keys import head
 
 onnx = pytest.importorskip("onnx")
 reference = pytest.importorskip("onnx.reference")
@@ -313,7 +313,7 @@ def test_first_states_have_the_names_of_the_states(op: str, tmp_path: Path) -> N
     states = ["h0", "c0"][: 2 if op == "LSTM" else 1]
     layer, constants = cell(op, "t", *states, name="net")
     nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0, 2]), layer]
-    shapes = {"x": (2, 8, 2), **{state: (1, 2, 3) for state in states}}
+    shapes = {"x": (2, 8, 2), **dict.fromkeys(states, (1, 2, 3))}
     source = imported(model_of(nodes, constants, shapes, ("net_0",)), tmp_path).source
     assert re.search(rf"def net_step\((x, )?{', '.join(state[0] for state in states)}(, x)?\):", source)
     names = "c, h" if op == "LSTM" else r"h\d?"

@@ -1,8 +1,8 @@
 """Blocks of steps that repeat, as functions.
 
-All windows of the same length grow together, step by step, as long as a window looks like another one. A window looks like another one if it
-applies the same operators to the same results of its own steps; what comes from outside may differ. Of all windows those that save the
-most lines become calls of one function, then those that save the most of what is left, in the functions, too.
+A *window* is some steps in a row. Windows look alike if they apply the same operators to the same results of their own steps. Their numbers,
+weights and what they take from outside may differ. All windows grow together, step by step, as long as one looks like another one. Of all windows
+those that save the most lines become calls of one function, and then those that save the most of what is left, in the functions, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ LONGEST = 120
 TRIED = 200
 """Kinds of windows that are looked at closely, those that may save the most first."""
 MOST_RESULTS = 3
+"""Results of a function, at most."""
 MOST_INPUTS = 5
+"""Tensors that a function takes, at most."""
 ROW = 3
 """Calls in a row that are a loop, at least."""
 CHEAP = 0.6
@@ -30,23 +32,24 @@ CHEAP = 0.6
 DEFINITION = 2.0
 """Lines that the head of a function takes."""
 ARGUMENT = 0.3
-"""Lines that a static argument of a call is worth."""
-NAMES = 1
-"""Numbers that a further name of weights is worth."""
-INPUT = 0.85
-START = 0.8
+"""Lines that a static argument of a call costs."""
 LEAST = 0.5
 """Lines that a function saves, at least."""
 FEWEST = 1.75
 """Lines of a function, at least."""
 CUT = 0.4
+"""What the lines that windows save are worth if a window has a part of a scope of names."""
 SPLIT = 0.6
-"""What is left of the lines saved by a window that cuts a block of the model, by the names of its weights, or for each result more than one."""
+"""What they are worth if a window has several scopes, and for each result after the first one."""
+START = 0.8
+"""What they are worth if a window doesn't begin with a layer."""
+INPUT = 0.85
+"""What they are worth for each tensor after the first one that a window takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Windows that look alike and don't overlap: where they start among all steps, and their length."""
+    """Windows that look alike and don't overlap: where they start among all steps, their length, and the lines that they save."""
 
     starts: tuple[int, ...]
     length: int
@@ -252,7 +255,7 @@ class _Steps:
             places = [start + place for start in repeat.starts]
             found.update(values for values in zip(*(self.numbers[each] for each in places), strict=True) if len(set(values)) > 1)
             keys += zip(*(self.read[each] for each in places), strict=True)
-        return len(found) + NAMES * max(0, len({names for names, _ in templates(keys).values()}) - 1)
+        return len(found) + max(0, len({names for names, _ in templates(keys).values()}) - 1)
 
     def _cuts_a_row(self, repeat: Repeat) -> bool:
         """Whether a window begins or ends among calls in a row, which are a loop."""

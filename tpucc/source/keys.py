@@ -1,4 +1,4 @@
-"""Keys of weights: the scopes that they name, and templates such as `"{name}.kernel"` for the keys that a function's weights have at its calls."""
+"""Keys of weights: the scopes that they name, and what the keys of a function's weights have in common, as `"{name}.kernel"` says it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _common_start(texts: Sequence[str]) -> str:
 
 
 def templates(found: Collection[Keys]) -> Mapping[Keys, tuple[Keys, str]]:
-    """For each of some keys that differ from environment to environment, the names with which they begin, and how they go on as the inside of a
-    string literal. The names of other keys do if a scope more makes them the same."""
+    """For each of some keys that differ from environment to environment, the names with which they begin, and the end that they share,
+    as the inside of a string literal. Shorter names of other keys will do if all keys go on alike behind them."""
     heads = {keys: head(keys) for keys in found if len(set(keys)) > 1}
     begun = {names for names, _ in heads.values()}
     made: dict[Keys, tuple[Keys, str]] = {}

@@ -148,7 +148,7 @@ class Lines:
     # names
 
     def _variable(self, step: Step, index: int) -> str:
-        """The name of a result of a statement: what the calls in a row that take it call it, an output's, what the graph calls it, or `h`."""
+        """The name of a result of a statement: what calls in a row call it, else an output's, else what the graph calls it, else `h`."""
         value = step.results[index]
         output = next((name for result, name in zip(self.results, self.outputs, strict=False) if result is value), "")
         returned = self.texts.functions[step.function].returned[index] if step.function is not None else ""

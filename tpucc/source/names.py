@@ -28,16 +28,15 @@ def required(name: str, what: str) -> str:
 
 
 def variable_in(name: str) -> str:
-    """The name of a variable that the name of a node comes from, or empty. The front end names a second and third `h` `h.1` and `h.2`, and a
-    node without a variable after its operator."""
+    """The name of a variable that the name of a node comes from, or empty. The front end names a second and third `h` `h.1` and `h.2`, and
+    a node without a variable after its operator."""
     base = re.sub(r"\.\d+$", "", name)
     meant = IDENTIFIER.fullmatch(base) and len(base) <= LONGEST and base not in RESERVED
     return base if meant and not _is_of_an_operator(base) else ""
 
 
 def _is_of_an_operator(name: str) -> bool:
-    """Whether a name is an operator's with a number, or any name with a number behind `_`, as importers name nodes: `relu1`, `lstm_2` or
-    `add_1_quant`."""
+    """Whether a name is an operator's with a number, or any name with a number behind `_`, as exporters name nodes: `relu1`, `lstm_2`."""
     plain = re.sub(r"_?\d*$", "", name).lower()
     counted = re.search(r"_\d*$|_\d+_", name) is not None
     return counted or (plain != name and (plain in OPS or any(op.replace("_", "").rstrip("0123456789d") == plain for op in OPS)))

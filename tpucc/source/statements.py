@@ -25,8 +25,8 @@ MANY = 4
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A result of a call that the next call of the function takes, as `h` in `h = step(h)`: where among its operands, the value that it takes
-    the place of, and the first in the row."""
+    """A result of a call that the next call of the function takes, as `h` in `h = step(h)`: its place among the operands, the operand that
+    this call has there, and the first result in the row of calls."""
 
     place: int
     before: Value | None
@@ -55,8 +55,8 @@ def carried_places(bodies: Iterable[Body]) -> dict[tuple[Function, int], int]:
 
 
 class Statements:
-    """The statements of a body in order, `steps`. `named` are values that have a variable. `lengths` are those of the static texts of steps;
-    without them each operator is a statement. With `lists`, values that are read late are in lists."""
+    """The statements of a body in order, `steps`. `named` are values that need a variable. `lengths` are the characters of the static texts
+    of steps; without them each operator is a statement. With `lists`, values that are read late are in lists."""
 
     def __init__(
         self,

@@ -32,8 +32,8 @@ class Parameter:
 
 @dataclass
 class Scope:
-    """What the static expressions of a body may name. In a function a value that follows from nothing becomes a parameter; in the model it is
-    an error."""
+    """What the static expressions of a body may name. In a function, a value that follows from nothing becomes a parameter; in the model it
+    is an error."""
 
     params: Mapping[str, tuple[int, ...]]
     """The values of the model's params in each environment."""
@@ -75,8 +75,8 @@ class Scope:
         return name
 
     def _derived(self, values: tuple[int, ...], word: str) -> Iterator[str]:
-        """Expressions for sizes, the simplest first: known sizes, a multiple or part of one, and sums and products of the params. Weights have
-        as many filters as there are channels, but not as an image is high."""
+        """Expressions for sizes, the simplest first: known sizes, a multiple or part of one, and sums and products of the params. A weight
+        may have as many filters as there are channels, but not as many as an image is high."""
         own = {each.name: each.values for each in self.parameters if each.word in SIZES and are_integers(each.values)}
         sizes = {text: others for text, others in self.sizes.items() if word not in SIZES or text.endswith("[-1]")}
         known = {**self.params, **own, **sizes}

@@ -1,8 +1,8 @@
 """The steps of a model: its operator graph, read for several choices of its params, and the functions that blocks of steps become.
 
-A body of steps is the model or a function. It is elaborated several times: the model for each choice of its params (`batch` 2 or 3), a function
-at each of its calls as well. Each of these times is an *environment*. What the source computes statically (sizes, attributes, keys of weights)
-has one value an environment, and `static_values.py` finds the expression that has these values.
+A *body* of steps is the model or a function. It is elaborated several times: the model for each choice of its params (`batch` 2 or 3), and
+a function at each of its calls, too. Each of these times is an *environment*. What the source computes statically (sizes, attributes, keys of
+weights) has one value an environment, and `static_values.py` finds the expression that has these values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FAR = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A tensor that a step computes, or that a body takes: its shape in each environment, and the variable that the graph names it after."""
+    """A tensor that a step computes, or that a body takes: its shape in each environment, and the variable that it is in the graph."""
 
     shapes: tuple[Shape, ...]
     hint: str = ""
@@ -180,8 +180,8 @@ class _Reader:
     def in_order(self) -> Iterator[tuple[Node, ...]]:
         """The nodes in an order in which blocks that are alike are written alike, whatever wrote the file.
 
-        All is computed where it is read, with two exceptions. The states of a recurrence, which meet weights that other values meet, too, are
-        computed step by step. What is computed of inputs alone, and read far behind or only moved, comes before all that read it: a mask
+        All is computed where it is read, with two exceptions. The states of a recurrence, which meet weights that other values meet, too,
+        are computed step by step. What is computed of inputs alone, and read far behind or only moved, comes before all that read it: a mask
         belongs to no layer.
         """
         nodes = self.graph.nodes
@@ -210,7 +210,7 @@ class _Reader:
                     done.update(needed)
 
     def _behind(self, root: int, done: Collection[int]) -> list[int]:
-        """A node, and before it all that is computed for it and isn't done, of the operands of a node first the one with the longest way."""
+        """A node, and before it all that is computed for it and isn't done; of two operands the one with the longest way comes first."""
         operands: dict[int, list[int]] = {}
         waiting = [root]
         while waiting:
