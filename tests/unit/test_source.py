@@ -529,3 +529,37 @@ def test_a_first_call_computes_the_variables_that_the_others_take() -> None:
     steps = [f"    z = a @ u + x[:, {t}] @ w\n{step}" for t in range(5)]
     text = "\n".join([head, "    b = exp(x[:, 0])\n    a = tanh(b)", *steps, "    return a - b", ""])
     assert "    for t in range(5):\n        h, h2 = step(h2, x[:, t], h)\n" in require_source(anonymous(graph_of(text)))
+
+
+INCEPTION = """
+def conv(x, filters, key):
+    weight w: f32[1, 1, x.shape[-1], filters] = "{key}.weight"
+    weight b: f32[filters] = "{key}.bias"
+    return relu(conv2d(x, w) + b)
+def module(x, filters, key):
+    left = conv(x, filters, "{key}.left")
+    right = conv(conv(x, filters // 2, "{key}.right.0"), filters, "{key}.right.1")
+    return concat([left, right], axis=3)
+model inception(image: f32[2, 4, 4, 3]) -> f32[2, 4, 4, 24]:
+    h = conv(image, 4, "stem")
+    h = module(h, 4, "first")
+    h = max_pool(h, size=1)
+    h = module(h, 8, "second")
+    return module(h, 12, "third")
+"""
+
+
+def test_a_function_is_a_block_of_the_model_with_its_names() -> None:
+    """No function begins or ends within a scope of names, and each block is one call with one name."""
+    source = require_source(anonymous(graph_of(INCEPTION)))
+    functions = source.split("\nmodel ")[0].split("\ndef ")
+    assert [text.count("weight ") for text in functions] == [2, 0], "the layer has both weights, and the block has layers"
+    for name in ("first", "second", "third"):
+        assert source.count(f'"{name}') == 1
+    assert '"{name}.right.0"' in source
+
+
+def test_names_of_a_model_cannot_leave_their_strings() -> None:
+    key = r'"w\" relu(x) {{name}} \\ # \n"'
+    text = require_source(graph_of(f"model m(x: f32[4]):\n    weight w: f32[4] = {key}\n    return x + w\n"))
+    assert f"f32[4] = {key}\n" in text

@@ -1,8 +1,9 @@
 """Blocks of steps that repeat, as functions.
 
-A *window* is some steps in a row. Windows look alike if they apply the same operators to the same results of their own steps. Their numbers,
-weights and what they take from outside may differ. All windows grow together, step by step, as long as one looks like another one. Of all windows
-those that save the most lines become calls of one function, and then those that save the most of what is left, in the functions, too.
+A *window* is some steps in a row. Windows look alike if they apply the same operators to the same results of their own steps. Numbers,
+weights and what they take from outside may differ. All windows grow together, step by step, as long as one looks like another one. Of all
+windows those that save the most lines become calls of one function, and then those that save the most of what is left, in the functions,
+too.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class _Steps:
         for place, step in enumerate(self.steps):
             before = [self.made[value][0] for value in wholes(step) if step.function is not None and value in self.made]
             alike = [other for other in before if self.steps[other].function is step.function]
-            rows[place] = rows[alike[0]] if alike else []
+            rows[place] = rows[alike[0]] if alike and rows[alike[0]][-1] == alike[0] else []
             rows[place].append(place)
         self.rows = {place: row for place, row in rows.items() if len(row) >= ROW}
         """For a call in a row of calls of one function, each with the result of the one before, where these are."""

@@ -1,8 +1,8 @@
 """The steps of a model: its operator graph, read for several choices of its params, and the functions that blocks of steps become.
 
 A *body* of steps is the model or a function. It is elaborated several times: the model for each choice of its params (`batch` 2 or 3), and
-a function at each of its calls, too. Each of these times is an *environment*. What the source computes statically (sizes, attributes, keys of
-weights) has one value an environment, and `static_values.py` finds the expression that has these values.
+a function at each of its calls, too. Each of these times is an *environment*. What the source computes statically (sizes, attributes, keys
+of weights) has one value an environment, and `static_values.py` finds the expression that has these values.
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ class _Reader:
         """The nodes in an order in which blocks that are alike are written alike, whatever wrote the file.
 
         All is computed where it is read, with two exceptions. The states of a recurrence, which meet weights that other values meet, too,
-        are computed step by step. What is computed of inputs alone, and read far behind or only moved, comes before all that read it: a mask
-        belongs to no layer.
+        are computed step by step. What is computed of inputs alone, and is read far behind or only moved, comes before all that read it: a
+        mask belongs to no layer.
         """
         nodes = self.graph.nodes
         last = {name: place for place, node in enumerate(nodes) for name in node.operands}
