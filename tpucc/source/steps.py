@@ -180,9 +180,9 @@ class _Reader:
     def in_order(self) -> Iterator[tuple[Node, ...]]:
         """The nodes in an order in which blocks that are alike are written alike, whatever wrote the file.
 
-        All is computed where it is read, with two exceptions. The states of a recurrence, which meet weights that other values meet, too,
-        are computed step by step. What is computed of inputs alone, and is read far behind or only moved, comes before all that read it: a
-        mask belongs to no layer.
+        It is the graph's order, but in a recurrence, where all is computed where it is read, and the states, which meet weights that other
+        values meet, too, step by step. What is computed of inputs alone, and is read far behind or only moved, comes before all that read it:
+        a mask belongs to no layer.
         """
         nodes = self.graph.nodes
         last = {name: place for place, node in enumerate(nodes) for name in node.operands}
@@ -204,7 +204,7 @@ class _Reader:
         yield from (self.aligned[place] for place in sorted(done))
         for root in (*far, *(self.places[0][output.node] for output in self.graph.outputs), *range(len(nodes))):
             for place in sorted(self._behind(root, done)):
-                if place == root or nodes[place].name in recurrent:
+                if place == root or not recurrent or nodes[place].name in recurrent:
                     needed = self._behind(place, done)
                     yield from (self.aligned[each] for each in needed)
                     done.update(needed)

@@ -142,17 +142,14 @@ def _block(head: str, lines: Sequence[str]) -> Iterator[str]:
 
 def wrapped(line: str, indent: int) -> Iterator[str]:
     """The line in several, if it is too long: broken behind commas in brackets, in as few brackets as will do."""
-    lead, start = " " * indent, 0
-    while len(lead) + len(line) - start > WIDTH:
-        depths: dict[int, int] = {}
-        depth = 0
-        for found in TOKEN.finditer(line, start):
-            depth += (found[0] in "([") - (found[0] in ")]")
-            if found[0] == "," and (depth or start) and (not depths or len(lead) + found.end() - start <= WIDTH):
-                depths[found.end()] = depth
-        if not depths:
-            break
-        end = max(depths, key=lambda place: (-depths[place], place))
+    lead, start, depth = " " * indent, 0, 0
+    breaks: list[tuple[int, int]] = []
+    for found in TOKEN.finditer(line):
+        depth += (found[0] in "([") - (found[0] in ")]")
+        breaks += [(found.end(), depth)] if found[0] == "," and depth else []
+    while len(lead) + len(line) - start > WIDTH and (left := [(end, inner) for end, inner in breaks if end > start]):
+        fitting = [(end, inner) for end, inner in left if len(lead) + end - start <= WIDTH] or left[:1]
+        end, _ = max(fitting, key=lambda each: (-each[1], each[0]))
         yield lead + line[start:end]
         lead, start = " " * (indent + 4), end + 1
     yield lead + line[start:]
