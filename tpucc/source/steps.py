@@ -180,9 +180,8 @@ class _Reader:
     def in_order(self) -> Iterator[tuple[Node, ...]]:
         """The nodes in an order in which blocks that are alike are written alike, whatever wrote the file.
 
-        It is the graph's order, but in a recurrence, where all is computed where it is read, and the states, which meet weights that other
-        It is the graph's order, but in a recurrence, where all is computed where it is read, and the states step by step: these meet weights
-        that other values meet, too. What is computed of inputs alone, and is read far behind or only moved, comes before all that read it:
+        It is the graph's order, but in a recurrence, where all is computed where it is read, and the states step by step: they meet weights
+        that other values meet, too. What is computed of inputs alone, and is read far behind or only moved, comes before all that read it.
         """
         nodes = self.graph.nodes
         last = {name: place for place, node in enumerate(nodes) for name in node.operands}
