@@ -38,6 +38,7 @@ _UNREADABLE: Mapping[str, str] = {
     r"JSON is malformed: .*\(byte (\d+)\)": "is no JSON from byte {} on",
     r"(?:Number|Integer value) out of range": "is too large a number",
     r"Invalid enum value '(.{0,40}).*'": "can't be {}",
+    r"Invalid UTF-8 encoded string": "has text that is not UTF-8",
     r"Encoding objects of type (\S+) is unsupported": "holds a value of Python's type {}",
 }
 """In words, what msgspec says of values that it can't read or write."""

@@ -79,10 +79,10 @@ def test_names_of_tensorflow_become_those_of_layers() -> None:
 def test_parts_of_tensorflow_are_operators_again() -> None:
     """Words count from the start, also where a choice is a sum of products; the steps of a loop; layer normalisation; a causal mask."""
     assert "[batch, 7] in [0, 19]" in source("words")
-    assert "for i in range(" in source("bidirectional")
+    assert "for t in range(" in source("bidirectional")
     assert "[:, ::-1]" in source("bidirectional")
-    assert "layer_norm(conv2d(" in source("normalised")
-    assert "hard_swish(conv2d(" in source("normalised")
+    assert "layer_norm(conv(" in source("normalised")
+    assert "hard_swish(conv(" in source("normalised")
     encoder = source("encoder")
     assert "layer_norm(" in encoder
     assert "global_avg_pool" not in encoder, "no image is made of words"

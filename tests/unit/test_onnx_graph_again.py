@@ -55,7 +55,8 @@ model net(x: f32[3, 8] in [-1.0, 1.0]) -> f32[3, 8]:
 """
 CONSTANT = """
 model net(x: f32[3, 4] in [-1.0, 1.0]) -> f32[3, 4]:
-    y = x * constant([0.5, -0.25, 1.5, 2.0]) + constant([[0.1], [2.0], [-3.0]])
+    h = x * constant([0.5, -0.25, 1.5, 2.0])
+    y = h + constant([[0.1], [2.0], [-3.0]])
     return y
 """
 IMAGE_CONSTANT = """
@@ -77,9 +78,9 @@ model net(x: f32[3, 2, 4] in [-1.0, 1.0]) -> f32[3, 8], f32[3, 2, 4], f32[1, 3, 
     weight w: f32[8, 8] = "w"
     a = tanh(abs(flatten(x)) @ w)
     b = reshape(sigmoid(a), (3, 2, 4)) * 0.3
-    h = abs(reshape(relu(transpose(x[:1], (0, 2, 1))), (1, 4, 2)))[:, :, 1:]
+    h = abs(reshape(relu(transpose(x[0:1], (0, 2, 1))), (1, 4, 2)))
     weight v: f32[4, 3] = "v"
-    c = transpose(h, (0, 2, 1)) @ v
+    c = transpose(h[:, :, 1:2], (0, 2, 1)) @ v
     d = abs(transpose(concat([x, b], axis=1), (0, 1, 2)))[:, 1:3, 2]
     return a, b, transpose(c + constant([0.5, 0.25, 1.0]), (1, 2, 0)), d
 """
@@ -92,14 +93,15 @@ model net(x: f32[4, 8] in [0.0, 2.0], y: f32[1, 4, 4, 2] in [0.0, 2.0]) -> (f32[
     b = concat([x], axis=1) @ pad(w, ((0, 0), (0, 0)))
     weight k: f32[1, 1, 2, 2] = "k"
     c = conv2d(resize(y, (4, 4)), k)
-    h = resize(concat([pad(y, ((0, 0), (0, 0), (0, 0), (0, 0)))], axis=3), (4, 4), mode="bilinear")
+    h = concat([pad(y, ((0, 0), (0, 0), (0, 0), (0, 0)))], axis=3)
+    h = resize(h, (4, 4), mode="bilinear")
     return a, b, c, transpose(resize(h, (3, 2)), (0, 3, 1, 2))
 """
 """Moves that change nothing: their values are calibrated. A `resize` that the file has as rows and columns of pixels."""
 RANKS = """
 model net(x: f32[2, 1] in [0.0, 2.0], y: f32[4] in [-1.0, 1.0], i: f32[1, 4, 4, 2] in [-1.0, 1.0],
     s: f32[]) -> (f32[2, 2], f32[2, 4], f32[2, 4], f32[2, 4], f32[1, 4, 4, 2], f32[1, 4, 4, 2]):
-    a = y[:2] * x
+    a = y[0:2] * x
     b = where(x > y, 0.5, x)
     weight c: f32[2, 1] = "c"
     h = y - c
@@ -111,18 +113,18 @@ model net(x: f32[2, 1] in [0.0, 2.0], y: f32[4] in [-1.0, 1.0], i: f32[1, 4, 4, 
 """
 """Values of different rank that broadcast have their own shapes, also behind a comparison that is turned to another layout."""
 RECURRENCE = """
-def step(x, h, c):
+def step(h, x, c):
     weight w: f32[x.shape[-1], 8] = "w"
     weight r: f32[h.shape[-1], 8] = "r"
     weight b: f32[8] = "b"
     z = x @ w + (h @ r + b)
-    return sigmoid(z[:, :4]) * c + tanh(z[:, 4:])
+    return sigmoid(z[:, 0:4]) * c + tanh(z[:, 4:8])
 
 model net(x: f32[2, 5, 3] in [-1.0, 1.0]) -> f32[2, 4]:
     h = zeros([2, 4])
     c = zeros([2, 4])
     for t in range(5):
-        c = step(x[:, t], h, c)
+        c = step(h, x[:, t], c)
         h = tanh(c)
     return h
 """

@@ -14,13 +14,13 @@ from tests.support.cases import each
 from tests.support.onnx_files import model_of
 from tpucc.data.weights import bind_arrays
 from tpucc.diagnostics import Source
-from tpucc.interop.decompile.keys import head
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.ir import Graph
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.ops.evaluate import evaluate
+from tpucc.source.keys import head
 
 onnx = pytest.importorskip("onnx")
 reference = pytest.importorskip("onnx.reference")
@@ -192,12 +192,6 @@ def test_a_first_state_of_zeros_leaves_nothing_where_its_product_was_computed(tm
     np.testing.assert_allclose(found[graph.outputs[0].node], wanted, atol=1e-6)
 
 
-def test_a_first_state_of_zeros_stays_where_the_text_is_shorter(tmp_path: Path) -> None:
-    """As with a mask, where the first step is a call of the function of all steps."""
-    source = tpucc.import_onnx(Path(__file__).parents[1] / "support" / "keras_tensorflow" / "masked.onnx").source
-    assert "sequential_step(h2[:, 0], zeros([batch, 20]), h)" in source
-
-
 def test_a_first_state_of_zeros_stays_where_its_product_is_there() -> None:
     model = steps("Gemm", node("ConstantOfShape", ["shape"], ["zeros"]))
     model.graph.initializer.append(whole("shape", 2, 4))
@@ -307,11 +301,10 @@ def lstm_by_hand() -> Any:
     return model_of(nodes, [*(drawn(name, *shape) for name, shape in shapes.items()), *times], {"x": (2, 5, 3)})
 
 
-def test_states_of_a_cell_have_their_names(tmp_path: Path) -> None:
+def test_the_steps_of_a_cell_are_a_loop(tmp_path: Path) -> None:
     source = imported(lstm_by_hand(), tmp_path).source
-    assert "def cell_step(h, x, c):" in source
-    assert "\n    h = sigmoid(h[:, 12:]) * tanh(c)\n    return h, c\n" in source
-    assert "    h = zeros([2, 4])\n    c = zeros([2, 4])\n    for t in range(5):\n        h, c = cell_step(h, x[:, t], c)\n" in source
+    assert "def cell_step(h, x, h2):" in source
+    assert "    h = zeros([2, 4])\n    h2 = zeros([2, 4])\n    for t in range(5):\n        h2, h = cell_step(h, x[:, t], h2)\n" in source
 
 
 @each(["LSTM", "GRU", "RNN"])
@@ -320,22 +313,23 @@ def test_first_states_have_the_names_of_the_states(op: str, tmp_path: Path) -> N
     states = ["h0", "c0"][: 2 if op == "LSTM" else 1]
     layer, constants = cell(op, "t", *states, name="net")
     nodes = [node("Transpose", ["x"], ["t"], perm=[1, 0, 2]), layer]
-    constants += [drawn(state, 1, 2, 3) for state in states]
-    source = imported(model_of(nodes, constants, {"x": (2, 4, 2)}, ("net_0",)), tmp_path).source
-    names = ", ".join(state[0] for state in states)
-    assert f"def net_step(x, {names}):" in source
-    assert f"    for t in range(4):\n        {names} = net_step(x[:, t], {names})\n" in source
+    shapes = {"x": (2, 8, 2), **dict.fromkeys(states, (1, 2, 3))}
+    source = imported(model_of(nodes, constants, shapes, ("net_0",)), tmp_path).source
+    assert re.search(rf"def net_step\((x, )?{', '.join(state[0] for state in states)}(, x)?\):", source)
+    names = "c, h" if op == "LSTM" else r"h\d?"
+    assert re.search(rf"    for t in range\((\d, )?8\):\n        {names} = net_step\(.*x\[:, t\].*\)\n", source)
 
 
-def test_blocks_with_the_same_weights_are_no_cells(tmp_path: Path) -> None:
-    """As in a network that repeats a block: nothing of the inputs comes to it."""
+def test_blocks_with_the_same_weights_are_calls_of_one_function(tmp_path: Path) -> None:
     nodes = []
     for index in range(3):
         name = f"{{}}{index}".format
         nodes += [node("Gemm", ["x" if not index else f"y{index - 1}", "w", "b"], [name("g")]), node("Sigmoid", [name("g")], [name("s")])]
         nodes += [node("Mul", [name("s"), name("g")], [name("m")]), node("Mul", [name("m"), "mask"], [name("y")])]
     model = model_of(nodes, [drawn("w", 4, 4), drawn("b", 4)], {"x": (2, 4), "mask": (2, 4)}, ("y2",))
-    assert re.search(r"^def \w+\(x, mask\):$", imported(model, tmp_path).source, re.M)
+    source = imported(model, tmp_path).source
+    assert "def dense_silu_mul(h, mask):" in source
+    assert source.count("dense_silu_mul(") == 4, "the function and its calls"
 
 
 # numbers behind names
@@ -350,8 +344,7 @@ def test_the_first_of_a_key_has_no_number_where_no_other_is_read(tmp_path: Path)
     np.testing.assert_array_equal(made.weights["w"], onnx.numpy_helper.to_array(drawn("w", 4, 4)).T[:, :2])
 
 
-def test_a_function_of_one_operator_is_called_a_layer(tmp_path: Path) -> None:
-    """Its own name is the operator's, so that the first one was `add2`. What is put on a grid has no part in a name."""
+def test_a_function_is_called_after_its_operators(tmp_path: Path) -> None:
     nodes = []
     for index in range(6):
         before = "x" if not index else f"a{index}"
@@ -362,7 +355,7 @@ def test_a_function_of_one_operator_is_called_a_layer(tmp_path: Path) -> None:
         nodes.append(node("Add", [f"d{index}", f"b.{index}.bias"], [f"a{index + 1}"]))
     grid = [array(np.array(0.02, np.float32), "s"), array(np.array(0, np.int8), "z")]
     model = model_of(nodes, [*(drawn(f"b.{index}.bias", 4) for index in range(6)), *grid], outputs=("a6",))
-    assert re.findall(r"^def (\w+)\(", imported(model, tmp_path).source, re.M) == ["quantized", "add_layer"]
+    assert re.findall(r"^def (\w+)\(", imported(model, tmp_path).source, re.M) == ["quantized_add"]
 
 
 def test_the_number_of_a_layer_belongs_to_its_name() -> None:

@@ -15,8 +15,6 @@ import tpucc
 from tests.support.cases import SOAK, one_of
 from tests.support.onnx_files import model_of
 from tpucc.diagnostics import ProgramError
-from tpucc.interop.decompile import families, repeats
-from tpucc.interop.decompile.variables import Numbers
 from tpucc.interop.onnx.reading.files import bounds
 
 onnx = pytest.importorskip("onnx")
@@ -82,13 +80,7 @@ def calls_of(function: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("make", one_of(3, [parts, fan, inputs, residuals, constants, matrices], SOAK))
-@pytest.mark.parametrize("longest", [families.MOST, 3])
-def test_twice_as_many_nodes_or_results_take_about_twice_as_long(
-    make: Callable[[int], Made], longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With lists of up to three values each value has a name of its own, as where there are more than 1,000."""
-    monkeypatch.setattr(families, "MOST", longest)
-
+def test_twice_as_many_nodes_or_results_take_about_twice_as_long(make: Callable[[int], Made], tmp_path: Path) -> None:
     def taken(count: int) -> int:
         nodes, constants, shapes = make(count)
         onnx.save(model_of(nodes, constants, shapes), tmp_path / "net.onnx")
@@ -108,30 +100,3 @@ def test_results_of_nodes_are_bounded_as_nodes_are(tmp_path: Path, monkeypatch: 
     onnx.save(model_of(nodes, constants, shapes), tmp_path / "eleven.onnx")
     with pytest.raises(ProgramError, match=r"E1003: eleven\.onnx: it has more than 10 results of nodes"):
         tpucc.import_onnx(tmp_path / "eleven.onnx")
-
-
-def test_the_search_for_functions_ends_in_large_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two kinds of layers, in no order."""
-    values = ["x", *names("h", 39), "y"]
-    functions = np.random.default_rng(1).choice(["Tanh", "Sigmoid"], 40)
-    nodes = []
-    for index, function in enumerate(functions):
-        nodes += [node("MatMul", [values[index], f"w{index}"], [f"a{index}"]), node("Add", [f"a{index}", f"b{index}"], [f"s{index}"])]
-        nodes += [node(function, [f"s{index}"], [values[index + 1]])]
-    onnx.save(model_of(nodes, [*drawn("w", 40, 4, 4), *drawn("b", 40, 4)]), tmp_path / "net.onnx")
-    assert tpucc.import_onnx(tmp_path / "net.onnx").source.count("def ") > 1
-    monkeypatch.setattr(repeats, "MOST_STEPS", 0)
-    assert tpucc.import_onnx(tmp_path / "net.onnx").source.count("def ") == 1
-
-
-def test_a_name_gets_the_first_number_that_is_free() -> None:
-    """`h` and `h2` are read until place 5, and `h3` is never free."""
-    ends = {"h": 5.0, "h2": 5.0, "h3": float("inf")}
-    numbers = Numbers("h")
-
-    def asked(place: int) -> str:
-        name = numbers.free(place, lambda name: ends.get(name, -1.0), lambda name: ends.get(name, -1.0) > place)
-        ends[name] = place + 2.0
-        return name
-
-    assert [asked(place) for place in (0, 1, 4, 5, 5, 8)] == ["h4", "h5", "h4", "h", "h2", "h"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -13,28 +13,23 @@ import numpy as np
 
 from tpucc.data.archive import npz_bytes
 from tpucc.diagnostics import Error, Source, counted, listed, printable
-from tpucc.interop.decompile import Unwritable, source_of
-from tpucc.interop.decompile.literals import escaped
-from tpucc.interop.decompile.names import stem
-from tpucc.interop.decompile.orders import MOST, is_state
-from tpucc.interop.decompile.text import Sample, first_unwritable
 from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.files.names import BATCH
 from tpucc.interop.onnx.reading.files.problems import named, refused
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
-from tpucc.ir import Graph, Node, TensorType
-from tpucc.ir.attributes import identity
+from tpucc.ir import Graph, TensorType
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray
+from tpucc.source import Sample, Unwritable, first_unwritable, source_of
+from tpucc.source.literals import escaped
+from tpucc.source.names import variable_in
 
 COLUMNS = 98
 """Of a comment without its sign."""
-MOST_STATES = 8
-"""First states of a graph of which a text with one for equal ones is tried."""
 NAMED = 3
 """Names of which a comment says the same as of another; the others are counted."""
 SEVERAL = 5
@@ -125,20 +120,15 @@ def _sizes_of_no_axis(made: Built, least: int) -> Iterator[int]:
 
 
 def _source(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], comments: Sequence[str], name: str) -> str:
-    """The shortest text of a graph. Raises `Unwritable`, and `_Differs` where other values of the params give another one."""
-    samples = _samples(found, made, sizes, params)
-    texts = [
-        source_of(
-            variant(made.graph),
-            comments=comments,
-            weights=f"{name}.npz" if made.weights else None,
-            activations=_activations(made.graph),
-            params={param: sizes[param] for param in params},
-            samples=[(values, variant(graph)) for values, graph in samples],
-        )
-        for variant in (_with_results_named, *([_with_one_state] if _has_equal_states(made.graph) else []))
-    ]
-    return min(texts, key=lambda text: text.count("\n"))
+    """The text of a graph. Raises `Unwritable`, and `_Differs` where other values of the params give another one."""
+    return source_of(
+        _with_results_named(made.graph),
+        comments=comments,
+        weights=f"{name}.npz" if made.weights else None,
+        activations=_activations(made.graph),
+        params={param: sizes[param] for param in params},
+        samples=[(values, _with_results_named(graph)) for values, graph in _samples(found, made, sizes, params)],
+    )
 
 
 def _with_values(source: str, changed: Mapping[str, int], sizes: Mapping[str, int], wanted: Built) -> str:
@@ -173,34 +163,13 @@ def _activations(graph: Graph) -> str | None:
 def _with_results_named(graph: Graph) -> Graph:
     """The graph with the name of a module for its result only: what nothing but the same module reads is named after its operator."""
     kept = {node.name for node in graph if not node.operands} | graph.output_nodes
-    readers = {node.name: {stem(user.name) for user in graph.users[node.name]} for node in graph if node.name not in kept}
-    inner = {name for name, stems in readers.items() if stems == {stem(name)}}
+    readers = {node.name: {variable_in(user.name) for user in graph.users[node.name]} for node in graph if node.name not in kept}
+    inner = {name for name, stems in readers.items() if stems == {variable_in(name)}}
     names = {node.name: f"{node.op}_{index}" if node.name in inner else node.name for index, node in enumerate(graph)}
     if len(set(names.values())) < len(names):
         return graph
     nodes = (replace(node, name=names[node.name], operands=tuple(names[operand] for operand in node.operands)) for node in graph)
     return replace(graph, nodes=tuple(nodes))
-
-
-def _has_equal_states(graph: Graph) -> bool:
-    return len(graph.nodes) <= MOST and len(_states(graph)) < sum(map(is_state, graph)) <= MOST_STATES
-
-
-def _states(graph: Graph) -> dict[Hashable, Node]:
-    """The first of the values that are equal and that no operand has a part in."""
-    found: dict[Hashable, Node] = {}
-    for node in filter(is_state, graph):
-        found.setdefault((node.op, identity(node.attributes), node.type), node)
-    return found
-
-
-def _with_one_state(graph: Graph) -> Graph:
-    """The graph with one value for equal ones: files have the first state of a recurrence once for each of its uses."""
-    states = _states(graph)
-    names = {node.name: states[node.op, identity(node.attributes), node.type].name if is_state(node) else node.name for node in graph}
-    nodes = (replace(node, operands=tuple(names[operand] for operand in node.operands)) for node in graph if names[node.name] == node.name)
-    outputs = (replace(output, node=names[output.node]) for output in graph.outputs)
-    return _with_results_named(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
 
 
 class _Differs(Exception):

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
 
-from tpucc.interop.decompile import literals
-from tpucc.interop.decompile.bounds import marked
-from tpucc.interop.decompile.program import Number, Operand, Shape, Step, Value
-from tpucc.interop.decompile.statics import Scope, constant
 from tpucc.ir.attributes import identity
 from tpucc.language.apply import BINARY, COMPARISONS
 from tpucc.language.static import STATIC
-from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
+from tpucc.source import literals
+from tpucc.source.static_values import Scope, is_constant
+from tpucc.source.steps import Number, Shape, Step
 
 SYMBOLS = {op: symbol for symbol, op in (*BINARY.items(), *COMPARISONS.items())}
 """The operators that have a symbol."""
@@ -36,7 +34,7 @@ LEVELS = {**dict.fromkeys(("+", "-"), Level.TERMS), **dict.fromkeys(("*", "/", "
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An expression; a lone number is static, so that some operators need it as a constant."""
+    """An expression. A lone number is static, so that some operators need it as a constant."""
 
     text: str
     level: Level = Level.POSTFIX
@@ -55,28 +53,20 @@ class Text:
 def number(values: tuple[float, ...], scope: Scope) -> Text:
     """A scalar constant."""
     short = tuple(float(literals.number(value)) for value in values)  # the same float32, with the digits that it has
-    text = literals.number(values[0]) if constant(values) else scope.text(short, "factor")
+    text = literals.number(values[0]) if is_constant(values) else scope.text(short, "factor")
     return Text(text, Level.SIGN if text.startswith("-") else Level.POSTFIX, is_number=True)
 
 
-def applied(step: Step, operands: Sequence[Text], statics: Sequence[str]) -> Text:
+def applied(step: Step, operands: Sequence[Text], attributes: Sequence[str]) -> Text:
     """An operator applied to its operands."""
     if isinstance(step.attributes[0], SliceAttributes):
-        return Text(f"{operands[0].within(Level.POSTFIX)}[{', '.join(statics)}]")
+        return Text(f"{operands[0].within(Level.POSTFIX)}[{', '.join(attributes)}]")
     if step.op in SYMBOLS and (found := _symbolic(step, operands)) is not None:
         return found
-    operator = OPS[step.op]
     texts = [operand.text for operand in operands]
-    if operator.operands and operator.operands[0].many:
-        texts = [f"[{', '.join(texts)}]"]
-    elif texts and _static_function(step.op):
+    if texts and step.op in STATIC:  # a function of numbers, too
         texts[0] = operands[0].tensor.text
-    return Text(f"{step.op}({', '.join([*texts, *statics])})")
-
-
-def _static_function(op: str) -> bool:
-    """Whether the name of the operator is a function of numbers, too."""
-    return op in STATIC
+    return Text(f"{step.op}({', '.join([*texts, *attributes])})")
 
 
 def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
@@ -86,7 +76,7 @@ def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
     right = step.operands[1]
     if symbol == "/" and b.is_number:
         return None
-    if symbol == "*" and isinstance(right, Number) and constant(right.values):
+    if symbol == "*" and isinstance(right, Number) and is_constant(right.values):
         factor = right.values[0]
         if factor == -1:
             return Text(f"-{a.tensor.within(Level.SIGN)}", Level.SIGN)
@@ -98,11 +88,11 @@ def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
     return Text(f"{left} {symbol} {b.within(Level(level + 1))}", level)
 
 
-def statics(step: Step, scope: Scope, shapes: Sequence[Shape]) -> list[str]:
+def attributes_of(step: Step, scope: Scope, shapes: Sequence[Shape]) -> list[str]:
     """The texts of an operator's attributes: those that a call must give by their place, others by keyword, without those that have
-    their default. Of a slice, its indices."""
+    their default. Of a slice of values of these shapes, its indices."""
     if isinstance(step.attributes[0], SliceAttributes):
-        return _indices([a for a in step.attributes if isinstance(a, SliceAttributes)], scope, shapes)
+        return indices([each for each in step.attributes if isinstance(each, SliceAttributes)], scope, shapes)
     if isinstance(step.attributes[0], ConstantAttributes):
         return [literals.array(step.attributes[0].value.data)]
     texts: list[str] = []
@@ -118,7 +108,7 @@ def statics(step: Step, scope: Scope, shapes: Sequence[Shape]) -> list[str]:
     return texts
 
 
-def _indices(slices: Sequence[SliceAttributes], scope: Scope, shapes: Sequence[Shape]) -> list[str]:
+def indices(slices: Sequence[SliceAttributes], scope: Scope, shapes: Sequence[Shape]) -> list[str]:
     """The indices of a slice, without those at the end that take all."""
     texts = [_index(axis, slices, scope, tuple(shape[axis] for shape in shapes)) for axis in range(len(shapes[0]))]
     while len(texts) > 1 and texts[-1] == ":":
@@ -128,30 +118,12 @@ def _indices(slices: Sequence[SliceAttributes], scope: Scope, shapes: Sequence[S
 
 def _index(axis: int, slices: Sequence[SliceAttributes], scope: Scope, sizes: tuple[int, ...]) -> str:
     ranges = [attributes.ranges[axis] for attributes in slices]
+    starts, stops, step = tuple(places.start for places in ranges), tuple(places.stop for places in ranges), ranges[0].step
     if axis in slices[0].squeeze:
-        return scope.text(tuple(places.start for places in ranges), "index")
-    step = ranges[0].step
-    first, last = ((0,) * len(sizes), sizes) if step > 0 else (tuple(size - 1 for size in sizes), (-1,) * len(sizes))
-    starts, stops = tuple(places.start for places in ranges), tuple(places.stop for places in ranges)
-    whole = abs(step) == 1 and starts == first and stops == last
-    start = _bound(starts, "start", starts == first, whole, scope)
-    stop = _bound(stops, "stop", stops == last, whole, scope)
-    return f"{start}:{stop}" + (f":{step}" if step != 1 else "")
-
-
-def _bound(values: tuple[int, ...], word: str, is_end: bool, whole: bool, scope: Scope) -> str:
-    """A bound of a slice. That of an end of the axis is marked as one that may be left out; it is left out at once if it has no one number,
-    and if the slice is of all that there is."""
-    if not is_end:
-        return scope.text(values, word)
-    return "" if whole or not constant(values) or values[0] < 0 else marked(scope.text(values, word))
-
-
-def reads(step: Step) -> list[Value]:
-    """The tensors that a step reads, each once."""
-    return list(dict.fromkeys(operand for operand in step.operands if isinstance(operand, Value)))
-
-
-def is_slice(part: Step | Operand) -> bool:
-    """Whether a part of an expression takes a part of a tensor."""
-    return isinstance(part, Step) and bool(part.attributes) and isinstance(part.attributes[0], SliceAttributes)
+        return scope.text(starts, "t")
+    if step > 0 and starts == (0,) * len(sizes) and stops == sizes:
+        return ":" if step == 1 else f"::{step}"
+    if step == -1 and starts == tuple(size - 1 for size in sizes) and set(stops) == {-1}:
+        return "::-1"
+    stop = "" if min(stops) < 0 else scope.text(stops, "stop")
+    return f"{scope.text(starts, 'start')}:{stop}" + (f":{step}" if step != 1 else "")

@@ -1,7 +1,7 @@
 """Whether two operator graphs are the same model: equal up to the names and the order of their nodes.
 
-The front end has no text for some differences, so these don't count: where a scalar constant is a node of its own and where several readers
-share it; two nodes for the weight of one key; a slice of everything, and `dropout` outside of training, which are their operands.
+Some differences don't count: where a constant, such as a first state of zeros, is a node of its own and where several readers share it; two
+nodes for the weight of one key; a slice of everything, and `dropout` outside of training, which are their operands.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ def same_model(a: Graph, b: Graph) -> bool:
 def is_number(node: Node) -> bool:
     """Whether a node is a scalar constant, which the text of a source has as a number."""
     return isinstance(node.attributes, ConstantAttributes) and node.type.shape == () and node.type.dtype == "f32"
+
+
+def is_constant(node: Node) -> bool:
+    """Whether a node is computed of nothing: no operands, no input."""
+    return not node.operands and not node.is_input
 
 
 def is_identity(node: Node, operand: Node) -> bool:
@@ -60,8 +65,7 @@ def _described(graph: Graph, numbers: _Numbers) -> object:
         below[node.name] = numbers.of((above[node.name], tuple(sorted(readers[node.name]))))
         for index, operand in enumerate(node.operands):
             readers[roots[operand]].append(numbers.of((below[node.name], index)))
-    shared = {node.name for node in graph if isinstance(node.attributes, WeightAttributes) or is_number(node)}
-    nodes = Counter(number for name, number in below.items() if name not in shared)
+    nodes = Counter(number for name, number in below.items() if not is_constant(graph[name]))
     weights = {above[node.name] for node in graph if isinstance(node.attributes, WeightAttributes)}
     inputs = [(node.name, node.type) for node in graph.inputs]
     return graph.name, inputs, [(output.name, above[output.node]) for output in graph.outputs], nodes, weights

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from tpucc.interop.decompile.program import Unwritable
 from tpucc.numerics import AnyArray
+from tpucc.source.names import Unwritable
 
 LARGEST_DIVISOR = 10_000
 """A factor is written as a division by an integer up to this."""
@@ -17,20 +18,18 @@ LARGEST_DIVISOR = 10_000
 def literal(value: object) -> str:
     """An attribute's value. Raises `Unwritable` for one that the language has no text for."""
     match value:
-        case bool():
-            return str(value)
-        case int():
+        case bool() | int():
             return str(value)
         case float() if math.isfinite(value):
             return repr(value)
         case str():
             return f'"{escaped(value)}"'
         case tuple():
-            return listed([literal(item) for item in value])
+            return as_tuple([literal(item) for item in value])
     raise Unwritable(f"the language has no text for the value {value!r}")
 
 
-def listed(items: list[str]) -> str:
+def as_tuple(items: Sequence[str]) -> str:
     """Texts as a tuple."""
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 

@@ -1,0 +1,121 @@
+"""Functions as text: what each is called, what it takes, and its lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from tpucc.ir.attributes import identity
+from tpucc.ops import OPS, dequantizes, legalisation_of, quantizes
+from tpucc.ops.opdef import Arithmetic, Matrix
+from tpucc.source.blocks import keys_of
+from tpucc.source.keys import scope_of
+from tpucc.source.lines import clearest
+from tpucc.source.literals import literal
+from tpucc.source.names import RESERVED, common_word, unused, word_of
+from tpucc.source.static_texts import StaticTexts, Written
+from tpucc.source.static_values import SIZES, Parameter, Scope
+from tpucc.source.steps import Body, Function, Step, Weight
+
+SHORT = 3
+"""Operators of a function that is called after them."""
+
+
+Places: TypeAlias = Mapping[tuple[Function, int], int]
+
+
+def written(
+    functions: Sequence[Function], carried: Places, params: Mapping[str, tuple[int, ...]], taken: set[str]
+) -> dict[Function, Written]:
+    """The functions, each behind those that it calls, as text. `taken` are names that they can't have."""
+    found: dict[Function, Written] = {}
+    for function in functions:
+        is_step = len(function.body.entries) > 1 and any(other is function for other, _ in carried)
+        name = unused(_called(function, found, is_step), {*RESERVED, *taken, *(known.name for known in found.values())}.__contains__)
+        found[function] = _written(function, name, found, carried, params, {*RESERVED, *taken})
+    return found
+
+
+def _written(
+    function: Function,
+    name: str,
+    known: Mapping[Function, Written],
+    carried: Places,
+    params: Mapping[str, tuple[int, ...]],
+    taken: set[str],
+) -> Written:
+    body = function.body
+    states = {place for (other, _), place in carried.items() if other is function}
+    names = {*taken, name, *(other.name for other in known.values())}
+    entries: list[str] = []
+    for place, entry in enumerate(body.entries):
+        entries.append(unused(entry.hint or ("h" if place in states and len(body.entries) > 1 else "x"), {*names, *entries}.__contains__))
+    sizes = {
+        f"{entry}.shape[{-1 if axis == len(value.shapes[0]) - 1 else axis}]": of_axis
+        for entry, value in zip(entries, body.entries, strict=True)
+        for axis, of_axis in reversed(list(enumerate(zip(*value.shapes, strict=True))))
+    }
+    values = {param: tuple(numbers[sample] for sample in body.samples) for param, numbers in params.items()}
+    scope = Scope(values, sizes, is_function=True, taken={*names, *entries})
+    texts = StaticTexts(body, scope, entries, known)
+    lines, returned = clearest(body, carried, texts)
+    parameters = sorted((_with_default(each) for each in scope.parameters), key=_place)
+    formals = (f"{each.name}={each.default}" if each.default else each.name for each in parameters)
+    return Written(name, (*entries, *formals), tuple(lines), tuple(parameters), returned)
+
+
+def _with_default(parameter: Parameter) -> Parameter:
+    """The parameter with the value that most calls give it as its default, if it is an attribute of an operator that has a default, too."""
+    usual, times = Counter(map(identity, parameter.values)).most_common(1)[0]
+    if isinstance(parameter.values[0], float) or parameter.word in ("name", *SIZES[:3]) or 2 * times <= len(parameter.values):
+        return parameter
+    return replace(parameter, default=literal(next(value for value in parameter.values if identity(value) == usual)))
+
+
+def _place(parameter: Parameter) -> int:
+    """The place of a parameter among others: sizes, then names, then attributes, and last those with a default."""
+    if parameter.default:
+        return 3
+    return 0 if parameter.word in SIZES else 1 if parameter.word == "name" else 2
+
+
+# what a function is called
+
+
+def _called(function: Function, known: Mapping[Function, Written], is_step: bool) -> str:
+    """A name after the few operators of a function, or else after what the model calls its weights."""
+    words = list(_words(function.body.steps, known))
+    if len(words) <= SHORT and sum(_is_layer(step) for step in function.body.steps) <= 1:
+        name = "_".join(words)
+        return name if name not in RESERVED else f"{name}_layer"
+    scopes = [scope_of(keys) for place in range(len(function.body.samples)) if (keys := list(_keys(function.body, place)))]
+    word = common_word(scopes)
+    if is_step and len(set(scopes)) == 1:
+        return "_".join(filter(None, (word, "step")))
+    return word or ("block" if scopes else "part")
+
+
+def _keys(body: Body, environment: int) -> Iterator[str]:
+    return (key for step in body.steps for key in keys_of(step, environment))
+
+
+def _is_layer(step: Step) -> bool:
+    return step.function is not None or isinstance(legalisation_of(step.op), Matrix)
+
+
+def _words(steps: Sequence[Step], known: Mapping[Function, Written]) -> Iterator[str]:
+    """What steps compute, in words; a bias belongs to its product, and a value on a grid is `quantized`."""
+    before = ""
+    for step in steps:
+        if step.function is not None:
+            word = known[step.function].name
+        elif isinstance(legalisation_of(step.op), Matrix) and OPS[step.op].facts.windows is None:
+            word = "dense"
+        else:
+            word = "quantized" if dequantizes(step.op) else word_of(step.op)
+        adds = isinstance(legalisation_of(step.op), Arithmetic) and any(isinstance(operand, Weight) for operand in step.operands)
+        if not quantizes(step.op) and not (adds and isinstance(legalisation_of(before), Matrix)):
+            yield word
+        before = step.op

@@ -1,0 +1,193 @@
+"""From the statements of a body to its lines: the names of variables, and the expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tpucc.source.expressions import Level, Text, applied
+from tpucc.source.loops import rolled
+from tpucc.source.names import unused, variable_in
+from tpucc.source.statements import Member, Statements
+from tpucc.source.static_texts import StaticTexts
+from tpucc.source.steps import Body, Function, Number, Operand, Part, Step, Value, Weight, takes_many
+
+DIGITS = "0123456789"
+
+
+class Lines:
+    """Writes the lines of a body. `outputs` are the names of what a model returns, and `unread` weights that nothing reads."""
+
+    def __init__(self, statements: Statements, texts: StaticTexts, outputs: Sequence[str] = (), unread: Sequence[Weight] = ()) -> None:
+        self.statements, self.texts, self.outputs, self.unread = statements, texts, outputs, unread
+        self.results = statements.body.results
+        self.last = dict(statements.last)
+        self.names: dict[Value | Weight, str] = {}
+        self.names.update(texts.entries.items())
+        self.holders = {name: value for value, name in self.names.items()}
+        self.place = 0
+        """The statement that is written now."""
+        self.counts: dict[Value, int] = {}
+        """How many values a list has by now."""
+        self.wanted = dict(self._states())
+
+    def _states(self) -> Iterator[tuple[Value, str]]:
+        """What the function of a row of calls calls the states that go from call to call, and those with which the row begins."""
+        entries = self.texts.entries
+        for step in self.statements.body.steps:
+            for result in step.results:
+                if step.function is not None and (carried := self.statements.carried.get(result)) is not None:
+                    name = self.texts.functions[step.function].formals[carried.place].rstrip(DIGITS)
+                    yield result, "" if name == "x" else name
+                    if carried.first is result and carried.before is not None and carried.before not in entries and not carried.before.hint:
+                        yield carried.before, "" if name == "x" else name
+
+    def lines(self) -> Iterator[str]:
+        """The lines, without indentation."""
+        yield from (self._declared(weight) for weight in self.unread)
+        for place, step in enumerate(self.statements.steps):
+            self.place = place
+            yield from self._weights(step)
+            yield from self._assigned(step)
+        self.place = len(self.statements.steps)
+        for result in self.results:
+            yield from self._weights(result)
+        texts = [self._text(result).tensor.text for result in self.results]
+        wanted = list(self.outputs) or texts
+        if all(map(self._may_stay, self.results, wanted, texts)):
+            wanted = texts
+        elif pairs := [(name, text) for name, text in zip(wanted, texts, strict=True) if name != text]:
+            yield f"{', '.join(name for name, _ in pairs)} = {', '.join(text for _, text in pairs)}"
+        yield f"return {', '.join(wanted)}"
+
+    def _may_stay(self, result: Operand, output: str, text: str) -> bool:
+        """Whether a result may stand in the `return` as it is, and has its name then."""
+        is_expression = isinstance(result, Number) or result in self.statements.inside
+        return output == text or (is_expression and is_unnamed(output, len(self.outputs)))
+
+    @property
+    def returned(self) -> tuple[str, ...]:
+        """The variables of the results; empty for expressions."""
+        return tuple(self.names.get(result, "") if isinstance(result, Value) else "" for result in self.results)
+
+    def _assigned(self, step: Step) -> Iterator[str]:
+        """The lines that compute the results of a statement, and put them into lists."""
+        members = {result: self.statements.members[result] for result in step.results if result in self.statements.members}
+        text = self._text(step).text
+        for member in members.values():
+            if member.index == 0:
+                yield f"{self._give(member.whole, 'hs', self.place - 1)} = []"
+            self.counts[member.whole] = member.index + 1
+        names = [text]
+        if len(step.results) > 1 or not members or any(result in self.last or result in self.wanted for result in step.results):
+            self.last |= {result: max(self.last.get(result, 0), self.place + 1) for result in step.results}
+            names = [self._variable(step, index) for index in range(len(step.results))]
+            yield f"{', '.join(names)} = {text}"
+        for name, result in zip(names, step.results, strict=True):
+            if result in members:
+                whole = self.names[members[result].whole]
+                yield f"{whole} = {whole} + [{name}]"
+
+    def _weights(self, part: Step | Operand) -> Iterator[str]:
+        """The declarations of the weights that an expression reads for the first time."""
+        for leaf in dict.fromkeys(self.statements.leaves(part)):
+            if isinstance(leaf, Weight) and leaf not in self.names:
+                yield self._declared(leaf)
+
+    def _declared(self, weight: Weight) -> str:
+        ends = {key.rpartition(".")[2].rpartition("/")[2] for key in weight.keys}
+        name = (variable_in(ends.pop()) if len(ends) == 1 else "") or self.texts.roles.get(weight, "w")
+        return f"weight {self._give(weight, name, self.place - 1)}: {self.texts.types[weight]}"
+
+    # expressions
+
+    def _text(self, part: Step | Operand) -> Text:
+        match part:
+            case Number():
+                return self.texts.numbers[part]
+            case Part(whole=whole):
+                return Text(f"{self._text(whole).within(Level.POSTFIX)}[{self.texts.parts[part]}]")
+            case Value() if part in self.statements.inside:
+                return self._text(self.statements.inside[part])
+            case Value() if (member := self._member(part)) is not None and self.place > self.statements.members[part].until:
+                return Text(f"{self.names[member.whole]}[{member.index}]")
+            case Value() | Weight():
+                return Text(self.names[part])
+            case Step() if takes_many(part.op):
+                return Text(f"{part.op}({', '.join([self._joined(part.operands), *self.texts.arguments[part]])})")
+            case Step():
+                operands = [self._text(operand) for operand in part.operands]
+                if part.function is None:
+                    return applied(part, operands, self.texts.arguments[part])
+                arguments = [*(operand.text for operand in operands), *self.texts.arguments[part]]
+                return Text(f"{self.texts.functions[part.function].name}({', '.join(arguments)})")
+
+    def _joined(self, operands: Sequence[Operand]) -> str:
+        """A list of operands: those that are in a list already, one after the other, as this list or a part of it."""
+        texts: list[str] = []
+        place = 0
+        while place < len(operands):
+            stop, first = place + 1, self._member(operands[place])
+            if first is not None:
+                while stop < len(operands) and self._member(operands[stop]) == replace(first, index=first.index + stop - place):
+                    stop += 1
+                taken = f"{first.index}:{first.index + stop - place}"
+                texts.append(self.names[first.whole] + (f"[{taken}]" if taken != f"0:{self.counts[first.whole]}" else ""))
+            elif texts and texts[-1].startswith("["):
+                texts[-1] = f"{texts[-1][:-1]}, {self._text(operands[place]).text}]"
+            else:
+                texts.append(f"[{self._text(operands[place]).text}]")
+            place = stop
+        return " + ".join(texts)
+
+    def _member(self, operand: Operand) -> Member | None:
+        """The place of a value in a list."""
+        member = self.statements.members.get(operand) if isinstance(operand, Value) else None
+        return replace(member, until=0) if member is not None else None
+
+    # names
+
+    def _variable(self, step: Step, index: int) -> str:
+        """The name of a result of a statement: what calls in a row call it, else an output's, else what the graph calls it, else `h`."""
+        value = step.results[index]
+        output = next((name for result, name in zip(self.results, self.outputs, strict=False) if result is value), "")
+        returned = self.texts.functions[step.function].returned[index] if step.function is not None else ""
+        carried = self.statements.carried.get(value)
+        before = carried.before if carried is not None else None
+        is_first = carried is not None and carried.first is value and before is not None and before.hint
+        first = self.names.get(before, "") if before is not None and not is_first and before not in self.texts.entries else ""
+        return self._give(value, self.wanted.get(value) or output or value.hint or returned.rstrip(DIGITS) or "h", self.place, first)
+
+    def _give(self, value: Value | Weight, wanted: str, place: int, first: str = "") -> str:
+        """A name that nothing has that is read behind this place: the first one, or else one like the wanted one."""
+
+        def is_taken(name: str) -> bool:
+            holder = self.holders.get(name)
+            return (
+                name in self.texts.scope.taken or name in self.texts.measured or (holder is not None and self.last.get(holder, -1) > place)
+            )
+
+        name = first if first and not is_taken(first) else unused(wanted, is_taken)
+        self.holders[name], self.names[value] = value, name
+        return name
+
+
+def clearest(
+    body: Body,
+    places: Mapping[tuple[Function, int], int],
+    texts: StaticTexts,
+    outputs: Sequence[str] = (),
+    unread: Sequence[Weight] = (),
+) -> tuple[list[str], tuple[str, ...]]:
+    """The lines of a body, and the variables that it returns: with loops, and with lists if they make it shorter."""
+    named = [result for result, name in zip(body.results, outputs, strict=bool(outputs)) if not is_unnamed(name, len(outputs))]
+    found: list[tuple[list[str], tuple[str, ...]]] = []
+    for lists in (False, True):
+        writer = Lines(Statements(body, places, named, texts.lengths, lists), texts, outputs, unread)
+        found.append((list(rolled(list(writer.lines()))), writer.returned))
+    return min(found, key=lambda each: len(each[0]))
+
+
+def is_unnamed(output: str, many: int) -> bool:
+    """Whether an output has the name of a result that isn't a variable."""
+    return output in ("out", *(f"out{place}" for place in range(many)))

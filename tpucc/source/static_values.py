@@ -1,0 +1,113 @@
+"""Expressions for the static values of a body: sizes, attributes and keys, of which each has a value in each environment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, TypeGuard
+
+from tpucc.ir.attributes import identity
+from tpucc.source.keys import Keys, templates
+from tpucc.source.literals import as_tuple, literal
+from tpucc.source.names import Unwritable, unused
+
+Vector = tuple[Any, ...]
+"""A static value in each environment."""
+SIZES = ("units", "filters", "inputs", "size")
+"""What the parameters are called that are sizes of weights."""
+FOLLOWING = (*SIZES, "shape", "start", "stop", "groups", "padding", "n", "pads")
+"""What values are called that may follow from sizes; a stride that is as large as an image is high doesn't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A static parameter of a function, with its value in each environment, and the text of its default, if it has one."""
+
+    name: str
+    word: str
+    values: Vector
+    default: str = ""
+
+
+@dataclass
+class Scope:
+    """What the static expressions of a body may name. In a function, a value that follows from nothing becomes a parameter; in the model it
+    is an error."""
+
+    params: Mapping[str, tuple[int, ...]]
+    """The values of the model's params in each environment."""
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The last sizes of what a function takes, by their expressions."""
+    is_function: bool = False
+    parameters: list[Parameter] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+    keys: Mapping[Keys, tuple[Keys, str]] = field(default_factory=dict)
+
+    def know_keys(self, keys: Collection[Keys]) -> None:
+        """Finds what the keys have in common that are going to be asked for."""
+        self.keys = templates(keys) if self.is_function else {}
+
+    def text(self, values: Vector, word: str) -> str:
+        """An expression with these values; `word` says what they are. Raises `Unwritable`."""
+        if is_constant(values):
+            return literal(values[0])
+        if values in self.keys:
+            names, end = self.keys[values]
+            name = self._named(names, "name")
+            return f'"{{{name}}}{end}"' if end else name
+        if all(isinstance(value, tuple) for value in values) and len({len(value) for value in values}) == 1:
+            return as_tuple([self.text(items, word) for items in zip(*values, strict=True)])
+        return self._named(values, word)
+
+    def _named(self, values: Vector, word: str) -> str:
+        """The parameter that has these values, what they follow from, or else a new parameter."""
+        for parameter in self.parameters:
+            if parameter.values == values and parameter.word == word:
+                return parameter.name
+        if word in FOLLOWING and are_integers(values) and (found := next(self._derived(values, word), "")):
+            return found
+        if not self.is_function:
+            raise Unwritable(f"{word} is {values[0]} and {values[1]} in two samples, which doesn't follow from their params")
+        name = unused(word, self.taken.__contains__)
+        self.taken.add(name)
+        self.parameters.append(Parameter(name, word, values))
+        return name
+
+    def _derived(self, values: tuple[int, ...], word: str) -> Iterator[str]:
+        """Expressions for sizes, the simplest first: known sizes, a multiple or part of one, and sums and products of the params. A weight
+        may have as many filters as there are channels, but not as many as an image is high."""
+        own = {each.name: each.values for each in self.parameters if each.word in SIZES and are_integers(each.values)}
+        sizes = {text: others for text, others in self.sizes.items() if word not in SIZES or text.endswith("[-1]")}
+        known = {**self.params, **own, **sizes}
+        yield from (text for text, others in known.items() if others == values)
+        for text, others in known.items():
+            yield from _scaled(values, text, others)
+        for (a, first), (b, second) in combinations(self.params.items(), 2):
+            yield from _scaled(values, f"{a} * {b}", tuple(x * y for x, y in zip(first, second, strict=True)))
+        sums = {f"{a} + {b}": tuple(map(sum, zip(self.params[a], self.params[b], strict=True))) for a, b in combinations(self.params, 2)}
+        for text, others in {**self.params, **sums}.items():
+            if is_constant(more := tuple(x - y for x, y in zip(values, others, strict=True))):
+                yield text if more[0] == 0 else f"{text} {'+' if more[0] > 0 else '-'} {abs(more[0])}"
+        yield from (f"{text} // 2" for text, others in known.items() if tuple(size // 2 for size in others) == values)
+
+
+def _scaled(values: tuple[int, ...], text: str, others: tuple[int, ...]) -> Iterator[str]:
+    """The values as a multiple of others, or as an integer part of them."""
+    if is_constant(others) or 0 in others or 0 in values:
+        return
+    for whole, parts, shown in ((values, others, "{0} * {1}"), (others, values, "{1} // {0}")):
+        factors = {divmod(x, y) for x, y in zip(whole, parts, strict=True)}
+        if len(factors) == 1 and (found := factors.pop())[1] == 0:
+            yield text if found[0] == 1 else shown.format(found[0], text)
+
+
+def are_integers(values: Vector) -> TypeGuard[tuple[int, ...]]:
+    """Whether a static value is an integer in all environments: the size of a window may be a pair, as `(1, 2)`."""
+    return all(type(value) is int for value in values)
+
+
+def is_constant(values: Sequence[object]) -> bool:
+    """Whether a static value is the same in all environments."""
+    first = identity(values[0])
+    return all(value is values[0] or identity(value) == first for value in values)

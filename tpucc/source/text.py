@@ -1,0 +1,155 @@
+"""`source_of`: the text of a model, checked by the front end."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tpucc.diagnostics import Error, Source
+from tpucc.ir import Graph, Node, Output, TensorType
+from tpucc.language.elaborate import elaborate
+from tpucc.language.parse import parse
+from tpucc.language.types import DECLARABLE
+from tpucc.source.blocks import with_functions
+from tpucc.source.equal_models import same_model
+from tpucc.source.functions import written
+from tpucc.source.lines import Lines, clearest
+from tpucc.source.literals import escaped
+from tpucc.source.names import RESERVED, Unwritable, required
+from tpucc.source.statements import Statements, carried_places
+from tpucc.source.static_texts import StaticTexts
+from tpucc.source.static_values import Scope
+from tpucc.source.steps import program_of
+
+WIDTH = 100
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
+"""A string, a bracket or a comma."""
+
+Sample = tuple[Mapping[str, int], Graph]
+"""The values of a model's params, and its graph for them."""
+
+
+def source_of(
+    graph: Graph,
+    *,
+    comments: Sequence[str] = (),
+    weights: str | None = None,
+    activations: str | None = None,
+    params: Mapping[str, int] | None = None,
+    samples: Sequence[Sample] = (),
+) -> str:
+    """The source text of a graph of operators, as the front end makes it: elaborated again, the text gives the same model (`same_model`).
+
+    `comments` are the text's first lines, `weights` the file of its weights, `activations` their format if it is said. `params` are
+    the values of the model's params for which the graph was made. Each of `samples` has other values of the same
+    params, and the model's graph for them; so sizes become expressions of the params. The text gives the same model for these values, too.
+
+    A text with functions and loops that doesn't give it makes way for one with an operator a line. Raises `Unwritable` for a graph that the
+    language can't say.
+    """
+    given = params or {}
+    head = [*(f"# {line}".rstrip() for line in comments), *(f"param {required(name, 'a param')} = {given[name]}" for name in given)]
+    head += [f'weights "{escaped(weights)}"'] if weights is not None else []
+    head += [f"activations {activations}"] if activations is not None else []
+    refused = Unwritable("")
+    for structured in (True, False):
+        try:
+            text = "\n".join([*head, *([""] if head else []), *lines_of(graph, structured, given, samples)]) + "\n"
+        except Unwritable as error:
+            refused = error
+            continue
+        faults = (_fault(text, sample, others) for others, sample in [({}, graph), *samples])
+        if not (fault := next(filter(None, faults), "")):
+            return text
+        refused = Unwritable(fault)
+    raise refused
+
+
+def first_unwritable(graph: Graph) -> Node | None:
+    """The first node that makes a graph one that the language can't say; None where it is the whole, as by the name of an output."""
+
+    def fails(stop: int) -> bool:
+        part = replace(graph, nodes=graph.nodes[:stop], outputs=(Output("out", graph.nodes[stop - 1].name),))
+        try:
+            return bool(_fault("\n".join(lines_of(part, structured=False)) + "\n", part, {}))
+        except Unwritable:
+            return True
+
+    found = bisect_left(range(1, len(graph.nodes) + 1), True, key=fails)
+    return graph.nodes[found] if found < len(graph.nodes) else None
+
+
+def _fault(text: str, graph: Graph, params: Mapping[str, int]) -> str:
+    """Why the front end doesn't make the graph of the text; empty if it does."""
+    source = Source(graph.source or "model.tpu", text)
+    try:
+        found = elaborate(parse(source), source, {name: str(value) for name, value in params.items()}).graph
+    except Error as error:
+        return f"the front end refuses the text of the graph: {error.diagnostics[0].message}"
+    return "" if same_model(found, graph) else "the text of the graph would mean another one"
+
+
+def lines_of(graph: Graph, structured: bool, given: Mapping[str, int] | None = None, samples: Sequence[Sample] = ()) -> Iterator[str]:
+    """The lines of the functions and of the model, unchecked. Without structure each operator has a line of its own."""
+    params = {name: (value, *(others[name] for others, _ in samples)) for name, value in (given or {}).items()}
+    program = program_of((graph, *(sample for _, sample in samples)), params)
+    inputs = [required(name, "an input") for name, _ in program.inputs]
+    outputs = [required(name, "an output") for name, _ in program.outputs]
+    found = with_functions(program.body) if structured else []
+    carried = carried_places([program.body, *(function.body for function in found)])
+    functions = written(found, carried, params, {program.name, *params})
+    for function in functions.values():
+        yield from _block(function.head, function.lines)
+        yield ""
+    scope = Scope(params, taken={*RESERVED, *params, *(function.name for function in functions.values())} - {*inputs, *outputs})
+    ports = (f"{name}: {_type(types, scope)}{_range(types[0])}" for name, types in program.inputs)
+    head = f"model {required(program.name, 'a model')}({', '.join(ports)})"
+    if all(types[0].dtype in DECLARABLE for _, types in program.outputs):
+        results = ", ".join(_type(types, scope) for _, types in program.outputs)
+        head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
+    texts = StaticTexts(program.body, scope, inputs, functions, program.unused)
+    if structured:
+        lines, _ = clearest(program.body, carried, texts, outputs, program.unused)
+    else:
+        statements = Statements(program.body, carried, program.body.results, None, lists=False)
+        lines = list(Lines(statements, texts, outputs, program.unused).lines())
+    yield from _block(f"{head}:", lines)
+
+
+def _type(types: Sequence[TensorType], scope: Scope) -> str:
+    if types[0].dtype not in DECLARABLE:
+        raise Unwritable(f"the language has no inputs of the type {types[0].dtype}")
+    sizes = [scope.text(sizes, "size") for sizes in zip(*(type_.shape for type_ in types), strict=True)]
+    return f"{types[0].dtype}[{', '.join(sizes)}]"
+
+
+def _range(type_: TensorType) -> str:
+    if type_.range is None:
+        return ""
+    low, high = (str(int(end)) if type_.dtype == "i32" else repr(end) for end in (type_.range.low, type_.range.high))
+    return f" in [{low}, {high}]"
+
+
+def _block(head: str, lines: Sequence[str]) -> Iterator[str]:
+    """A head and, indented, the lines under it."""
+    yield from wrapped(head, 0)
+    for line in lines:
+        text = line.lstrip()
+        yield from wrapped(text, 4 + len(line) - len(text))
+
+
+def wrapped(line: str, indent: int) -> Iterator[str]:
+    """The line in several, if it is too long: broken behind commas in brackets, in as few brackets as will do."""
+    lead, start, depth = " " * indent, 0, 0
+    breaks: list[tuple[int, int]] = []
+    for found in TOKEN.finditer(line):
+        depth += (found[0] in "([") - (found[0] in ")]")
+        breaks += [(found.end(), depth)] if found[0] == "," and depth else []
+    while len(lead) + len(line) - start > WIDTH and (left := [(end, inner) for end, inner in breaks if end > start]):
+        fitting = [(end, inner) for end, inner in left if len(lead) + end - start <= WIDTH] or left[:1]
+        end, _ = max(fitting, key=lambda each: (-each[1], each[0]))
+        yield lead + line[start:end]
+        lead, start = " " * (indent + 4), end + 1
+    yield lead + line[start:]
