@@ -21,7 +21,6 @@ from tpucc.explain.comparison.compare import compare as compared
 from tpucc.explain.quality import notices
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file, write_files
-from tpucc.interop.bases import base_at
 from tpucc.interop.outside import Against, outside_judge
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.interop.sources import IMPORTED, read_source, whole_sizes
@@ -32,10 +31,10 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
-from tpucc.runtime.resume import Base
-from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput
 from tpucc.sim.fast.backends import Backend, require
+from tpucc.texts.resume import Base, base_at
+from tpucc.texts.resume import resume as resume_text
 from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started

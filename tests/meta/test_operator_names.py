@@ -164,7 +164,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "training/passes/optimizers.py": ("sqrt*3", "a term of the formula"),
     "passes/write_weights.py": ("import as_weights, import matmul", REWRITE),
     "explain/fidelity.py": ("import constant", "constants have no error"),
-    "runtime/unchanged.py": ("constant, input*2", BUFFERS),
+    "texts/unchanged.py": ("constant, input*2", BUFFERS),
     "lowering/room.py": ("patches", OTHER),
     "explain/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),

@@ -20,7 +20,6 @@ from tpucc.data.archive import read_arrays
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front
 from tpucc.files import write_file
-from tpucc.interop.bases import base_at
 from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph
@@ -32,7 +31,7 @@ from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES, replacements
 from tpucc.passes.plugins import installed_passes, passes_of_file
 from tpucc.passes.running import run_pass, verify_text
-from tpucc.runtime.resume import NO_STAGE, kind_of
+from tpucc.texts.resume import NO_STAGE, base_at, kind_of
 
 SOURCES = (".tpu", ONNX)
 STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")

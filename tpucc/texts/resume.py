@@ -19,6 +19,7 @@ from tpucc.data.archive import read_arrays
 from tpucc.data.weights import bind_like, require_source
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.driver import back_end, choose_for_stream, compile_source, drafts_with_room, explaining
+from tpucc.interop.sources import read_source
 from tpucc.ir import Graph
 from tpucc.ir.codec import require_version, unquote
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
@@ -32,14 +33,14 @@ from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.options import Options
 from tpucc.passes.running import verify_text
-from tpucc.runtime.constants import ModelConstants
 from tpucc.runtime.runtime import Runtime
-from tpucc.runtime.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
 from tpucc.schedule.pipeline import scheduled_places
 from tpucc.stage_names import FRONT_STAGES, pass_places, require_stage
 from tpucc.stages.backend import BackEnd
 from tpucc.stages.stages import STAGES, Stages
 from tpucc.target import require_compilable
+from tpucc.texts.constants import ModelConstants
+from tpucc.texts.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
 
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")
@@ -83,10 +84,16 @@ class Base:
         return self.snapshots[: min((names.index(stage) for stage in stages if stage in names), default=0)]
 
 
-def base_of(source: Source, folder: Path, options: Options) -> Base:
-    """The model that a text goes on from, compiled with these options, but with the built-in stages: what a text takes from its model, no
-    stage can change. The source's files are relative to `folder`."""
-    made = compile_source(source, folder, replace(options, stages=Stages(), stop_after=None))
+def base_at(path: Path, options: Options) -> Base:
+    """The model at `path` that a text goes on from: a program (.tpub), or a source, which is compiled with these options.
+
+    A source is compiled with the built-in stages: what a text takes from its model, no stage can change. Raises what reading and compiling
+    raise.
+    """
+    if path.suffix == ".tpub":
+        return Base(Runtime.load(path).program)
+    source = read_source(path, options.params)
+    made = compile_source(source, path.parent, replace(options, stages=Stages(), stop_after=None))
     assert made.program is not None
     return Base(made.program, made)
 
