@@ -53,6 +53,21 @@ def test_a_node_takes_the_place_of_the_root() -> None:
     assert "s" not in result.by_name
 
 
+def test_a_node_that_stays_in_the_place_of_others_takes_their_origins() -> None:
+    lines = ("r = relu(x) : f32[3, 4] @ 1:5-9", "s = tanh(r) : f32[3, 4] @ 2:5-9", "t = relu(s) : f32[3, 4] @ 3:5-9", "return t")
+    once_for_all = rule("once for all", relu(once(tanh(called("first", relu(x))))), lambda m: m.first)
+    assert list(map(str, made(X + "\n".join(lines), once_for_all)["r"].origin.spans)) == ["1:5-9", "2:5-9", "3:5-9"]
+
+
+def test_the_line_of_an_operator_that_was_simplified_away_leads_to_what_is_left_of_it() -> None:
+    lines = ("weights random(seed=0)", "model m(x: f32[3, 4]):", "    weight w: f32[4, 5]", "    h = relu(x @ w)")
+    more = ("    same = transpose(transpose(h, [1, 0]), [1, 0])", "    return softmax(reshape(same, [3, 5]))")
+    exe = tpucc.compile_source("\n".join((*lines, *more)))
+    (layer,) = (layer for layer in exe.program.value.layers if layer.kind == "fc")
+    assert layer.origin.lines == {3, 4, 5, 6}
+    assert layer.origin.line == 4
+
+
 @each(
     [
         ("add(x, c)", add(x, constant("c")), True),
