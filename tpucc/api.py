@@ -28,7 +28,7 @@ from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
-from tpucc.options import Keywords, Options, PathLike, changed, options_of
+from tpucc.options import Keywords, Options, PathLike
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
 from tpucc.runtime.runtime import QuantisedOutput
@@ -39,6 +39,7 @@ from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
+from tpucc.user_options import changed, options_of
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg

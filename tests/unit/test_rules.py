@@ -13,7 +13,6 @@ import tpucc
 from tests.support.cases import each
 from tests.support.core import core_files
 from tests.support.rewrites import CONTEXT, body, check, graph_of
-from tpucc.diagnostics import PluginError
 from tpucc.ir import Graph
 from tpucc.ir.printer import print_firings
 from tpucc.ops import OPS, names
@@ -21,9 +20,7 @@ from tpucc.ops.names import add, avg_pool, max_pool, mul, relu, sub, tanh, trans
 from tpucc.ops.opdef import Expression
 from tpucc.passes.base import Context, Pass, graph_pass
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.plugins import passes_of_file
 from tpucc.passes.rules import Match, Rule, Rules, called, columns, constant, function, once, rule, rules_pass, total, unpinned, value
-from tpucc.passes.running import run_pass
 
 ROOT = Path(tpucc.__file__).parent
 X = "x = input : f32[3, 4]\ny = input : f32[3, 4]\n"
@@ -225,34 +222,6 @@ def test_the_attributes_of_a_node_are_those_of_its_operator() -> None:
     assert transpose.attributes_of(graph["t"]).perm == (1, 0)
     with pytest.raises(AssertionError):
         avg_pool.attributes_of(graph["t"])
-
-
-FILE = """
-from tpucc.ops.names import relu
-from tpucc.passes.base import graph_pass
-from tpucc.passes.rules import rule, rules_pass, value
-
-@rules_pass("relu-once", "computes no relu of a relu", level=1)
-def relu_once():
-    yield rule("a relu of a relu", relu(relu(value("x"))), lambda m: relu(m.x))
-
-@graph_pass("say-size", "says how large the graph is", level=1)
-def say_size(graph, context):
-    return graph.noting(f"{len(graph)} nodes, {1 / (len(graph) - 3):g}")
-"""
-
-
-def test_a_file_of_the_users_may_have_both(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(FILE)
-    relu_once, say_size = passes_of_file(file)
-    graph = graph_of("x = input : f32[3, 4]\na = relu(x) : f32[3, 4]\nb = relu(a) : f32[3, 4]\nreturn b")
-    after = run_pass(relu_once, graph, CONTEXT)
-    assert body(after).splitlines()[1:] == ["b = relu(x) : f32[3, 4]", 'return b as "b"']
-    assert run_pass(say_size, after, CONTEXT).notes == ("2 nodes, -1",)
-    with pytest.raises(PluginError) as error:
-        run_pass(say_size, graph, CONTEXT)
-    assert [label.span.line for label in error.value.diagnostics[0].labels] == [12]
 
 
 def test_nothing_in_the_core_makes_a_node_of_an_operator_s_name() -> None:

@@ -25,13 +25,14 @@ from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.options import Options, read_options
+from tpucc.options import Options
 from tpucc.passes.base import Pass, with_options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES, replacements
-from tpucc.passes.plugins import installed_passes, passes_of_file
-from tpucc.passes.running import run_pass, verify_text
-from tpucc.texts.resume import NO_STAGE, base_at, kind_of
+from tpucc.passes.running import run_pass
+from tpucc.plugins.passes import installed_passes, passes_of_file
+from tpucc.texts.resume import NO_STAGE, base_at, kind_of, verify_text
+from tpucc.user_options import read_options
 
 SOURCES = (".tpu", ONNX)
 STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
