@@ -115,14 +115,14 @@ def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Viol
     """The rules of groups 4, 5, 7, 9 and 10 about what the rows of a memory hold."""
     match memory.contents:
         case Contents.VALUES:
-            return lambda events: chain(definitions.values(context, events, memory), residents.stays(context, events))
+            return lambda events: chain(definitions.values(context, events, memory), residents.stays(context, events, memory))
         case Contents.SUMS:
             bounds = arithmetic.Sums(context, memory)
             return lambda events: chain(
                 definitions.begun(context, events, memory), definitions.sums(context, events, memory), bounds.check(events)
             )
         case Contents.BUFFERS:
-            return lambda events: chain(definitions.buffers(context, events), endings.outputs(context, events))
+            return lambda events: chain(definitions.buffers(context, events, memory), endings.outputs(context, events, memory))
         case _:
             assert_never(memory.contents)
 
