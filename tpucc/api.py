@@ -18,6 +18,7 @@ from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.compare import compare as compared
+from tpucc.explain.device_outputs import QuantisedOutput, run_quantized
 from tpucc.explain.quality import notices
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file, write_files
@@ -31,7 +32,6 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
-from tpucc.runtime.runtime import QuantisedOutput
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.texts.resume import Base, base_at
 from tpucc.texts.resume import resume as resume_text
@@ -123,9 +123,9 @@ class Executable:
         return self.runtime.run(given)
 
     def run_quantized(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
-        """The integers that the device computed for each output, with their scale and zero point: see `Runtime.run_quantized`."""
+        """The integers that the device computed for each output, with their scale and zero point: see `tpucc.explain.device_outputs`."""
         given = self._named(inputs, named)
-        return self.runtime.run_quantized(given)
+        return run_quantized(self.runtime, given)
 
     def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, AnyArray]:
         """The arrays by name; what is odd about them is a warning where `run` was called."""

@@ -12,8 +12,9 @@ import pytest
 
 from tests.support.cases import each, one_of
 from tests.support.kernels import KERNELS, printed
-from tpucc.floating import NUMPY, Machine, exact, round_to_bfloat16
+from tpucc.floating import Machine, exact, round_to_bfloat16
 from tpucc.numerics import Float32
+from tpucc.training.arithmetic import NUMPY
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an arithmetic leaves them to the caller
 

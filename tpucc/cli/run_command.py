@@ -21,6 +21,7 @@ from tpucc.cli.summary import run_text
 from tpucc.cli.work import executable_from, judged
 from tpucc.data.archive import naming, npz_bytes
 from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
+from tpucc.explain.device_outputs import run_quantized
 from tpucc.explain.float_error import error_statistics, rounded_notes
 from tpucc.explain.quality import Accuracy, Regression, not_finite, notices
 from tpucc.files import write_file
@@ -114,7 +115,7 @@ def _rows(runtime: Runtime, arrays: Mapping[str, AnyArray]) -> str:
 
 def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     arrays: dict[str, AnyArray] = {}
-    for name, output in runtime.run_quantized(inputs).items():
+    for name, output in run_quantized(runtime, inputs).items():
         arrays[name] = output.values
         arrays[f"{name}.scale"] = np.asarray(output.scale, np.float32)
         arrays[f"{name}.zero_point"] = np.asarray(output.zero_point, np.int32)

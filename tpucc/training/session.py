@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.data.archive import npz_bytes
 from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError
-from tpucc.floating.arithmetic import NUMPY, Arithmetic, Machine
+from tpucc.floating.arithmetic import Arithmetic, Machine
 from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
@@ -22,6 +22,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.target import load_target
+from tpucc.training.arithmetic import NUMPY
 from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
