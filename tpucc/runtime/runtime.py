@@ -20,9 +20,8 @@ from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.ops.evaluate import evaluate, require_computable
-from tpucc.runtime.batches import Arrays, Batches, RoundObserver
+from tpucc.runtime.batches import Arrays, Batches, RoundObserver, joined, parts, whole_type
 from tpucc.runtime.connections import HostParts, host_parts
-from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.runtime.inputs import NONE, Given, accepted, by_name
 from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Simulator

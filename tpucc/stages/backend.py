@@ -26,9 +26,9 @@ from tpucc.numerics import Int64
 from tpucc.plugins.guard import guest
 from tpucc.schedule import schedule
 from tpucc.schedule.allocate import allocate as built_in_allocate
-from tpucc.schedule.pipeline import scheduled_places, tile_numbers
 from tpucc.schedule.synchronise import synchronise as built_in_synchronise
 from tpucc.stages.replaced import safe_allocate, safe_lowerer, safe_order, safe_synchronise
+from tpucc.stages.tile_numbers import scheduled_places, tile_numbers
 from tpucc.target import Target
 
 if TYPE_CHECKING:

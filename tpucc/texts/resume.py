@@ -36,8 +36,8 @@ from tpucc.machines.v1 import Opcode
 from tpucc.options import Options
 from tpucc.passes.running import verify_stage
 from tpucc.runtime.runtime import Runtime
-from tpucc.schedule.pipeline import scheduled_places
 from tpucc.stage_names import FRONT_STAGES, pass_places, require_stage
+from tpucc.stages.tile_numbers import scheduled_places
 from tpucc.target import require_compilable
 from tpucc.texts.constants import ModelConstants
 from tpucc.texts.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
