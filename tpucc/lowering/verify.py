@@ -18,7 +18,6 @@ from tpucc.diagnostics import Source, printable
 from tpucc.isa.effects import Bools
 from tpucc.isa.fields import well_formed
 from tpucc.isa.listing.lines import Places
-from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, endings, ports, raise_violations, reported, structure
 from tpucc.isa.verify.events import Events
@@ -67,16 +66,22 @@ class _Context(Context):
         return f"row {row - int(ends[owner]) + rows:,} of {name}"
 
 
-def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None, numbering: Numbering | None = None) -> None:
+def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None) -> None:
     """Raises `ProgramError` with the first violations, when there are any.
 
     `places` are the lines of the text that the program was read from, `model` the source that its layers come from: where they are known,
-    messages show them. `numbering` has the instructions' numbers before they were put into another order.
+    messages show them.
 
     E0750 parts that don't fit each other, E0751 a malformed instruction, E0752 a name of nothing, E0753 rows outside, E0754 rows read
     before they are written, E0755 a sum in disorder, E0756 no tile or parameter block chosen, E0757 a buffer that its home doesn't
     hold, E0758 an output not written exactly once.
     """
+    program, found = tile_violations(tiles)
+    raise_violations(program, found, model, places.source if places else Source(tiles.source, ""), places)
+
+
+def tile_violations(tiles: TileProgram) -> tuple[Program, tuple[Violation, ...]]:
+    """The violations of `verify_tiles`, and the program that they are about."""
     program = surrounding_program(tiles)
     found = reported(_parts(tiles, program))
     if not found:
@@ -84,7 +89,7 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
         context = _Context(program, tiles=tiles)
         for stage in (_records, _counts, _names, _rows, _meaning):
             found = found or reported(stage(context))
-    raise_violations(program, found, model, places.source if places else Source(tiles.source, ""), places, numbering)
+    return program, found
 
 
 def _parts(tiles: TileProgram, program: Program) -> Iterator[Violation]:

@@ -14,19 +14,19 @@ import numpy as np
 
 from tpucc.back_end import BackEnd
 from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, Source, listed
-from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
-from tpucc.isa.verify import check
+from tpucc.isa.verify import model_of, raise_violations, verify
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import Drafts, drafts_of
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.verify import verify_tiles
+from tpucc.lowering.verify import tile_violations, verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
 from tpucc.plugins.guard import guest
 from tpucc.schedule import schedule
 from tpucc.schedule.allocate import allocate as built_in_allocate
 from tpucc.schedule.synchronise import synchronise as built_in_synchronise
+from tpucc.stages.numbering import Numbering
 from tpucc.stages.replaced import safe_allocate, safe_lowerer, safe_order, safe_synchronise
 from tpucc.stages.tile_numbers import scheduled_places, tile_numbers
 from tpucc.target import Target
@@ -79,7 +79,10 @@ class GuardedBackEnd(BackEnd):
         def scheduled() -> Program:
             program = schedule(tiles, allocate, synchronise)
             places = scheduled_places(self.places, tiles, program) if self.places is not None else None
-            check(self.whole(program), places, _numbering(tiles, program, "synchronise" in of_user))
+            whole, numbering = self.whole(program), _numbering(tiles, program, "synchronise" in of_user)
+            model = model_of(whole)
+            found = list(map(numbering.said, verify(whole, places)))
+            raise_violations(whole, found, model, places.source if places else model, places)
             return program
 
         return self._blamed(scheduled, tuple(of_user))
@@ -91,7 +94,10 @@ class GuardedBackEnd(BackEnd):
                 return tiles
             numbers = order(tiles)
             ordered = replace(tiles, instructions=tiles.instructions[numbers])
-            verify_tiles(ordered, model=Source(tiles.source, ""), numbering=Numbering("the tile program that order got", numbers))
+            numbering = Numbering("the tile program that order got", numbers)
+            program, found = tile_violations(ordered)
+            source = Source(tiles.source, "")
+            raise_violations(program, list(map(numbering.said, found)), source, source)
             return ordered
 
         return self._blamed(verified, tuple(stage for stage in self.of_user if stage in OF_TILES))
