@@ -1,8 +1,8 @@
 """Arithmetics: the operations on float32 arrays whose bits depend on the machine that computes them.
 
 + - × ÷, square roots and comparisons are IEEE float32 in all of them, so NumPy's own do. The others are methods here: products, sums and
-functions without a closed form. `PORTABLE` is the host as it compiles and runs, and `Machine(128)` is a TPU v2 core: both are bit for bit
-the same on every processor. `tpucc.training.arithmetic` has the host as it trains.
+functions without a closed form. `PORTABLE` is the host as it compiles and runs: bit for bit the same on every processor. Training has
+others (`tpucc.training.arithmetic`, `tpucc.training.matrix_unit`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from typing import TypeVar
 import numpy as np
 
 from tpucc.floating import exact, functions
-from tpucc.floating.exact import Rounded
 from tpucc.floating.reduction import tree_sum
 from tpucc.numerics import AnyArray, Float32
 
 T = TypeVar("T")
-Operand = Float32 | Rounded
-"""What a product multiplies: an array, or what `Arithmetic.operand` made of one."""
 
 
 class Arithmetic(ABC):
@@ -33,16 +30,12 @@ class Arithmetic(ABC):
     name: str
     """One word, for messages and tables."""
 
-    @abstractmethod
-    def operand(self, x: Float32) -> Operand:
-        """x [M, N] prepared for products of this arithmetic: worth it for an operand of several products. `.T` is the transposed one."""
-
     def once(self, function: Callable[..., T], x: AnyArray, *arguments: Hashable) -> T:
         """`function(x, *arguments, self)`, of which an arithmetic that remembers keeps the result (`tpucc.training.arithmetic`)."""
         return function(x, *arguments, self)
 
     @abstractmethod
-    def product(self, a: Operand, b: Operand) -> Float32:
+    def product(self, a: Float32, b: Float32) -> Float32:
         """a [M, K] times b [K, N]; float32 [M, N]. Raises ValueError if the inner dimensions differ."""
 
     def products(self, a: Float32, b: Float32) -> Float32:
@@ -88,12 +81,7 @@ class Portable(Arithmetic):
 
     name = "portable"
 
-    def operand(self, x: Float32) -> Operand:
-        return x
-
-    def product(self, a: Operand, b: Operand) -> Float32:
-        assert not isinstance(a, Rounded), "an operand of another arithmetic"
-        assert not isinstance(b, Rounded), "an operand of another arithmetic"
+    def product(self, a: Float32, b: Float32) -> Float32:
         return exact.float32_product(a, b)
 
     def products(self, a: Float32, b: Float32) -> Float32:
@@ -116,35 +104,6 @@ class Portable(Arithmetic):
 
     def sigmoid(self, x: Float32) -> Float32:
         return functions.sigmoid(x)
-
-
-@dataclass(frozen=True)
-class Machine(Portable):
-    """A machine with a matrix unit for bfloat16 of `rows` rows, and a float32 vector unit. Same bits on every processor.
-
-    A product rounds its operands to bfloat16, as `round_to_bfloat16` does. Its depth is cut into passes of `rows`. A pass is the exact
-    sum of its products, rounded once to float32; passes are added in float32, the first first (`tpucc.floating.exact`). Sums and functions
-    are as in `Portable`.
-    """
-
-    rows: int
-    """Rows of the matrix unit: 128 on TPU v2."""
-    name = "machine"
-
-    def __post_init__(self) -> None:
-        if self.rows < 1:
-            raise ValueError(f"a matrix unit of {self.rows} rows")
-
-    def operand(self, x: Float32) -> Rounded:
-        return exact.rounded(x)
-
-    def product(self, a: Operand, b: Operand) -> Float32:
-        left = a if isinstance(a, Rounded) else self.operand(a)
-        right = b if isinstance(b, Rounded) else self.operand(b)
-        return exact.product(left, right, self.rows)
-
-    def products(self, a: Float32, b: Float32) -> Float32:
-        return Arithmetic.products(self, a, b)
 
 
 PORTABLE: Arithmetic = Portable()

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tpucc.floating.bfloat16 import with_one_nan
+from tpucc.floating.nan import with_one_nan
 from tpucc.numerics import Float32
 
 ZERO = np.array(0, np.float32)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpucc.floating.bfloat16 import NAN
+from tpucc.floating.nan import NAN
 from tpucc.numerics import Float32
 
 

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tpucc.floating import erf as series
-from tpucc.floating import exact
-from tpucc.floating.arithmetic import Arithmetic, Machine, Operand
-from tpucc.floating.exact import Rounded
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.numerics import AnyArray, Float32
+from tpucc.training.matrix_unit import Machine, Rounded, rounded
 
 T = TypeVar("T")
 
@@ -25,12 +24,7 @@ class Numpy(Arithmetic):
 
     name = "numpy"
 
-    def operand(self, x: Float32) -> Float32:
-        return x
-
-    def product(self, a: Operand, b: Operand) -> Float32:
-        assert not isinstance(a, Rounded), "an operand of another arithmetic"
-        assert not isinstance(b, Rounded), "an operand of another arithmetic"
+    def product(self, a: Float32, b: Float32) -> Float32:
         return np.asarray(a @ b, np.float32)
 
     def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
@@ -95,7 +89,7 @@ class _RememberingMachine(_Remembering, Machine):
             x = x.T
         owner = x if x.base is None else x.base
         if not isinstance(owner, np.ndarray):
-            return exact.rounded(x)
+            return rounded(x)
         known: dict[Hashable, Rounded] = self._of(owner)
         if (turned or flags.c_contiguous) and x.nbytes == owner.nbytes and owner.flags.forc:
             layout: Layout = 0, x.shape, ()
@@ -104,7 +98,7 @@ class _RememberingMachine(_Remembering, Machine):
             if (found := known.get((layout[0], x.shape[::-1], x.strides[::-1]))) is not None:
                 return found if turned else found.T
         if (found := known.get(layout)) is None:
-            found = known[layout] = exact.rounded(x)
+            found = known[layout] = rounded(x)
         return found.T if turned else found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.data.archive import npz_bytes
 from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError
-from tpucc.floating.arithmetic import Arithmetic, Machine
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
@@ -27,6 +27,7 @@ from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
+from tpucc.training.matrix_unit import Machine
 from tpucc.training.passes.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
 from tpucc.training.passes.optimizer import optimizer_step
 from tpucc.training.plan import Plan
