@@ -18,10 +18,10 @@ from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.compare import compare as compared
+from tpucc.explain.device_outputs import QuantisedOutput, run_quantized
 from tpucc.explain.quality import notices
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file, write_files
-from tpucc.interop.bases import base_at
 from tpucc.interop.outside import Against, outside_judge
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.interop.sources import IMPORTED, read_source, whole_sizes
@@ -29,17 +29,17 @@ from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
-from tpucc.options import Keywords, Options, PathLike, changed, options_of
+from tpucc.options import Keywords, Options, PathLike
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
-from tpucc.runtime.resume import Base
-from tpucc.runtime.resume import resume as resume_text
-from tpucc.runtime.runtime import QuantisedOutput
 from tpucc.sim.fast.backends import Backend, require
+from tpucc.texts.resume import Base, base_at
+from tpucc.texts.resume import resume as resume_text
 from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
+from tpucc.user_options import changed, options_of
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
@@ -124,9 +124,9 @@ class Executable:
         return self.runtime.run(given)
 
     def run_quantized(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
-        """The integers that the device computed for each output, with their scale and zero point: see `Runtime.run_quantized`."""
+        """The integers that the device computed for each output, with their scale and zero point: see `tpucc.explain.device_outputs`."""
         given = self._named(inputs, named)
-        return self.runtime.run_quantized(given)
+        return run_quantized(self.runtime, given)
 
     def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, AnyArray]:
         """The arrays by name; what is odd about them is a warning where `run` was called."""

@@ -22,16 +22,18 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
+from tests.support.rewrites import CONTEXT, body, graph_of
 from tpucc.cli import failures
-from tpucc.diagnostics import Diagnostic
+from tpucc.diagnostics import Diagnostic, PluginError
 from tpucc.ir import Constant
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
-from tpucc.passes.plugins import installed_passes
+from tpucc.passes.running import run_pass
 from tpucc.plugins import limits, process, surroundings
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import guest
+from tpucc.plugins.passes import installed_passes, passes_of_file
 from tpucc.schedule.allocate import Lives, allocate
 
 PASS = """\
@@ -783,3 +785,31 @@ def test_an_edited_file_runs_as_it_is_now(tmp_path: Path) -> None:
         os.utime(path, (1_000_000_000, 1_000_000_000))
         assert executed(path).word == word
     assert not (tmp_path / "__pycache__").exists()
+
+
+RULES_AND_A_FUNCTION = """
+from tpucc.ops.names import relu
+from tpucc.passes.base import graph_pass
+from tpucc.passes.rules import rule, rules_pass, value
+
+@rules_pass("relu-once", "computes no relu of a relu", level=1)
+def relu_once():
+    yield rule("a relu of a relu", relu(relu(value("x"))), lambda m: relu(m.x))
+
+@graph_pass("say-size", "says how large the graph is", level=1)
+def say_size(graph, context):
+    return graph.noting(f"{len(graph)} nodes, {1 / (len(graph) - 3):g}")
+"""
+
+
+def test_a_file_may_have_rules_and_functions(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(RULES_AND_A_FUNCTION)
+    relu_once, say_size = passes_of_file(file)
+    graph = graph_of("x = input : f32[3, 4]\na = relu(x) : f32[3, 4]\nb = relu(a) : f32[3, 4]\nreturn b")
+    after = run_pass(relu_once, graph, CONTEXT)
+    assert body(after).splitlines()[1:] == ["b = relu(x) : f32[3, 4]", 'return b as "b"']
+    assert run_pass(say_size, after, CONTEXT).notes == ("2 nodes, -1",)
+    with pytest.raises(PluginError) as error:
+        run_pass(say_size, graph, CONTEXT)
+    assert [label.span.line for label in error.value.diagnostics[0].labels] == [12]

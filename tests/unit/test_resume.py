@@ -21,7 +21,7 @@ from tpucc.ir import Graph
 from tpucc.ir.codec import stamped
 from tpucc.ir.digests import digest_of
 from tpucc.isa.container import encode
-from tpucc.passes.plugins import passes_of_file
+from tpucc.plugins.passes import passes_of_file
 from tpucc.target import load_target
 
 ROOT = Path(__file__).parents[2]

@@ -20,19 +20,20 @@ from tpucc.data.archive import read_arrays
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front
 from tpucc.files import write_file
-from tpucc.interop.bases import base_at
 from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.options import Options, read_options
+from tpucc.options import Options
 from tpucc.passes.base import Pass, with_options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES, replacements
-from tpucc.passes.plugins import installed_passes, passes_of_file
-from tpucc.passes.running import run_pass, verify_text
-from tpucc.runtime.resume import NO_STAGE, kind_of
+from tpucc.passes.running import run_pass
+from tpucc.plugins.guard import SECONDS
+from tpucc.plugins.passes import installed_passes, passes_of_file
+from tpucc.texts.resume import NO_STAGE, base_at, kind_of, verify_text
+from tpucc.user_options import read_options
 
 SOURCES = (".tpu", ONNX)
 STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
@@ -56,7 +57,7 @@ STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 def command(wanted: str, model: Path, like: Path | None, with_data: bool, output: Path | None, **given: Any) -> None:
     """Run passes on the graph of MODEL, a source or a graph in text form, and print the result. Without passes: check it and print it."""
     keep_inputs(output)
-    seconds = given["plugin_timeout"]
+    seconds = given["plugin_timeout"] or SECONDS
     brought = {path: passes_of_file(path, seconds) for path in given.pop("passes")}
     options = read_options({name: value for name, value in given.items() if value is not None}, installed=False)
     steps = list(_steps(wanted, _known([step for found in brought.values() for step in found], seconds)))

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from tpucc.options import OPTIONS, Flag, Options, read_options
+from tpucc.options import OPTIONS, Flag, Options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES
+from tpucc.user_options import read_options
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

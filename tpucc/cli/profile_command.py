@@ -19,10 +19,10 @@ from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
 from tpucc.explain.assumptions import assumption_words, assumptions
+from tpucc.explain.float_error import rounded_notes
 from tpucc.explain.timed import Timed
 from tpucc.explain.trace import trace_events
 from tpucc.files import write_file
-from tpucc.runtime.check import rounded_notes
 from tpucc.viz.lines import by_lines
 from tpucc.viz.scaling import scaling, scaling_table
 from tpucc.viz.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped

@@ -21,7 +21,8 @@ from tpucc.explain.sweeps.plan import MOST, Plan, require_sources
 from tpucc.explain.sweeps.points import Points, run
 from tpucc.explain.sweeps.table import require_format, write_table
 from tpucc.files import write_file
-from tpucc.options import OPTIONS, flag_of
+from tpucc.options import OPTIONS
+from tpucc.user_options import flag_of
 from tpucc.viz.sweeps.page import LARGEST, sweep_page
 from tpucc.viz.sweeps.summary import summary, summary_json
 

@@ -20,15 +20,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from types import FunctionType, MappingProxyType
-from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args, runtime_checkable
 
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, PluginError, UsageError, did_you_mean, listed, printable
 from tpucc.ir import Graph
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.numerics import AnyArray, read_only
-from tpucc.plugins.guard import Guest
 from tpucc.target import Target
 
+T = TypeVar("T")
 Goal = Literal["latency", "stream"]
 GOALS: tuple[Goal, ...] = get_args(Goal)
 ASKED = 3
@@ -106,6 +106,17 @@ def graph_pass(name: str, summary: str, *, level: int) -> Callable[[Rewrite], Gr
     return lambda function: GraphPass(name, summary, level, function, cast(FunctionType, function).__kwdefaults__ or {})
 
 
+class UserCode(Protocol):
+    """Code of the user's: where it is written, how it is called with care, and an error that names it. `tpucc.plugins` has it."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+    def call(self, function: Callable[[], T]) -> T: ...
+    def error(self, code: str, message: str, *help: str, more: tuple[Diagnostic, ...] = ()) -> PluginError: ...
+
+
 @dataclass(frozen=True)
 class Brought:
     """A pass of the user's. Its attributes have been read once, into plain values; `code` names it and calls it."""
@@ -115,7 +126,7 @@ class Brought:
     level: int
     after: str | None
     step: Pass
-    code: Guest
+    code: UserCode
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return self.step.run(graph, context)

@@ -19,8 +19,9 @@ from tpucc.driver import compile_source
 from tpucc.explain.timed import Timed
 from tpucc.files import write_files
 from tpucc.interop.programs import folder as programs_folder
-from tpucc.options import Options, read_options
+from tpucc.options import Options
 from tpucc.playground.requests import Model
+from tpucc.user_options import read_options
 
 PASS = "pass.py"
 KEPT = 3

@@ -23,7 +23,6 @@ from tpucc.plugins.guard import Guest, guest, short, short_text
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Synchronise, Wait
-from tpucc.stages.stages import Order
 
 T = TypeVar("T", TileProgram, Listing)
 
@@ -75,7 +74,7 @@ def safe_allocate(function: Allocate, seconds: float, names: Sequence[str]) -> A
     return allocate
 
 
-def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], Int64]:
+def safe_order(function: Callable[[TileProgram], Sequence[int]], seconds: float) -> Callable[[TileProgram], Int64]:
     """The numbers of the instructions in their new order, each once."""
     code = guest("the stage order", function, seconds)
 

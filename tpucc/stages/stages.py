@@ -6,15 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tpucc.back_end import STAGES, BackEnd
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
+from tpucc.isa.program import Program
 from tpucc.lowering.products import LowerProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import SECONDS, short
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.synchronise import Synchronise, synchronise
+
+if TYPE_CHECKING:
+    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
 
 Order = Callable[[TileProgram], Sequence[int]]
 """`order(tiles)`: the numbers of the tile instructions in their new order."""
@@ -26,7 +31,7 @@ def as_lowered(tiles: TileProgram) -> Sequence[int]:
 
 
 @dataclass(frozen=True)
-class Stages:
+class Stages(BackEnd):
     """The functions of a compilation for the stages that can be replaced.
 
     `lower_fc(layer)` and `lower_conv(layer)` write the `.tile` lines of one layer (see `ProductLayer`). `allocate(lives, rows)` gives each
@@ -51,9 +56,18 @@ class Stages:
         given = {stage: getattr(self, stage) for stage in STAGES}
         return {stage: function for stage, function in given.items() if function is not getattr(BUILT_IN, stage)}
 
+    def of(self, whole: Callable[[Program], Program], seconds: float | None, places: Places | None = None) -> BackEnd:
+        """Calls of the user's functions, each with so many seconds, or with `SECONDS`; the built-in back end where none is the user's."""
+        if not self.replaced:
+            return BackEnd()
+        from tpucc.stages.backend import GuardedBackEnd  # only a replaced stage needs it
 
-STAGES = tuple(field.name for field in fields(Stages))
+        return GuardedBackEnd(self.replaced, whole, SECONDS if seconds is None else seconds, places)
+
+
 BUILT_IN = Stages()
+if tuple(field.name for field in fields(Stages)) != STAGES:
+    raise TypeError("the stages that can be replaced are those that the back end lists, in one order")
 
 
 def stages_of_files(files: Mapping[str, Path], seconds: float = SECONDS) -> Stages:

@@ -10,6 +10,7 @@ import msgspec
 
 from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import fidelity
+from tpucc.explain.float_error import quantises_values, rounded_notes
 from tpucc.explain.timed import Timed
 from tpucc.explain.windows import recording
 from tpucc.ir import Graph
@@ -19,7 +20,6 @@ from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
-from tpucc.runtime.check import quantises_values, rounded_notes
 from tpucc.viz import pictures
 from tpucc.viz.page import Accuracy
 from tpucc.viz.page.stages import Stage

@@ -12,6 +12,7 @@ import numpy as np
 
 from tpucc import api
 from tpucc.api import Executable
+from tpucc.back_end import STAGES
 from tpucc.diagnostics import Error
 from tpucc.ir import Graph
 from tpucc.labs.judging import judged
@@ -28,7 +29,6 @@ from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.runtime.judge import NOISE, NOISE_STAGE
 from tpucc.schedule.allocate import TooLarge
 from tpucc.stages import Stages
-from tpucc.stages.stages import STAGES
 from tpucc.target import Target
 
 REWRITE = "rewrite"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import counted, percent
 from tpucc.explain.layer_error import LayerError
-from tpucc.layers.noise import FLOAT32
+from tpucc.explain.noise import FLOAT32
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint

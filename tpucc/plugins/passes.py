@@ -13,9 +13,10 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, Label, Source, Span, UsageError, listed
-from tpucc.passes.base import Brought, GraphPass, Pass
+from tpucc.passes.base import GraphPass, Pass
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import SECONDS, Guest, guest, short
+from tpucc.plugins.guarded_pass import GuardedPass
 
 GROUP = "tpucc.passes"
 
@@ -101,7 +102,7 @@ def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
 
     Raises `UsageError` E0514 when it is none, `PluginError` when it can't be read.
     """
-    if type(step) is Brought or (type(step).__module__.startswith("tpucc.passes.") and step.__module__.startswith("tpucc.passes.")):
+    if type(step) is GuardedPass or (type(step).__module__.startswith("tpucc.passes.") and step.__module__.startswith("tpucc.passes.")):
         own: Pass = step
         return own
     run = inspect.unwrap(step.function) if type(step) is GraphPass else inspect.getattr_static(step, "run", None)
@@ -110,7 +111,7 @@ def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
         kinds = "name and summary are strings, level is 0, 1 or 2, after the name of a pass, run a method"
         raise UsageError(Diagnostic("E0514", f"{what + ': ' if what else ''}{found}, which isn't a pass: {kinds}"))
     name, summary, level, after = found
-    return Brought(name, summary, level, after, step, guest(f"the pass {name}", run, seconds))
+    return GuardedPass(name, summary, level, after, step, guest(f"the pass {name}", run, seconds))
 
 
 def _read(step: Any) -> tuple[str, str, int, str | None] | str:
