@@ -166,7 +166,7 @@ class State:
     @property
     def stages(self) -> BackEnd:
         """The back end with the stages that were asked for."""
-        return BackEnd(self.options.stages, self.options.plugin_timeout, self.whole)
+        return BackEnd(self.options.stages, self.whole)
 
     def whole(self, program: Program) -> Program:
         """The scheduled program with the host's part."""

@@ -12,7 +12,8 @@ import tpucc
 from tests.support.cases import each
 from tpucc.cli.compile_command import command
 from tpucc.cli.options import options_from
-from tpucc.options import OPTIONS, Keywords, Options, changed, command_words, options_of, read_options
+from tpucc.guest.options import read_options
+from tpucc.options import OPTIONS, Keywords, Options, changed, command_words, options_of
 
 PASS = "class Mine:\n    name = 'mine'\n    summary = 'does nothing'\n    def run(self, graph, context):\n        return graph\n"
 STAGE = "def order(tiles):\n    return range(len(tiles))\n"
@@ -35,6 +36,7 @@ def given(tmp_path: Path) -> dict[str, Any]:
         "include": ("equalise",),
         "stages": {"order": str(tmp_path / "order.py")},
         "plugin_timeout": 5.0,
+        "trust": True,
         "activation_bits": 16,
         "keep": {"fc1": "host"},
         "cores": 2,

@@ -14,6 +14,7 @@ from tests.support.cases import each
 from tests.support.core import core_files
 from tests.support.rewrites import CONTEXT, body, check, graph_of
 from tpucc.diagnostics import PluginError
+from tpucc.guest.passes import passes_of_file
 from tpucc.ir import Graph
 from tpucc.ir.printer import print_firings
 from tpucc.ops import OPS, names
@@ -21,7 +22,6 @@ from tpucc.ops.names import add, avg_pool, max_pool, mul, relu, sub, tanh, trans
 from tpucc.ops.opdef import Expression
 from tpucc.passes.base import Context, Pass, graph_pass
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.plugins import passes_of_file
 from tpucc.passes.rules import Match, Rule, Rules, called, columns, constant, function, once, rule, rules_pass, total, unpinned, value
 from tpucc.passes.running import run_pass
 

@@ -18,7 +18,7 @@ messages for the user if there are any, as in `return graph.noting("one sentence
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from types import FunctionType, MappingProxyType
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
@@ -26,7 +26,8 @@ from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, prin
 from tpucc.ir import Graph
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.numerics import AnyArray, read_only
-from tpucc.plugins.guard import Guest
+from tpucc.passes.checked import rewritten
+from tpucc.plugins.code import UserCode
 from tpucc.target import Target
 
 Goal = Literal["latency", "stream"]
@@ -108,27 +109,37 @@ def graph_pass(name: str, summary: str, *, level: int) -> Callable[[Rewrite], Gr
 
 @dataclass(frozen=True)
 class Brought:
-    """A pass of the user's. Its attributes have been read once, into plain values; `code` names it and calls it."""
+    """A pass of the user's. Its attributes have been read once, into plain values; `code` names it. `options` are the values of its
+    options, those of a dataclass its defaults."""
 
     name: str
     summary: str
     level: int
     after: str | None
+    options: Mapping[str, object] = field(hash=False)
     step: Pass
-    code: Guest
+    code: UserCode
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return self.step.run(graph, context)
+        """The graph that the pass makes, which isn't verified yet. Raises `PluginError`."""
+        given = replace(context)  # its own: a pass may change it
+        return self.code.call(rewritten, lambda graph: self.step.run(graph, given), graph)
+
+    def configured(self, values: Mapping[str, object]) -> Brought:
+        """The pass with these options in place of its own. Raises `PluginError` when it can't take them."""
+        return replace(self, step=self.code.call(with_options, self.step, values))
 
 
 def options_of(step: Pass) -> dict[str, object]:
-    """The options of a pass with their values: those of a function, or the fields of a dataclass, class variables left out.
-
-    Of a dataclass of the user's the values are the defaults, `MISSING` where there is none.
-    """
+    """The options of a pass with their values: those of a function, or the fields of a dataclass, class variables left out."""
     if isinstance(step, Brought):
-        return options_of(step.step) if isinstance(step.step, GraphPass) else {each.name: each.default for each in _fields(step.step)}
+        return dict(step.options)
     return dict(step.options) if isinstance(step, GraphPass) else {each.name: getattr(step, each.name) for each in _fields(step)}
+
+
+def defaults_of(step: Pass) -> dict[str, object]:
+    """The options of a pass with their values; of a dataclass the defaults, `MISSING` where there is none."""
+    return options_of(step) if isinstance(step, GraphPass) else {each.name: each.default for each in _fields(step)}
 
 
 def _fields(step: Pass) -> tuple[Field[Any], ...]:
@@ -140,7 +151,7 @@ def with_options(step: Pass, values: Mapping[str, object]) -> Pass:
     if not values:
         return step
     if isinstance(step, Brought):
-        return replace(step, step=step.code.call(lambda: with_options(step.step, values)))
+        return step.configured(values)
     return step(**values) if isinstance(step, GraphPass) else replace(step, **values)  # type: ignore[type-var]
 
 

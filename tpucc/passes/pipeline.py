@@ -8,6 +8,7 @@ from dataclasses import MISSING
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.passes.base import Brought, Pass, options_of, with_options
 from tpucc.passes.batch_products import batch_products
+from tpucc.passes.brought import brought
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.column_factors import column_factors
 from tpucc.passes.common_subexpressions import common_subexpressions
@@ -33,7 +34,6 @@ from tpucc.passes.hoist_dequantize import hoist_dequantize
 from tpucc.passes.move_integers import move_integers
 from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.place import Place
-from tpucc.passes.plugins import brought
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.quantise import quantise
 from tpucc.passes.reassociate_bias import reassociate_bias

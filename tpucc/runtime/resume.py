@@ -240,7 +240,7 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
         state.warnings.extend(_not_called(options.stages, "lower_fc", "lower_conv"))
         state.tiles = tiles
         recorder.done("lower", tiles)
-        state.program = whole(BackEnd(options.stages, options.plugin_timeout, whole, places).schedule(tiles))
+        state.program = whole(BackEnd(options.stages, whole, places).schedule(tiles))
         state.places = scheduled_places(places, tiles, state.program)
         state.warnings.extend(state.program.notes)
         recorder.done("schedule", state.program)

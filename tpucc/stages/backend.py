@@ -22,7 +22,7 @@ from tpucc.lowering.products import Lowerer
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
-from tpucc.plugins.guard import guest
+from tpucc.plugins.code import user_code
 from tpucc.schedule import schedule
 from tpucc.schedule.pipeline import scheduled_places, tile_numbers
 from tpucc.stages.stages import Stages
@@ -38,11 +38,10 @@ OF_TILES = ("lower_fc", "lower_conv", "order")
 
 @dataclass(frozen=True)
 class BackEnd:
-    """Runs `stages`; one call of the user's has so many seconds. `whole` gives a scheduled program its host part, which the verifier asks
-    for. `places` says where the tile instructions stand, when they were read from a text."""
+    """Runs `stages`. `whole` gives a scheduled program its host part, which the verifier asks for. `places` says where the tile
+    instructions stand, when they were read from a text."""
 
     stages: Stages
-    seconds: float
     whole: Callable[[Program], Program]
     places: Places | None = None
 
@@ -52,7 +51,7 @@ class BackEnd:
         if stages := {kind: stage for kind, stage in LOWERERS.items() if stage in self.stages.replaced}:
             from tpucc.stages.replaced import safe_lowerer
 
-            lowerers = {kind: safe_lowerer(stage, self.stages.replaced[stage], self.seconds) for kind, stage in stages.items()}
+            lowerers = {kind: safe_lowerer(stage, self.stages.replaced[stage]) for kind, stage in stages.items()}
         return drafts_of(parts.device, target, segments=parts.segments, lowerers=lowerers, most=most)
 
     def programs(self, drafts: Drafts) -> Iterator[TileProgram]:
@@ -62,7 +61,7 @@ class BackEnd:
             return drafts.programs()
         from tpucc.stages.replaced import safe_order
 
-        order = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
+        order = safe_order(self.stages.order) if "order" in replaced else None
         return (self._verified(tiles, order) for tiles in drafts.programs())
 
     def uncalled(self, tiles: TileProgram) -> Iterator[str]:
@@ -81,8 +80,8 @@ class BackEnd:
         from tpucc.stages.replaced import safe_allocate, safe_synchronise
 
         names = [buffer.name for buffer in tiles.buffers]
-        allocate = safe_allocate(self.stages.allocate, self.seconds, names) if "allocate" in replaced else self.stages.allocate
-        synchronise = safe_synchronise(self.stages.synchronise, self.seconds) if "synchronise" in replaced else self.stages.synchronise
+        allocate = safe_allocate(self.stages.allocate, names) if "allocate" in replaced else self.stages.allocate
+        synchronise = safe_synchronise(self.stages.synchronise) if "synchronise" in replaced else self.stages.synchronise
 
         def scheduled() -> Program:
             program = schedule(tiles, allocate, synchronise)
@@ -121,9 +120,9 @@ class BackEnd:
 
     def _refused(self, names: tuple[str, ...], message: str, found: tuple[Diagnostic, ...] = ()) -> PluginError:
         replaced = self.stages.replaced
-        places = [f"{name} ({guest(name, replaced[name]).place})" for name in names]
+        places = [f"{name} ({user_code(name, replaced[name]).place})" for name in names]
         what = f"the stage {names[0]}" if len(names) == 1 else f"one of the stages {listed(places)}"
-        return guest(what, replaced[names[-1]]).error("E0525", message, more=found)
+        return user_code(what, replaced[names[-1]]).error("E0525", message, more=found)
 
 
 def _numbering(tiles: TileProgram, program: Program, waits: bool) -> Numbering:

@@ -14,12 +14,13 @@ from typing import Any
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.explain.sweeps.axes import Axis, require_apart, wrong
 from tpucc.files import MODELS, read_file
+from tpucc.guest.options import read_options
 from tpucc.interop.sources import files_of, items_of, read_source
 from tpucc.language.ast import Param
 from tpucc.language.elaborate import require_values
 from tpucc.language.params import unknown_param
 from tpucc.language.parse import parse
-from tpucc.options import Options, command_words, read_options
+from tpucc.options import Options, command_words
 from tpucc.stage_names import passes_of
 from tpucc.target import require_compilable, with_overrides
 from tpucc.version import VERSION

@@ -15,7 +15,7 @@ from tpucc.api import Executable
 from tpucc.diagnostics import Error
 from tpucc.ir import Graph
 from tpucc.labs.judging import judged
-from tpucc.labs.lab import Failed, Submission, failure_behind, judging_seed
+from tpucc.labs.lab import Submission, judging_seed
 from tpucc.labs.race.baseline import PLAIN
 from tpucc.labs.race.networks import Network
 from tpucc.labs.race.returned import returned_graph
@@ -24,6 +24,7 @@ from tpucc.lowering.products import ProductLayer
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Given, View
 from tpucc.passes.base import Context
+from tpucc.plugins.failures import Failed, failure_behind
 from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.runtime.judge import NOISE, NOISE_STAGE
 from tpucc.schedule.allocate import TooLarge

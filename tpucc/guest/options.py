@@ -1,0 +1,73 @@
+"""The options of a compilation with files of the user's: its passes and stages, as a command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
+from tpucc.guest.files import IN_A_PAGE, INSIDE, executed, file_at
+from tpucc.guest.passes import installed_passes, passes_of_file
+from tpucc.lowering.products import ProductLayer
+from tpucc.options import SECONDS, Options, options_of
+from tpucc.plugins.code import FileFunction
+from tpucc.plugins.failures import Failed
+from tpucc.schedule.allocate import TooLarge
+from tpucc.stages.stages import BUILT_IN, STAGES, Stages
+
+
+def read_options(given: Mapping[str, Any], *, installed: bool = True) -> Options:
+    """The options that a command line asks for: params are texts, passes and stages are files, which are executed.
+
+    Passes of installed packages join those of files if they are `installed`. Raises as `options_of`, and `PluginError`.
+    """
+    seconds, trust = given.get("plugin_timeout") or SECONDS, bool(given.get("trust"))
+    own = installed_passes() if installed else ()
+    passes = (*own, *(step for path in given.get("passes") or () for step in passes_of_file(Path(path), seconds, trust=trust)))
+    stages = stages_of_files({stage: Path(file) for stage, file in (given.get("stages") or {}).items()}, seconds, trust=trust)
+    made = options_of(**{**given, "params": {}, "passes": passes, "stages": stages})
+    return replace(made, params=given.get("params") or {})
+
+
+def stages_of_files(files: Mapping[str, Path], seconds: float = SECONDS, *, trust: bool = False) -> Stages:
+    """Stages from Python files, by the stage's name; each file defines a function of that name.
+
+    The files are executed, in a child or, for those who `trust` them, here. Raises `UsageError` for a stage or a function that is not
+    there, `PluginError` when a file fails.
+    """
+    return Stages(**{stage: _function(stage, path, seconds, trust or IN_A_PAGE) for stage, path in files.items()})
+
+
+def _function(stage: str, path: Path, seconds: float, here: bool) -> Callable[..., Any]:
+    if stage not in STAGES:
+        mend = did_you_mean(stage, STAGES) or f"there are {listed(STAGES)}"
+        raise UsageError(Diagnostic("E0526", f"no stage is named {stage}", help=(mend,)))
+    if here:
+        own = {name: value for name, value in vars(executed(path)).items() if callable(value)}
+    else:
+        file = file_at(path, seconds)
+        asked = partial(_asked, partial(file.call, f"{INSIDE}:stage", stage))
+        own = {name: FileFunction(asked, *place) for name, place in file.functions().items()}
+    if stage not in own:
+        mend = (
+            did_you_mean(stage, list(own)) or f"it begins with: def {stage}({', '.join(signature(getattr(BUILT_IN, stage)).parameters)}):"
+        )
+        raise UsageError(Diagnostic("E0526", f"{path} defines no function {stage}", help=(mend,)))
+    function: Callable[..., Any] = own[stage]
+    return function
+
+
+def _asked(ask: Callable[..., Any], *arguments: Any) -> Any:
+    """What a stage in a child gives. The built-in lines of a layer, which only this process can make, are made before. Raises `Failed` and
+    `TooLarge`."""
+    given = [replace(each, builtin=partial(list, each.builtin())) if type(each) is ProductLayer else each for each in arguments]
+    try:
+        return ask(*given)
+    except Failed as failure:
+        if failure.kind == "TooLarge":
+            raise TooLarge(failure.message) from None
+        raise
