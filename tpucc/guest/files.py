@@ -131,14 +131,18 @@ class File:
         """The file, for messages."""
         return UserCode(f"the file {self.path}", self.place, 0)
 
+    def code_at(self, what: str, place: str, line: int) -> UserCode:
+        """A piece of code at a place that the child says. Of this file, it sees another path where it is in a jail."""
+        return UserCode(what, self.place if os.path.basename(place) == self.path.name else place, line)
+
     def call(self, function: str, *arguments: Any) -> Plain:
         """What a function gives. Raises `Failed`."""
         return CHILD.ask(self, Request(self.key, function, arguments, self.most))
 
-    def functions(self) -> Mapping[str, tuple[str, int]]:
-        """Where each is written that can be called. Raises `PluginError` when the file fails."""
+    def functions(self) -> Mapping[str, UserCode]:
+        """What can be called, by its name. Raises `PluginError` when the file fails."""
         found: Mapping[str, tuple[str, int]] = self.code.call(self.call, f"{INSIDE}:functions")
-        return found
+        return {name: self.code_at(name, *place) for name, place in found.items()}
 
     def loading(self, jail: Jail, cell: Cell) -> Request:
         """The request that loads the file."""

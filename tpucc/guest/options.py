@@ -51,7 +51,7 @@ def _function(stage: str, path: Path, seconds: float, here: bool) -> Callable[..
     else:
         file = file_at(path, seconds)
         asked = partial(_asked, partial(file.call, f"{INSIDE}:stage", stage))
-        own = {name: FileFunction(asked, *place) for name, place in file.functions().items()}
+        own = {name: FileFunction(asked, code.file, code.line) for name, code in file.functions().items()}
     if stage not in own:
         mend = (
             did_you_mean(stage, list(own)) or f"it begins with: def {stage}({', '.join(signature(getattr(BUILT_IN, stage)).parameters)}):"

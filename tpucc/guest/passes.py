@@ -19,7 +19,7 @@ from tpucc.ir import Graph
 from tpucc.options import SECONDS
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.brought import brought, made_by, passes_in, require_attributes
-from tpucc.plugins.code import UserCode, user_code
+from tpucc.plugins.code import user_code
 from tpucc.plugins.failures import failing
 
 GROUP = "tpucc.passes"
@@ -45,11 +45,11 @@ def passes_of_file(path: Path, seconds: float = SECONDS, *, trust: bool = False)
 
 def _in_child(file: File, number: int, name: str, place: str, line: int) -> Pass:
     """A pass of a file that a child has."""
-    UserCode(f"the pass {name}, made without arguments,", place, line).call(file.call, f"{INSIDE}:make", number)
-    found, options = UserCode(f"the pass {name}", place, line).call(file.call, f"{INSIDE}:describe", number)
+    file.code_at(f"the pass {name}, made without arguments,", place, line).call(file.call, f"{INSIDE}:make", number)
+    found, options = file.code_at(f"the pass {name}", place, line).call(file.call, f"{INSIDE}:describe", number)
     title, summary, level, after = require_attributes(found if isinstance(found, str) else tuple(found), str(file.path))
     step = _Asked(title, summary, level, file, number, {})
-    return _PassInChild(title, summary, level, after, options, step, UserCode(f"the pass {title}", place, line))
+    return _PassInChild(title, summary, level, after, options, step, file.code_at(f"the pass {title}", place, line))
 
 
 @dataclass(frozen=True)
