@@ -9,5 +9,5 @@ Passes and stages of files, submissions of labs and the playground's server use 
   before any value is made: nothing that a child says is executed here.
 - `limits.py` bounds time, memory, files and processes; `refused_calls.py` has the kernel refuse what no limit bounds.
 - `jails.py` hides the grader's files from a child, where somebody else's code runs. Code of the user's own needs none.
-- `files.py` makes passes and stages of Python files; `passes_inside.py` is what the child does for a pass.
+- `files.py` makes passes and stages of Python files; `inside.py` is what the child does for a pass.
 """
