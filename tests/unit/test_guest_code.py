@@ -436,6 +436,33 @@ def test_an_interrupt_from_the_keyboard_still_ends_tpucc(tmp_path: Path, body: s
     assert not (tmp_path / "build").exists()
 
 
+@pytest.mark.long
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_a_command_that_is_killed_leaves_no_child(tmp_path: Path) -> None:
+    """Also while the child computes, and with what it has started."""
+    (tmp_path / "small.tpu").write_text(SMALL)
+    begins = "import os\n        os.fork()\n        open(f'begun{os.getpid()}', 'w').close()\n        while True: pass"
+    (tmp_path / "mine.py").write_text(PASS.replace("BODY", begins))
+    with subprocess.Popen([sys.executable, "-m", "tpucc", "compile", "small.tpu", "--pass", "mine.py"], cwd=tmp_path) as process:
+        while len(begun := [int(path.name[5:]) for path in tmp_path.glob("begun*")]) < 2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.kill()
+        process.wait(20)
+    end = time.monotonic() + 20
+    while any(map(is_there, begun)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(is_there, begun))
+
+
+def is_there(number: int) -> bool:
+    """Whether a process of this number runs: one that has ended and that nobody has waited for doesn't."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 @pytest.mark.parametrize("kind", ["folder", "archive"])
 def test_an_installed_package_brings_its_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     assert list(installed_passes()) == []

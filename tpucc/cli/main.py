@@ -60,8 +60,6 @@ def _status(arguments: list[str]) -> int:
         with unread():
             click.echo("interrupted", err=True)
         return 130
-    except SystemExit:
-        return _failed(_ended_by_the_user(), arguments)
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
             raise
@@ -99,26 +97,12 @@ def _unwritable(error: OSError) -> int:
 
 def _failed(error: Exception, arguments: list[str]) -> int:
     """Reports an error and returns its exit status, which is the same where nobody can read the report."""
+    from tpucc.cli.failures import known, report_failure
+
     try:
-        from tpucc.cli.failures import known, report_failure
-
-        try:
-            return report_failure(error, arguments)
-        except OSError as unwritable:  # with --json the report is a result
-            _unwritable(unwritable)
-            return known(error).exit_status
-    except Exception as second:
-        if second is error:  # TPUCC_DEBUG=1
+        return report_failure(error, arguments)
+    except OSError as unwritable:  # with --json the report is a result
+        if unwritable is error:  # TPUCC_DEBUG=1
             raise
-        os.write(
-            2, f"{str(error) or type(error).__name__}\n".encode(errors="replace")
-        )  # code of the user's took away what a message is made with
-        return int(getattr(error, "exit_status", 5))
-
-
-def _ended_by_the_user() -> Exception:
-    """tpucc itself never raises SystemExit: it comes from code of the user's that Python called, as in a property, and is an error."""
-    from tpucc.diagnostics import Diagnostic, PluginError
-
-    text = "code of a pass or a stage raised SystemExit, which would end tpucc"
-    return PluginError(Diagnostic("E0521", text, help=("return a result, or raise an exception",)))
+        _unwritable(unwritable)
+        return known(error).exit_status

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+import msgspec
+
 from tpucc.diagnostics import Diagnostic, printable
 from tpucc.files import inside
 from tpucc.guest.jails import OWN, OWN_MOST, Cell, Jail
@@ -31,6 +33,18 @@ bytes."""
 DIAGNOSTICS = 20
 """Of an error of tpucc's that was raised in a child, so many diagnostics are read."""
 _PLACE = re.compile(r'File "([^"\n]*)", line (\d+) in (\S*)')
+
+
+class _Said(msgspec.Struct):
+    """Why there is no value, as a child says it (`serving._answer_of`)."""
+
+    kind: str
+    message: str
+    frames: list[tuple[str, int, str | int]] = []
+    left_out: int = 0
+    found: list[tuple[str, str, list[str]]] = []
+    code: str = ""
+    help: list[str] = []
 
 
 @dataclass
@@ -111,8 +125,8 @@ class Child:
         """How a process has ended, or has to, in words, and which limit was over."""
         text, frames = failure.message, failure.frames
         if isinstance(failure, Dumped):
-            places = [self._frame([name, int(line), function]) for name, line, function in _PLACE.findall(failure.text)]
-            frames = tuple(frame for frame in reversed(places) if frame and (frame.source or self._jail is OWN))[-FRAMES:]
+            places = [self._frame(name, int(line), function) for name, line, function in _PLACE.findall(failure.text)]
+            frames = tuple(frame for frame in reversed(places) if frame.source or self._jail is OWN)[-FRAMES:]
         if failure.kind == "ended":
             return Failed("ended", text, frames, failure.left_out), ""
         limit = text if text in ("processor", "idle") else "clock"
@@ -120,25 +134,19 @@ class Child:
 
     def _failure(self, answer: dict[str, Any]) -> Failed:
         """Why there is no value, as the child says it: nothing of it is believed but its form."""
-        frames, left_out, found = (answer.get(key) for key in ("frames", "left_out", "found"))
-        own = [self._frame(entry) for entry in (frames if isinstance(frames, list) else [])[:FRAMES]]
-        kind, message = str(answer.get("kind"))[:NAME], self._own(str(answer.get("message"))[: self._message])
-        more = min(max(0, left_out), DEEP) if isinstance(left_out, int) else 0
-        others = [_diagnostic(entry) for entry in (found if isinstance(found, list) else [])[:DIAGNOSTICS]]
-        help = [str(text)[:MESSAGE] for text in answer.get("help") or ()]
-        code = str(answer.get("code") or "E0523")[:NAME]
-        return Failed(kind, message, [frame for frame in own if frame], more, found=others, code=code, help=help)
+        said = msgspec.convert(answer, _Said)
+        frames, more = [self._frame(*place) for place in said.frames[:FRAMES]], min(max(0, said.left_out), DEEP)
+        found = [Diagnostic(code[:NAME], text[:MESSAGE], (), tuple(help)) for code, text, help in said.found[:DIAGNOSTICS]]
+        message = self._own(said.message[: self._message])
+        return Failed(said.kind[:NAME], message, frames, more, found=found, code=said.code[:NAME], help=said.help)
 
-    def _frame(self, entry: object) -> Frame | None:
+    def _frame(self, file: str, line: int, where: str | int) -> Frame:
         """A place of the user's: its file, line and function, or its file, line and column, where Python can't read it."""
-        match entry:
-            case [str(file), int(line), str() | int() as where]:
-                name = self._own(file)[:NAME]
-                source = self._source(name, line)
-                function, column = (where, 0) if isinstance(where, str) else ("", where)
-                caret = _caret(source, column) if column else ""
-                return Frame(printable(name), line, printable(function[:NAME]), printable(source.strip())[:LINE] + caret, column)
-        return None
+        name = self._own(file)[-NAME:]
+        source = self._source(name, line)
+        function, column = (where, 0) if isinstance(where, str) else ("", where)
+        caret = _caret(source, column) if column else ""
+        return Frame(printable(name), line, printable(function[:NAME]), printable(source.strip())[:LINE] + caret, column)
 
     def _source(self, name: str, line: int) -> str:
         """What stands in a line of a file of the user's, as we have it; nothing where there is no such line."""
@@ -162,14 +170,6 @@ def late_words(limit: str, most: Duration, *, there: bool) -> str:
         return f"waits and computes nothing for {most.waiting:g} s, and was stopped{' there' if there else ''}"
     words = f"{most.processor:g} s of processor time" if limit == "processor" else f"{most.clock:g} s by the clock"
     return f"takes longer than {words}{', and was stopped there' if there else ''}"
-
-
-def _diagnostic(entry: object) -> Diagnostic:
-    """A diagnostic of an error of tpucc's that was raised in a child."""
-    match entry:
-        case [str(code), str(message), *help]:
-            return Diagnostic(code[:NAME], message[:MESSAGE], (), tuple(str(text)[:MESSAGE] for text in help))
-    raise ValueError("a diagnostic has a code and a message")
 
 
 def _caret(source: str, column: int) -> str:

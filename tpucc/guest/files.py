@@ -89,7 +89,11 @@ class OneChild:
         return self._child
 
     def _answered(self, child: Child, request: Request) -> Plain:
-        answer = child.ask(request)
+        try:
+            answer = child.ask(request)
+        except BaseException:  # an interrupt: what the child answers to this would be the next answer
+            self.close()
+            raise
         if answer.failure is None:
             return answer.value
         if answer.failure.kind not in ANSWERS:

@@ -37,15 +37,10 @@ def passes(module: ModuleType) -> list[tuple[str, str, int]]:
     return [(getattr(each, "__name__", type(each).__name__), *place_of(run_of(each))) for each in found]
 
 
-def make(module: ModuleType, number: int) -> None:
-    """Makes a pass with its default options, of its class."""
+def make(module: ModuleType, number: int) -> tuple[Any, dict[str, object]]:
+    """Makes a pass with its default options, of its class; returns what it says of itself, and these."""
     made = _passes[module.__name__]
-    made[number] = made[number] if type(made[number]) is GraphPass else made[number]()
-
-
-def describe(module: ModuleType, number: int) -> tuple[Any, dict[str, object]]:
-    """What a pass says of itself, and the defaults of its options."""
-    step = _passes[module.__name__][number]
+    step = made[number] = made[number] if type(made[number]) is GraphPass else made[number]()
     return attributes_of(step), defaults_of(step)
 
 

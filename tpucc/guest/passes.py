@@ -45,8 +45,7 @@ def passes_of_file(path: Path, seconds: float = SECONDS, *, trust: bool = False)
 
 def _in_child(file: File, number: int, name: str, place: str, line: int) -> Pass:
     """A pass of a file that a child has."""
-    file.code_at(f"the pass {name}, made without arguments,", place, line).call(file.call, f"{INSIDE}:make", number)
-    found, options = file.code_at(f"the pass {name}", place, line).call(file.call, f"{INSIDE}:describe", number)
+    found, options = file.code_at(f"the pass {name}, made without arguments,", place, line).call(file.call, f"{INSIDE}:make", number)
     title, summary, level, after = require_attributes(found if isinstance(found, str) else tuple(found), str(file.path))
     step = _Asked(title, summary, level, file, number, {})
     return _PassInChild(title, summary, level, after, options, step, file.code_at(f"the pass {title}", place, line))

@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import os
 import pickle
+import signal
 import socket
 import sys
 import time
@@ -32,6 +33,7 @@ from tpucc.guest.refused_calls import refuse_calls
 from tpucc.guest.values import packed
 from tpucc.plugins.depth import counted
 from tpucc.plugins.failures import Failed, Frame, Unfit, failed, own_frames
+from tpucc.tasks.worker import when_unread
 
 ENDING = ("_exit", "abort", "execv", "execve")
 """Functions of `os` that end the process without a word; all that are like them call these."""
@@ -67,6 +69,7 @@ def serve(config: Mapping[str, Any], requests: BinaryIO, answers: BinaryIO) -> N
         server.send({"value": _seen(config["probe"])})
         return
     server.watch_ends()
+    when_unread(answers.fileno(), _end_group)
     while head := requests.read(8):
         server.answer(pickle.loads(requests.read(int.from_bytes(head, "big"))))
 
@@ -195,6 +198,11 @@ class _Ends:
         return self.function(*given, **named)
 
 
+def _end_group() -> None:
+    """Ends this process, and what it has started in its session: whoever asked is gone."""
+    os.killpg(0, signal.SIGKILL)
+
+
 def _no_debugger(*_: object, **__: object) -> NoReturn:
     raise RuntimeError("breakpoint() has no terminal here: --trust runs your code in the process of the command, where it has one")
 
@@ -221,7 +229,7 @@ def _answer_of(failure: Failed) -> dict[str, Any]:
         "message": failure.message,
         "frames": [[frame.file[:CUT], frame.line, frame.function or frame.column] for frame in failure.frames],
         "left_out": failure.left_out,
-        "found": [[each.code, each.message, *each.help] for each in failure.found],
+        "found": [[each.code, each.message, each.help] for each in failure.found],
         "code": failure.code,
         "help": list(failure.help),
     }
