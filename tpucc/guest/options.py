@@ -50,8 +50,8 @@ def _function(stage: str, path: Path, seconds: float, here: bool) -> Callable[..
         own = {name: value for name, value in vars(executed(path)).items() if callable(value)}
     else:
         file = file_at(path, seconds)
-        asked = partial(_asked, partial(file.call, f"{INSIDE}:stage", stage))
-        own = {name: FileFunction(asked, code.file, code.line) for name, code in file.functions().items()}
+        ask = partial(asked, partial(file.call, f"{INSIDE}:stage", stage))
+        own = {name: FileFunction(ask, code.file, code.line) for name, code in file.functions().items()}
     if stage not in own:
         mend = (
             did_you_mean(stage, list(own)) or f"it begins with: def {stage}({', '.join(signature(getattr(BUILT_IN, stage)).parameters)}):"
@@ -61,13 +61,18 @@ def _function(stage: str, path: Path, seconds: float, here: bool) -> Callable[..
     return function
 
 
-def _asked(ask: Callable[..., Any], *arguments: Any) -> Any:
-    """What a stage in a child gives. The built-in lines of a layer, which only this process can make, are made before. Raises `Failed` and
-    `TooLarge`."""
-    given = [replace(each, builtin=partial(list, each.builtin())) if type(each) is ProductLayer else each for each in arguments]
+def asked(ask: Callable[..., Any], *arguments: Any, with_lines: bool = True) -> Any:
+    """What a stage in a child gives. The built-in lines of a layer, which only this process can make, go `with_lines` along. Raises
+    `Failed` and `TooLarge`."""
+    given = [_with_lines(each, with_lines) if type(each) is ProductLayer else each for each in arguments]
     try:
         return ask(*given)
     except Failed as failure:
         if failure.kind == "TooLarge":
             raise TooLarge(failure.message) from None
         raise
+
+
+def _with_lines(layer: ProductLayer, with_lines: bool) -> ProductLayer:
+    """The layer whose built-in lowering gives the lines that it has here, or none."""
+    return replace(layer, builtin=partial(list, layer.builtin()) if with_lines else list)
