@@ -168,7 +168,10 @@ def test_a_function_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Cap
             ("x = 1\ndef allocate(:", "allocation.py:2: SyntaxError: invalid syntax\n    def allocate(:\n                 ^\n"),
             ("import helper", "helper.py:2: SyntaxError: '(' was never closed\n    y = (\n        ^\n"),
             ("import gone", "allocation.py:1: ModuleNotFoundError: No module named 'gone'\n  allocation.py:1 in <module>: import gone\n"),
-            ("import os\nos.abort()", "allocation.py:2: loading the file: ended its process without an answer (signal SIGABRT)\n"),
+            (
+                "import os\nos.abort()",
+                "allocation.py:2: loading the file: calls os.abort, which ends its process\n  allocation.py:2 in <module>: os.abort()\n",
+            ),
             (None, "the submission has no allocation.py; it has helper.py\n"),
         ],
     ),

@@ -43,7 +43,7 @@ class _Said(msgspec.Struct):
     frames: list[tuple[str, int, str | int]] = []
     left_out: int = 0
     found: list[tuple[str, str, list[str]]] = []
-    code: str = ""
+    code: str = "E0523"
     help: list[str] = []
 
 

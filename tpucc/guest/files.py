@@ -31,8 +31,6 @@ START = 60.0
 """Seconds in which a child must be there: it imports NumPy and tpucc on a machine that may be busy."""
 BY_THE_CLOCK = 5
 """A limit of processor time, as often by the clock: a busy machine lets everybody wait."""
-WAITING = 10.0
-"""Seconds by the clock after which a call is ended that computes nothing."""
 LONGEST = 1e6
 """Seconds of a call: the timers of the system don't count to every number."""
 ANSWERS = ("TooLarge",)
@@ -44,9 +42,10 @@ _numbers = count(1)
 
 
 def duration_of(seconds: float) -> Duration:
-    """How long a call may take that has so many seconds of processor time."""
+    """How long a call may take that has so many seconds of processor time: a call that only waits, as for another program, has as many by
+    the clock."""
     most = min(seconds, LONGEST)
-    return Duration(most, BY_THE_CLOCK * most, WAITING)
+    return Duration(most, BY_THE_CLOCK * most, most)
 
 
 @dataclass(eq=False)
