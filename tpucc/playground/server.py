@@ -16,7 +16,7 @@ import msgspec
 
 from tpucc.diagnostics import as_plain
 from tpucc.guest.child import Child
-from tpucc.guest.files import LONGEST, duration_of
+from tpucc.guest.files import duration_of
 from tpucc.guest.jails import NOWHERE, OWN
 from tpucc.guest.serving import Request
 from tpucc.playground.requests import Answer
@@ -26,6 +26,8 @@ from tpucc.watch.loopback import JSON, PLAIN, LoopbackHandler, LoopbackServer, c
 
 CONFIG = "config.json"
 """The file that says who answers; the one that was built says that Pyodide does."""
+NO_LIMIT = duration_of(float("inf"))
+"""A request may take any time: the page has a button that stops it."""
 ENGINE = "tpucc.playground.engine:answered_in_child"
 """The function that a child calls."""
 REFUSED = "only the page itself may ask"
@@ -43,7 +45,7 @@ class Engine:
         """The answer to a request in one line; None when `stop` came before it. It says where the visitor's code has ended the child."""
         with self._asking:
             child, self._printed = self._running(), ""
-            answer = child.ask(Request("", ENGINE, (request,), duration_of(LONGEST)))
+            answer = child.ask(Request("", ENGINE, (request,), NO_LIMIT))
             if answer.failure is None:
                 return str(answer.value).encode() + b"\n"
             return self._failed(answer.failure) if child is self._child else None
