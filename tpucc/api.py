@@ -239,9 +239,10 @@ def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows
     `target` is a machine or the name of one, and `overrides` change its numbers as --set does: `{"weight_bandwidth": 136e9}`.
     `params` are the command line's -D. `weights` and `calibration` are files that override those that the source names. `passes` are added
     to the built-in ones, or replace those of the same name; `omit` names optional passes to leave out, `include` those that only run when
-    they are asked for; `settings` maps a pass's name to its options. `stages` replace built-in stages. One call of your stages or passes
-    may take `plugin_timeout` seconds. `level` is 0, 1 or 2. `cores` share the batch. `activation_bits` (8 or 16) overrides the source's.
-    `keep` are layers for the host to compute in float32: `{"fc1": "host"}`. Raises a subclass of `tpucc.Error`.
+    they are asked for; `settings` maps a pass's name to its options. `stages` replace built-in stages. Your stages
+    and passes run in this process; `plugin_timeout` and `trust` are for sweeps, which read files. `level` is 0, 1 or 2. `cores` share the
+    batch. `activation_bits` (8 or 16) overrides the source's. `keep` are layers for the host to compute in float32: `{"fc1": "host"}`.
+    Raises a subclass of `tpucc.Error`.
     """
     file = path_of(path, "compile", "tpucc.compile_source(text)")
     options = options_of(**asked)

@@ -30,9 +30,9 @@ class BackEnd:
         """The stages that are the user's."""
         return MappingProxyType({})
 
-    def of(self, whole: Callable[[Program], Program], seconds: float | None, places: Places | None = None) -> BackEnd:
-        """The back end for one compilation. One call of the user's may take so many seconds. `whole` gives a scheduled program its host
-        part, which the verifier asks for. `places` says where the tile instructions stand, when they were read from a text."""
+    def of(self, whole: Callable[[Program], Program], places: Places | None = None) -> BackEnd:
+        """The back end for one compilation. `whole` gives a scheduled program its host part, which the verifier asks for. `places` says
+        where the tile instructions stand, when they were read from a text."""
         return self
 
     def drafts(self, parts: Partition, target: Target, most: int) -> Drafts:

@@ -166,7 +166,7 @@ class State:
     @property
     def stages(self) -> BackEnd:
         """The back end with the stages that were asked for."""
-        return self.options.stages.of(self.whole, self.options.plugin_timeout)
+        return self.options.stages.of(self.whole)
 
     def whole(self, program: Program) -> Program:
         """The scheduled program with the host's part."""

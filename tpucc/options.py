@@ -17,11 +17,13 @@ from tpucc.language.problem import Limits
 from tpucc.passes.base import GOALS, Goal, Pass, require_choice
 from tpucc.target import Target, load_target, with_overrides
 
+SECONDS = 60.0
+"""Seconds of processor time that one call of the passes and stages of files may take, unless `--plugin-timeout` says otherwise."""
 HOST = "host"
 """The one way of keeping a layer."""
 DEFAULT_TARGET = "tpu_v1"
 PathLike = str | os.PathLike[str]
-Form = Literal["text", "names", "file", "files", "pairs", "choice", "count", "seconds"]
+Form = Literal["text", "names", "file", "files", "pairs", "choice", "count", "seconds", "switch"]
 """The values of a flag: `pairs` are written NAME=VALUE, and may be several, as may `names` and `files`."""
 _ARCHIVE = 'np.savez("data.npz", name=array, …) writes arrays to a file'
 
@@ -164,9 +166,15 @@ class Options:
         ),
         Flag("--replace", "pairs", "STAGE=FILE.py", example="--replace allocate=mine.py", once=True),
     )
-    plugin_timeout: float | None = _field(
-        Option("How long one call of your passes and stages may take.", (int, float), "a number of seconds", None, _seconds),
+    plugin_timeout: float = _field(
+        Option(
+            "Processor time of one call of the passes and stages of your files.", (int, float), "a number of seconds", SECONDS, _seconds
+        ),
         Flag("--plugin-timeout", "seconds", "SECONDS"),
+    )
+    trust: bool = _field(
+        Option("Run the passes and stages of your files in this process, where a debugger finds them.", (bool,), "True or False", False),
+        Flag("--trust", "switch"),
     )
     activation_bits: int | None = _field(
         Option("Width of quantised activations.", (int,), "a number of bits", None, _bits),
@@ -221,6 +229,7 @@ class Keywords(TypedDict, total=False):
     include: Collection[str]
     stages: BackEnd
     plugin_timeout: float
+    trust: bool
     activation_bits: int
     keep: Mapping[str, str]
     cores: int

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from tpucc import options
-from tpucc.options import OPTIONS, Keywords, Options
-from tpucc.plugins.guard import SECONDS
-from tpucc.plugins.passes import brought, installed_passes, passes_of_file
-from tpucc.stages.stages import stages_of_files
+from tpucc.guest.passes import installed_passes, passes_of_file
+from tpucc.guest.stages import stages_of_files
+from tpucc.options import OPTIONS, SECONDS, Keywords, Options
+from tpucc.plugins.brought import brought
 from tpucc.target import Target
 
 
 def options_of(**asked: Unpack[Keywords]) -> Options:
     """As `tpucc.options.options_of`; passes of the user's are called with care. Raises `PluginError` for one that can't be read."""
     made = options.options_of(**asked)
-    return replace(made, passes=tuple(brought(step, made.plugin_timeout or SECONDS) for step in made.passes)) if made.passes else made
+    return replace(made, passes=tuple(map(brought, made.passes)))
 
 
 def read_options(given: Mapping[str, Any], *, installed: bool = True) -> Options:
@@ -26,11 +26,10 @@ def read_options(given: Mapping[str, Any], *, installed: bool = True) -> Options
 
     Passes of installed packages join those of files if they are `installed`. Raises as `options_of`, and `PluginError`.
     """
-    seconds = given.get("plugin_timeout") or SECONDS
-    own = installed_passes(seconds) if installed else ()
-    passes = (*own, *(step for path in given.get("passes") or () for step in passes_of_file(Path(path), seconds)))
-    files = {stage: Path(file) for stage, file in (given.get("stages") or {}).items()}
-    stages = stages_of_files(files, seconds) if files else None
+    seconds, trust = given.get("plugin_timeout") or SECONDS, bool(given.get("trust"))
+    own = installed_passes() if installed else ()
+    passes = (*own, *(step for path in given.get("passes") or () for step in passes_of_file(Path(path), seconds, trust=trust)))
+    stages = stages_of_files({stage: Path(file) for stage, file in (given.get("stages") or {}).items()}, seconds, trust=trust)
     made = options_of(**{**given, "params": {}, "passes": passes, "stages": stages})
     return replace(made, params=given.get("params") or {})
 
@@ -52,7 +51,9 @@ def command_words(given: Mapping[str, Any]) -> Iterator[str]:
         flag = option.flag.name
         if name == "target" and isinstance(value, Target):
             value = value.name
-        if isinstance(value, Mapping):
+        if option.flag.form == "switch":
+            yield flag
+        elif isinstance(value, Mapping):
             yield from (word for key, part in value.items() for word in (flag, f"{key}={part}"))
         elif isinstance(value, tuple | list | set | frozenset):
             yield from (word for part in value for word in (flag, str(part)))

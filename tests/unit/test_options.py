@@ -39,6 +39,7 @@ def given(tmp_path: Path) -> dict[str, Any]:
         "include": ("equalise",),
         "stages": {"order": str(tmp_path / "order.py")},
         "plugin_timeout": 5.0,
+        "trust": True,
         "activation_bits": 16,
         "keep": {"fc1": "host"},
         "cores": 2,

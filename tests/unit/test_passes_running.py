@@ -19,7 +19,7 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.rewriter import Rewriter
 from tpucc.passes.running import run_pass, verify_stage
-from tpucc.plugins.passes import brought
+from tpucc.plugins.brought import brought
 from tpucc.target import load_target
 
 Rewrite = Callable[[Graph], Graph]

@@ -63,6 +63,7 @@ def option(name: str) -> Decorator:
         "choice": {"type": click.Choice(flag.choices)},
         "count": {"type": click.IntRange(1)},
         "seconds": {"type": click.FloatRange(0, min_open=True)},
+        "switch": {"is_flag": True},
     }
     shown: dict[str, Any] = {"default": row.default, "show_default": True} if isinstance(row.default, int | float | str) else {}
     return click.option(flag.name, name, metavar=flag.metavar, help=row.help, **shown, **kinds[flag.form])

@@ -94,7 +94,7 @@ def _options(model: Model, folder: Path) -> Options:
     files |= {folder / PASS: model.passes} if model.passes else {}
     for path, text in files.items():
         path.write_text(text, "utf-8")
-    given = {name: getattr(model, name) for name in ("target", "level", "params")}
+    given = {name: getattr(model, name) for name in ("target", "level", "params")} | {"trust": True}
     passes = [folder / PASS] if model.passes else []
     return read_options({**given, "passes": passes, "stages": {stage: folder / f"{stage}.py" for stage in model.stages}}, installed=False)
 

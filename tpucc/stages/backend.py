@@ -22,7 +22,7 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import tile_violations, verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
-from tpucc.plugins.guard import guest
+from tpucc.plugins.code import user_code
 from tpucc.schedule import schedule
 from tpucc.schedule.allocate import allocate as built_in_allocate
 from tpucc.schedule.synchronise import synchronise as built_in_synchronise
@@ -45,7 +45,6 @@ class GuardedBackEnd(BackEnd):
 
     of_user: Mapping[str, Callable[..., Any]]
     whole: Callable[[Program], Program]
-    seconds: float
     places: Places | None
 
     @property
@@ -54,14 +53,14 @@ class GuardedBackEnd(BackEnd):
 
     def drafts(self, parts: Partition, target: Target, most: int) -> Drafts:
         stages = {kind: stage for kind, stage in LOWERERS.items() if stage in self.of_user}
-        lowerers = {kind: safe_lowerer(stage, self.of_user[stage], self.seconds) for kind, stage in stages.items()}
+        lowerers = {kind: safe_lowerer(stage, self.of_user[stage]) for kind, stage in stages.items()}
         return drafts_of(parts.device, target, segments=parts.segments, lowerers=lowerers, most=most)
 
     def programs(self, drafts: Drafts) -> Iterator[TileProgram]:
         """The tile programs of drafts that have room, in the order of the stage `order`."""
         if not self.of_user.keys() & set(OF_TILES):
             return drafts.programs()
-        order = safe_order(self.of_user["order"], self.seconds) if "order" in self.of_user else None
+        order = safe_order(self.of_user["order"]) if "order" in self.of_user else None
         return (self._verified(tiles, order) for tiles in drafts.programs())
 
     def uncalled(self, tiles: TileProgram) -> Iterator[str]:
@@ -73,8 +72,8 @@ class GuardedBackEnd(BackEnd):
 
     def schedule(self, tiles: TileProgram) -> Program:
         of_user, names = self.of_user, [buffer.name for buffer in tiles.buffers]
-        allocate = safe_allocate(of_user["allocate"], self.seconds, names) if "allocate" in of_user else built_in_allocate
-        synchronise = safe_synchronise(of_user["synchronise"], self.seconds) if "synchronise" in of_user else built_in_synchronise
+        allocate = safe_allocate(of_user["allocate"], names) if "allocate" in of_user else built_in_allocate
+        synchronise = safe_synchronise(of_user["synchronise"]) if "synchronise" in of_user else built_in_synchronise
 
         def scheduled() -> Program:
             program = schedule(tiles, allocate, synchronise)
@@ -116,9 +115,9 @@ class GuardedBackEnd(BackEnd):
             raise self._refused(names, f"made a program that can't be read: {type(error).__name__}: {error}") from error
 
     def _refused(self, names: tuple[str, ...], message: str, found: tuple[Diagnostic, ...] = ()) -> PluginError:
-        places = [f"{name} ({guest(name, self.of_user[name]).place})" for name in names]
+        places = [f"{name} ({user_code(name, self.of_user[name]).place})" for name in names]
         what = f"the stage {names[0]}" if len(names) == 1 else f"one of the stages {listed(places)}"
-        return guest(what, self.of_user[names[-1]]).error("E0525", message, more=found)
+        return user_code(what, self.of_user[names[-1]]).error("E0525", message, more=found)
 
 
 def _numbering(tiles: TileProgram, program: Program, waits: bool) -> Numbering:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from inspect import signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpucc.back_end import STAGES, BackEnd
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.isa.program import Program
 from tpucc.lowering.products import LowerProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.plugins.files import executed
-from tpucc.plugins.guard import SECONDS, short
+from tpucc.plugins.code import short
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.synchronise import Synchronise, synchronise
 
@@ -56,36 +53,15 @@ class Stages(BackEnd):
         given = {stage: getattr(self, stage) for stage in STAGES}
         return {stage: function for stage, function in given.items() if function is not getattr(BUILT_IN, stage)}
 
-    def of(self, whole: Callable[[Program], Program], seconds: float | None, places: Places | None = None) -> BackEnd:
-        """Calls of the user's functions, each with so many seconds, or with `SECONDS`; the built-in back end where none is the user's."""
+    def of(self, whole: Callable[[Program], Program], places: Places | None = None) -> BackEnd:
+        """Calls of the user's functions; the built-in back end where none is the user's."""
         if not self.replaced:
             return BackEnd()
         from tpucc.stages.backend import GuardedBackEnd  # only a replaced stage needs it
 
-        return GuardedBackEnd(self.replaced, whole, SECONDS if seconds is None else seconds, places)
+        return GuardedBackEnd(self.replaced, whole, places)
 
 
 BUILT_IN = Stages()
 if tuple(field.name for field in fields(Stages)) != STAGES:
     raise TypeError("the stages that can be replaced are those that the back end lists, in one order")
-
-
-def stages_of_files(files: Mapping[str, Path], seconds: float = SECONDS) -> Stages:
-    """Stages from Python files, by the stage's name; each file defines a function of that name.
-
-    Raises `UsageError` for a stage or a function that is not there, `PluginError` when a file fails.
-    """
-    return Stages(**{stage: _function(stage, path, seconds) for stage, path in files.items()})
-
-
-def _function(stage: str, path: Path, seconds: float) -> Callable[..., Any]:
-    if stage not in STAGES:
-        mend = did_you_mean(stage, STAGES) or f"there are {listed(STAGES)}"
-        raise UsageError(Diagnostic("E0526", f"no stage is named {stage}", help=(mend,)))
-    found = vars(executed(path, seconds))
-    if not callable(found.get(stage)):
-        mend = did_you_mean(stage, [name for name, value in found.items() if callable(value)])
-        help = mend or f"it begins with: def {stage}({', '.join(signature(getattr(BUILT_IN, stage)).parameters)}):"
-        raise UsageError(Diagnostic("E0526", f"{path} defines no function {stage}", help=(help,)))
-    function: Callable[..., Any] = found[stage]
-    return function

@@ -263,7 +263,7 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
         state.warnings.extend(_not_called(options.stages, "lower_fc", "lower_conv"))
         state.tiles = tiles
         recorder.done("lower", tiles)
-        state.program = whole(options.stages.of(whole, options.plugin_timeout, places).schedule(tiles))
+        state.program = whole(options.stages.of(whole, places).schedule(tiles))
         state.places = scheduled_places(places, tiles, state.program)
         state.warnings.extend(state.program.notes)
         recorder.done("schedule", state.program)
