@@ -18,12 +18,12 @@ from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.compare import compare as compared
+from tpucc.explain.device_outputs import QuantisedOutput, run_quantized
 from tpucc.explain.quality import notices
 from tpucc.explain.roofs import works_of
 from tpucc.explain.tables import memory_table, roofline_table, timeline_table
 from tpucc.explain.timed import Timed
 from tpucc.files import write_file, write_files
-from tpucc.interop.bases import base_at
 from tpucc.interop.outside import Against, outside_judge
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.interop.sources import IMPORTED, read_source, whole_sizes
@@ -31,22 +31,22 @@ from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
-from tpucc.options import Keywords, Options, PathLike, changed, options_of
+from tpucc.options import Keywords, Options, PathLike
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
-from tpucc.runtime.resume import Base
-from tpucc.runtime.resume import resume as resume_text
-from tpucc.runtime.runtime import QuantisedOutput
 from tpucc.see import pictures
 from tpucc.see.artifacts import artifacts
 from tpucc.see.charts.tiles import tiles_svg
 from tpucc.see.notebook import Page, summary_html
 from tpucc.see.training import WRITTEN, measured, step_svg, write_training
 from tpucc.sim.fast.backends import Backend, require
+from tpucc.texts.resume import Base, base_at
+from tpucc.texts.resume import resume as resume_text
 from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
+from tpucc.user_options import changed, options_of
 
 if TYPE_CHECKING:
     from tpucc.interop.onnx.reading.network_of import Layout
@@ -125,9 +125,9 @@ class Executable:
         return self.runtime.run(given)
 
     def run_quantized(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
-        """The integers that the device computed for each output, with their scale and zero point: see `Runtime.run_quantized`."""
+        """The integers that the device computed for each output, with their scale and zero point: see `tpucc.explain.device_outputs`."""
         given = self._named(inputs, named)
-        return self.runtime.run_quantized(given)
+        return run_quantized(self.runtime, given)
 
     def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, AnyArray]:
         """The arrays by name; what is odd about them is a warning where `run` was called."""
@@ -240,9 +240,10 @@ def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows
     `target` is a machine or the name of one, and `overrides` change its numbers as --set does: `{"weight_bandwidth": 136e9}`.
     `params` are the command line's -D. `weights` and `calibration` are files that override those that the source names. `passes` are added
     to the built-in ones, or replace those of the same name; `omit` names optional passes to leave out, `include` those that only run when
-    they are asked for; `settings` maps a pass's name to its options. `stages` replace built-in stages. One call of your stages or passes
-    may take `plugin_timeout` seconds. `level` is 0, 1 or 2. `cores` share the batch. `activation_bits` (8 or 16) overrides the source's.
-    `keep` are layers for the host to compute in float32: `{"fc1": "host"}`. Raises a subclass of `tpucc.Error`.
+    they are asked for; `settings` maps a pass's name to its options. `stages` replace built-in stages. Your stages
+    and passes run in this process; `plugin_timeout` and `trust` are for sweeps, which read files. `level` is 0, 1 or 2. `cores` share the
+    batch. `activation_bits` (8 or 16) overrides the source's. `keep` are layers for the host to compute in float32: `{"fc1": "host"}`.
+    Raises a subclass of `tpucc.Error`.
     """
     file = path_of(path, "compile", "tpucc.compile_source(text)")
     options = options_of(**asked)

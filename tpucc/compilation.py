@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tpucc.back_end import BackEnd
 from tpucc.diagnostics import Source
 from tpucc.ir import Graph
 from tpucc.ir.printer import print_firings, print_graph
@@ -17,7 +18,6 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray
 from tpucc.options import Options as Options
 from tpucc.schedule.pipeline import with_host_part
-from tpucc.stages.backend import BackEnd
 
 if TYPE_CHECKING:
     from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
@@ -166,7 +166,7 @@ class State:
     @property
     def stages(self) -> BackEnd:
         """The back end with the stages that were asked for."""
-        return BackEnd(self.options.stages, self.options.plugin_timeout, self.whole)
+        return self.options.stages.of(self.whole)
 
     def whole(self, program: Program) -> Program:
         """The scheduled program with the host's part."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from tpucc.back_end import BackEnd
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
 from tpucc.data.sources import bind_weights, named_at, params_of, read_calibration
 from tpucc.data.weights import require_computable_values
@@ -39,7 +40,6 @@ from tpucc.sim.durations import duration
 from tpucc.sim.host_work import stream_seconds
 from tpucc.sim.timing import time_program
 from tpucc.stage_names import pass_places, passes_of, require_stage
-from tpucc.stages.stages import Stages
 from tpucc.target import require_compilable
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ def without_passes(made: Compilation) -> Program:
     names = {step.name for step in pipeline(made.options.level, (), {}, (), include)}
     settings = {name: values for name, values in made.options.settings.items() if name in names}
     chosen = replace(made.options, omit=made.options.omit & names, include=include, settings=settings)
-    options = replace(chosen, passes=(), stages=Stages(), stop_after=None)
+    options = replace(chosen, passes=(), stages=BackEnd(), stop_after=None)
     state = State(made.source, options, made.model, made.meant, made.calibration)
     assert made.meant is not None
     choose_for_stream(state, made.meant)

@@ -10,20 +10,20 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
+from tpucc.back_end import STAGES, BackEnd
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
 from tpucc.ir.dtypes import BY_BITS
 from tpucc.language.problem import Limits
 from tpucc.passes.base import GOALS, Goal, Pass, require_choice
-from tpucc.passes.plugins import brought, installed_passes, passes_of_file
-from tpucc.plugins.guard import SECONDS
-from tpucc.stages.stages import STAGES, Stages, stages_of_files
 from tpucc.target import Target, load_target, with_overrides
 
+SECONDS = 60.0
+"""Seconds of processor time that one call of the passes and stages of files may take, unless `--plugin-timeout` says otherwise."""
 HOST = "host"
 """The one way of keeping a layer."""
 DEFAULT_TARGET = "tpu_v1"
 PathLike = str | os.PathLike[str]
-Form = Literal["text", "names", "file", "files", "pairs", "choice", "count", "seconds"]
+Form = Literal["text", "names", "file", "files", "pairs", "choice", "count", "seconds", "switch"]
 """The values of a flag: `pairs` are written NAME=VALUE, and may be several, as may `names` and `files`."""
 _ARCHIVE = 'np.savez("data.npz", name=array, …) writes arrays to a file'
 
@@ -80,8 +80,8 @@ def _texts(params: Mapping[str, object]) -> Mapping[str, str]:
     return {name: static_text(value) for name, value in params.items()}
 
 
-def _seconds(value: float) -> float:
-    if value <= 0:
+def _seconds(value: float | None) -> float | None:
+    if value is not None and value <= 0:
         raise UsageError(Diagnostic("E0518", f"plugin_timeout is a number of seconds above 0, found {value}"))
     return value
 
@@ -155,20 +155,26 @@ class Options:
         Option("Also run a pass that only runs when it is asked for.", *_NAMES, (), frozenset),
         Flag("--with", "names", "PASS"),
     )
-    stages: Stages = _field(
+    stages: BackEnd = _field(
         Option(
             f"Use the function STAGE of this file in place of the built-in one: {', '.join(STAGES)}.",
-            (Stages,),
+            (BackEnd,),
             "a tpucc.Stages",
-            Stages(),
+            BackEnd(),
             _same,
             "tpucc.Stages(allocate=mine)",
         ),
         Flag("--replace", "pairs", "STAGE=FILE.py", example="--replace allocate=mine.py", once=True),
     )
     plugin_timeout: float = _field(
-        Option("How long one call of your passes and stages may take.", (int, float), "a number of seconds", SECONDS, _seconds),
+        Option(
+            "Processor time of one call of the passes and stages of your files.", (int, float), "a number of seconds", SECONDS, _seconds
+        ),
         Flag("--plugin-timeout", "seconds", "SECONDS"),
+    )
+    trust: bool = _field(
+        Option("Run the passes and stages of your files in this process, where a debugger finds them.", (bool,), "True or False", False),
+        Flag("--trust", "switch"),
     )
     activation_bits: int | None = _field(
         Option("Width of quantised activations.", (int,), "a number of bits", None, _bits),
@@ -209,13 +215,6 @@ OPTIONS: Mapping[str, Option] = dict(_rows())
 """The option of each keyword, in the order in which the command line lists them."""
 
 
-def flag_of(keyword: str) -> str:
-    """What asks for a keyword on the command line."""
-    flag = OPTIONS[keyword].flag
-    assert flag is not None
-    return flag.name
-
-
 class Keywords(TypedDict, total=False):
     """The keywords of `tpucc.compile`, for type checkers: the types that each option may be given as."""
 
@@ -228,8 +227,9 @@ class Keywords(TypedDict, total=False):
     passes: tuple[Pass, ...]
     omit: Collection[str]
     include: Collection[str]
-    stages: Stages
+    stages: BackEnd
     plugin_timeout: float
+    trust: bool
     activation_bits: int
     keep: Mapping[str, str]
     cores: int
@@ -248,48 +248,7 @@ def options_of(**asked: Unpack[Keywords]) -> Options:
     overrides, machine = given.pop("overrides", {}), given.pop("target", DEFAULT_TARGET)
     values = {name: OPTIONS[name].value(value) for name, value in given.items()}
     values["target"] = load_target(machine, overrides) if isinstance(machine, str) else with_overrides(machine, overrides)
-    values["passes"] = tuple(brought(step, values.get("plugin_timeout", SECONDS)) for step in values.get("passes", ()))
     return Options(**values)
-
-
-def read_options(given: Mapping[str, Any], *, installed: bool = True) -> Options:
-    """The options that a command line asks for: params are texts, passes and stages are files, which are executed.
-
-    Passes of installed packages join those of files if they are `installed`. Raises as `options_of`, and `PluginError`.
-    """
-    seconds = given.get("plugin_timeout") or SECONDS
-    own = installed_passes(seconds) if installed else ()
-    passes = (*own, *(step for path in given.get("passes") or () for step in passes_of_file(Path(path), seconds)))
-    stages = stages_of_files({stage: Path(file) for stage, file in (given.get("stages") or {}).items()}, seconds)
-    made = options_of(**{**given, "params": {}, "passes": passes, "stages": stages})
-    return replace(made, params=given.get("params") or {})
-
-
-def changed(options: Options, **asked: Unpack[Keywords]) -> Options:
-    """`options` with what these keywords ask for in their place; numbers of the machine change those of its own. Raises as `options_of`."""
-    if "overrides" in asked:
-        asked.setdefault("target", options.target)
-    made = options_of(**asked)
-    return replace(options, **{name: getattr(made, name) for name in asked if name != "overrides"})
-
-
-def command_words(given: Mapping[str, Any]) -> Iterator[str]:
-    """What was given to `read_options`, as the words of a command; without what is so by default."""
-    for name, option in OPTIONS.items():
-        value = given.get(name)
-        if value is None or value == option.default or option.flag is None:
-            continue
-        flag = option.flag.name
-        if name == "target" and isinstance(value, Target):
-            value = value.name
-        if isinstance(value, Mapping):
-            yield from (word for key, part in value.items() for word in (flag, f"{key}={part}"))
-        elif isinstance(value, tuple | list | set | frozenset):
-            yield from (word for part in value for word in (flag, str(part)))
-        else:
-            yield from [f"{flag}{value}"] if name == "level" else [flag, str(value)]
-    for step, settings in (given.get("settings") or {}).items():
-        yield from (word for setting, value in settings.items() for word in (f"--{step}-{setting.replace('_', '-')}", str(value)))
 
 
 def _require_kinds(asked: Mapping[str, object]) -> None:

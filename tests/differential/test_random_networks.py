@@ -24,10 +24,11 @@ from tpucc.api import Executable
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
+from tpucc.explain.float_error import error_statistics
 from tpucc.ir import Graph
 from tpucc.options import Options
 from tpucc.passes.pipeline import PASSES
-from tpucc.runtime.check import compare_executors, compare_with_reference, error_statistics, float_reference, random_inputs
+from tpucc.runtime.check import compare_executors, compare_with_reference, float_reference, random_inputs
 from tpucc.target import Target, load_target
 
 COUNT = 32

@@ -16,8 +16,9 @@ from tests.differential.test_random_networks import MACHINES, built, check
 from tests.support.cases import LONG, one_of
 from tests.support.networks import network, seeds_of_reals
 from tests.support.slow_machine import between
+from tpucc.explain.float_error import error_statistics
 from tpucc.layers.kinds import Vector
-from tpucc.runtime.check import error_statistics, float_reference, random_inputs
+from tpucc.runtime.check import float_reference, random_inputs
 
 SEEDS = {"tpu_v1": range(1000, 1012), "middle": range(1000, 1012), "tiny": range(1000, 1016)}
 LAYERS = 20

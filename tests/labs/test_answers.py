@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count, repeat
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,15 @@ import pytest
 
 from tests.labs.test_labs import Here
 from tests.support.cases import one_of
+from tpucc.guest.values import MOST, packed, require_plain, unpacked
 from tpucc.labs import find
 from tpucc.labs.answers import integers
 from tpucc.labs.call_text import LONGEST, call_text
 from tpucc.labs.front_end.comparing import refused
 from tpucc.labs.grading import run
-from tpucc.labs.guest import MOST, Unfit, _plain
-from tpucc.labs.lab import Failed, Term
+from tpucc.labs.lab import Term
 from tpucc.machine.record import RECORD
+from tpucc.plugins.failures import Failed, Unfit
 from tpucc.schedule.allocate import Lives
 from tpucc.schedule.listing import Listing
 
@@ -33,8 +34,8 @@ from tpucc.schedule.listing import Listing
 def test_a_list_of_too_many_values_is_refused_before_it_is_packed(answer: Callable[[], object]) -> None:
     """Values of lists are packed one by one; an array of as many is one value."""
     with pytest.raises(Unfit, match="more than 200,000 values in lists; return an array"):
-        _plain(answer(), count(1))
-    assert len(_plain(np.zeros(5 * MOST, np.int8), count(1))["data"]) == 5 * MOST
+        packed(answer())
+    assert len(packed(np.zeros(5 * MOST, np.int8))["data"]) == 5 * MOST
 
 
 NONE = np.zeros(60, np.int64)
@@ -138,5 +139,5 @@ def test_what_cannot_be_handed_back_is_named() -> None:
         (Thing(), "^returned a Thing$"),
         ([Thing()], "^returned values with a Thing in them, which can't be handed back$"),
     ):
-        with pytest.raises(Unfit, match=message):
-            _plain(answer, count(1))
+        with pytest.raises(Failed, match=message):
+            require_plain(unpacked(packed(answer)))

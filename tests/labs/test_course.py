@@ -32,20 +32,22 @@ from tests.support.lab_solutions import files_of, main_file, mistakes, reference
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command, progress
 from tpucc.diagnostics import UsageError
+from tpucc.guest import jails
+from tpucc.guest.jails import JAILS, NONE, Finding
 from tpucc.ir import f32
-from tpucc.labs import child, find, jails, labs, packing, workers
+from tpucc.labs import child, find, labs, packing, workers
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.calls import packed_call, saved
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
 from tpucc.labs.grading import Contents, Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
-from tpucc.labs.jails import JAILS, NONE, Finding
-from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Term, Test, failing
+from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome, Term, Test
 from tpucc.labs.packing import for_gradescope, for_students
 from tpucc.labs.results import as_json, report
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import MarkerError, stripped
 from tpucc.labs.submissions import digest, digest_of_graded, submissions
+from tpucc.plugins.failures import Failed, failing
 from tpucc.target import load_target
 
 LAB = find("allocation")
@@ -166,7 +168,10 @@ def test_a_function_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Cap
             ("x = 1\ndef allocate(:", "allocation.py:2: SyntaxError: invalid syntax\n    def allocate(:\n                 ^\n"),
             ("import helper", "helper.py:2: SyntaxError: '(' was never closed\n    y = (\n        ^\n"),
             ("import gone", "allocation.py:1: ModuleNotFoundError: No module named 'gone'\n  allocation.py:1 in <module>: import gone\n"),
-            ("import os\nos.abort()", "loading the file: the process ended without an answer (signal SIGABRT)\n"),
+            (
+                "import os\nos.abort()",
+                "allocation.py:2: loading the file: calls os.abort, which ends its process\n  allocation.py:2 in <module>: os.abort()\n",
+            ),
             (None, "the submission has no allocation.py; it has helper.py\n"),
         ],
     ),
@@ -392,7 +397,7 @@ def allocate(lives, rows):
     outputs = [test["output"].partition("printed:\n")[2] for test in json.loads((tmp_path / "r.json").read_text())["tests"]]
     assert outputs[0] == "  LOADED ROWS 3."
     assert set(outputs[1].strip().split(".")) == {"ROWS 12", ""}
-    assert outputs[2] == ""
+    assert outputs[2] == "  ROWS 62."
 
 
 def test_what_a_file_that_cannot_be_loaded_printed_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.labs.test_jails import run_here
+from tpucc.guest.jails import NONE
 from tpucc.labs import find, workers
 from tpucc.labs.classes import Row, as_csv, grade_all
-from tpucc.labs.jails import NONE
 from tpucc.labs.lab import AS_WRITTEN
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed; it comes with the extra: pip install -e '.[dev,dask]'")

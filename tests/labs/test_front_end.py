@@ -12,7 +12,8 @@ from tpucc.labs import find
 from tpucc.labs.front_end.comparing import refused
 from tpucc.labs.front_end.meaning import rules
 from tpucc.labs.grading import Result, run
-from tpucc.labs.lab import AS_WRITTEN, Failed, Term
+from tpucc.labs.lab import AS_WRITTEN, Term
+from tpucc.plugins.failures import Failed
 
 LAB = find("front_end")
 

@@ -14,6 +14,7 @@ import pytest
 from tests.labs.test_labs import SEED, results, submitted
 from tests.support.cases import one_of
 from tests.support.lab_solutions import files_of, jailed, mistakes, reference
+from tpucc.guest.values import Plain
 from tpucc.ir import f32
 from tpucc.labs import find
 from tpucc.labs.gradients import PUBLICLY, _cases
@@ -23,8 +24,9 @@ from tpucc.labs.gradients.rule_graphs import ask
 from tpucc.labs.gradients.rules import KINKED, OPERATORS, SHAPED, SMOOTH, Rules, rules
 from tpucc.labs.gradients.training import STEPS, asked, network
 from tpucc.labs.grading import run
-from tpucc.labs.lab import Failed, Plain, Term
+from tpucc.labs.lab import Term
 from tpucc.ops import OPS
+from tpucc.plugins.failures import Failed
 from tpucc.training.passes.build import Apart
 
 LAB = find("gradients")

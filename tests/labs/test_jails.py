@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, nullcontext
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,16 @@ from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
-from tpucc.labs import cells, child, classes, find, grading, guest, jails, labs, leftover_files, messages, workers
+from tpucc.guest import jails, leftover_files, refused_calls, values
+from tpucc.guest.jails import JAILS, Cell, Jail, probed
+from tpucc.labs import cells, child, classes, find, grading, labs, workers
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grader_process import grade_one
 from tpucc.labs.grading import run
-from tpucc.labs.jails import JAILS, Cell, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome
+from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome
 from tpucc.labs.submissions import submitted
+from tpucc.plugins.failures import Failed
 
 pytestmark = pytest.mark.long
 
@@ -75,7 +76,7 @@ def run_here(asked: bytes) -> tuple[bytes, str]:
 def run_here_bombs_shortly(asked: bytes) -> tuple[bytes, str]:
     """`run_here`, in which the processes of a fork bomb, which share the processor, have no more time by the clock than one would need."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "BY_THE_CLOCK", 1 if b"def bomb(" in asked else guest.BY_THE_CLOCK)
+        patch.setattr(child, "BY_THE_CLOCK", 1 if b"def bomb(" in asked else 5)
         return run_here(asked)
 
 
@@ -169,7 +170,7 @@ def left_behind() -> list[str]:
     """Processes that a jail should have ended; they may take a moment to go."""
     for _ in range(100):
         listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
-        if not (found := [line for line in listed if "guest.py" in line and any(name in line for name in CELLS)]):
+        if not (found := [line for line in listed if "guest/start.py" in line and any(name in line for name in CELLS)]):
             return []
         time.sleep(0.05)
     return found
@@ -413,7 +414,7 @@ def test_the_end_of_a_class_grader_ends_all_that_it_started(number: str, jobs: i
         stderr=subprocess.DEVNULL,
     )
     started: dict[int, str] = {}
-    while sum("guest.py" in words and '"warm": false' in words for words in started.values()) < jobs:
+    while sum("guest/start.py" in words and '"warm": false' in words for words in started.values()) < jobs:
         assert grader.poll() is None
         time.sleep(0.1)
         started = _started_by(grader.pid)
@@ -430,11 +431,11 @@ AS_OTHER_USER = """
 import subprocess
 import sys
 from pathlib import Path
-from tpucc.labs import child, find, guest
+from tpucc.labs import child, find
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
-from tpucc.labs.jails import OtherUser, probed
+from tpucc.guest.jails import OtherUser, probed
 from tpucc.labs.lab import AS_WRITTEN
 child.CALL = 1.0
 lab, jail = find("allocation"), OtherUser()
@@ -443,7 +444,7 @@ with workshop(lab.modules) as shared:
         with cell(shared, {lab.file: Path(path).read_bytes()}, lab.file) as made:
             if not (found := probed(jail, made)).works:
                 sys.exit(f"skip: {found.reason}")
-            child.BY_THE_CLOCK = 1 if path.endswith("bomb.py") else guest.BY_THE_CLOCK
+            child.BY_THE_CLOCK = 1 if path.endswith("bomb.py") else 5
             with Child(jail, made, lab.modules) as submission:
                 print(sum(run(test, submission).score for test in lab.public(AS_WRITTEN)[:2]))
             listed = subprocess.run(["ps", "-eo", "uid,stat,args"], capture_output=True, text=True).stdout.splitlines()
@@ -518,7 +519,7 @@ def test_what_killed_graders_left_is_cleaned(
 def test_a_workshop_in_use_is_kept_and_cleans_first(monkeypatch: pytest.MonkeyPatch, shared: Path) -> None:
     monkeypatch.setattr(cells, "YOUNG", -1)
     cells.clean()
-    assert (shared / "guest.py").exists()
+    assert (shared / "lib" / jails.START).exists()
     asked: list[bool] = []
     monkeypatch.setattr(cells, "clean", lambda: asked.append(True))
     monkeypatch.setattr(cells, "_warm", lambda *_: None)
@@ -599,7 +600,7 @@ def works():
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine not in guest.MACHINES, reason="Linux's calls, by their numbers")
+@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine not in refused_calls.MACHINES, reason="Linux's calls, by their numbers")
 def test_what_outlives_a_process_or_has_no_limit_is_refused(shared: Path) -> None:
     """Shared memory beyond the limit of memory, what the next submission would find, and a user with all capabilities."""
     with cell(shared, {"f.py": CALLS}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
@@ -627,19 +628,18 @@ VALUES += [kind * size for kind in ("x", b"x") for size in (0, 40, 300, 70_000)]
 VALUES += [msgspec.msgpack.Ext(1, b"x" * size) for size in (1, 2, 4, 8, 16, 17, 300, 70_000)]
 
 
-def test_the_values_of_an_answer_are_counted_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_values_of_an_answer_are_counted_before_they_are_made() -> None:
     """A value that is measured wrong hides the list behind it. The most that a submission's own result has is sent in fewer."""
     for number, value in enumerate(VALUES):
         for size in (3, 300, 70_000) if number % 4 == 0 else (3, 300):
-            monkeypatch.setattr(messages, "VALUES", size + 6)
             answer = [{"value": value}, [None] * size]
-            assert messages.fits(msgspec.msgpack.encode([answer, 1])) is False
-            assert messages.fits(msgspec.msgpack.encode(answer)) is True
-    monkeypatch.undo()
-    assert messages.fits(b"\x81\xa5value\xdd\xff\xff\xff\xff") is False
-    assert messages.fits(msgspec.msgpack.encode({"value": guest._plain(dict.fromkeys(range(99_000), 0), count(1))})) is True
+            assert values.fits(msgspec.msgpack.encode([answer, 1]), size + 6) is False
+            assert values.fits(msgspec.msgpack.encode(answer), size + 6) is True
+    most = values.SENT * values.MOST
+    assert values.fits(b"\x81\xa5value\xdd\xff\xff\xff\xff", most) is False
+    assert values.fits(msgspec.msgpack.encode({"value": values.packed(dict.fromkeys(range(99_000), 0))}), most) is True
     with pytest.raises(Failed, match="more than 800,000 values"):
-        messages.decoded(msgspec.msgpack.encode({"value": [[]] * 2**20}))
+        values.decoded(msgspec.msgpack.encode({"value": [[]] * 2**20}))
 
 
 def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -655,7 +655,7 @@ def test_loading_again_takes_no_more_than_what_is_left_of_the_budget(shared: Pat
     dies = b"import os, time\ntime.sleep(1.5)\ndef f(): os._exit(0)"
     monkeypatch.setattr(child, "BY_THE_CLOCK", 1)
     with cell(shared, {"f.py": dies}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
-        with pytest.raises(Failed, match="ended without an answer"):
+        with pytest.raises(Failed, match=r"^f: calls os\._exit, which ends its process$"):
             submission.call("f")
         monkeypatch.setattr(child, "BUDGET", submission._waited + 0.2)
         with pytest.raises(Failed, match="loading the file: takes longer"):
@@ -709,7 +709,7 @@ def test_what_no_line_of_python_ends_is_ended_by_the_kernel(shared: Path, monkey
     monkeypatch.setattr(child, "BY_THE_CLOCK", 300)
     slow = b"import itertools\ndef f(): return sum(itertools.repeat(1))"
     with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
-        with pytest.raises(Failed, match=r"^f: takes longer than 0\.1 s of processor time$") as caught:
+        with pytest.raises(Failed, match=r"^f: takes longer than 0\.1 s of processor time, and was stopped there$") as caught:
             submission.call("f")
         assert caught.value.kind == "time"
 

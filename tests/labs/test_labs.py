@@ -7,7 +7,6 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,11 +19,11 @@ from tests.support.lab_solutions import exploits, files_of, jailed, mistakes, pa
 from tpucc import api
 from tpucc.api import Executable
 from tpucc.diagnostics import Diagnostic
+from tpucc.guest.values import Plain, packed, require_plain, unpacked
 from tpucc.labs import find, labs
-from tpucc.labs.child import _read
 from tpucc.labs.grading import Result, run
-from tpucc.labs.guest import _plain
-from tpucc.labs.lab import Failed, Lab, Plain, Term, Test
+from tpucc.labs.lab import Lab, Term, Test
+from tpucc.plugins.failures import Failed
 from tpucc.runtime.judge import Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +50,7 @@ class Here:
         try:
             copies = pickle.loads(pickle.dumps(arguments))
             answer: Any = self._module[function](*copies)
-            return _read(_plain(answer, count(1)))
+            return require_plain(unpacked(packed(answer)))
         except Exception as error:
             raise Failed(type(error).__name__, str(error)) from None
 

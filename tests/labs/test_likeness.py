@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.cases import one_of
 from tests.support.lab_solutions import files_of, mistakes, reference
+from tpucc.guest.jails import NONE
 from tpucc.labs import find, labs
 from tpucc.labs.classes import Row, as_csv
 from tpucc.labs.grading import check, grade
-from tpucc.labs.jails import NONE
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.likeness import MOST, _functions_of, likeness
 from tpucc.labs.results import as_json

@@ -93,7 +93,7 @@ WRONG = {
     "too long": (1, "nop\n" * 300 + "halt", 0, "", "more than 200 lines"),
     "an overflow": (7, ".block bias=[2147483647 0 0 0]\n" + solution(7).split("\n", 1)[1], 9, "int32", "line 9 `activate"),
     "a tile program": (13, solution(13).replace("tile=3, switch, accumulate", "tile=3, switch"), 12, "A sum begins", "line 12"),
-    "no tile program": (13, tpucc.lab.puzzle(13).text, 0, "", "E0758: the output buffer y.0 has 3 rows, and 0 are written"),
+    "no tile program": (13, tpucc.lab.puzzle(13).text, 0, "", "E0758: row 0 of the output y.0 is never written"),
     "one buffer too few": (13, solution(13).replace(".buffer right rows=3", ""), 7, "", "no buffer is named right"),
     "more than waits": (
         9,

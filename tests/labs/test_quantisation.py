@@ -15,14 +15,16 @@ from tests.labs.test_labs import Here
 from tests.support.cases import one_of
 from tests.support.lab_solutions import handed_in
 from tpucc import numerics
+from tpucc.guest.values import Plain
 from tpucc.labs import find
 from tpucc.labs.grading import run as run_test
-from tpucc.labs.lab import Failed, Plain, Term
+from tpucc.labs.lab import Term
 from tpucc.labs.quantisation import _fixed, exact, weights
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import network, run
 from tpucc.labs.quantisation.rules import Rules, rules
 from tpucc.numerics import Float32
+from tpucc.plugins.failures import Failed
 
 AS_WRITTEN = rules(Term())
 

@@ -15,12 +15,13 @@ from tpucc.ir import literals
 from tpucc.ir.parser import parse_graph
 from tpucc.labs import find, grading
 from tpucc.labs.judging import geometric_mean
-from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Outcome, Term
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Outcome, Term
 from tpucc.labs.passes.comparing import ask
 from tpucc.labs.race import CYCLES, raced, returned, rules, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
 from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.plugins.failures import Failed
 from tpucc.see.charts.chart import WIDTH
 from tpucc.see.heading import EDGE
 from tpucc.see.text import NORMAL, text_width

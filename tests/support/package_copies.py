@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tpucc.labs.jails import grader_folder
+from tpucc.guest.jails import grader_folder
 
 
 def keep_compiled(folder: Path) -> None:

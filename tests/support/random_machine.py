@@ -11,7 +11,8 @@ import numpy as np
 from tests.support.machine import TINY, Writer
 from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.program import Program
-from tpucc.machines.v1 import Flag, Function, Opcode
+from tpucc.machines.v1 import Flag, Opcode, Place
+from tpucc.machines.v1.functions import functions
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
@@ -167,9 +168,9 @@ class RandomProgram:
         )
 
     def _vector(self) -> None:
-        function = self.choose.choice((Function.COPY, Function.TABLE, Function.ADD, Function.SUBTRACT, Function.MULTIPLY))
+        function, row = self.choose.choice(tuple(functions(windows=False).items()))
         rows, walks = self.choose.randint(1, 4), {}
-        fields = ("ub", "dest") if function in (Function.COPY, Function.TABLE) else ("ub", "ub2", "dest")
+        fields = ("ub", "ub2", "dest") if row.reads & Place.UB2 else ("ub", "dest")
         for name in fields:
             stride = self.bytes_per_value * self.choose.choice((1, 1, 1, 2) if name == "dest" else (0, 1, 1, 2))
             walks |= {name: self._start((rows - 1) * stride + self.bytes_per_value), f"{name}_stride": stride}
@@ -184,14 +185,15 @@ class RandomProgram:
             self.writer.add(Opcode.VECTOR, flags, function=function, inner=rows, **again)
 
     def _pool(self) -> None:
-        function = self.choose.choice((Function.MAX, Function.AVERAGE, *([] if self.wide else [Function.WEIGHTED])))
+        rows = ((function, row) for function, row in functions(windows=True).items() if not (self.wide and row.reads & Place.KERNEL))
+        function, row = self.choose.choice(tuple(rows))
         walk = {"outer": self.choose.randint(1, 2), "inner": self.choose.randint(1, 2)}
         window = {"window_outer": self.choose.randint(1, 2), "window_inner": self.choose.randint(1, 3)}
         span = 3 * walk["outer"] + walk["inner"] + 4 * window["window_outer"] + window["window_inner"]
         steps = {"ub_pitch": 3, "ub_stride": 1, "ub2_pitch": 4, "ub2_stride": 1, "dest_pitch": 3, "dest_stride": 1}
         walks = {name: step * self.bytes_per_value for name, step in steps.items()}
         walks["ub"] = self._start(span * self.bytes_per_value)
-        if function is Function.WEIGHTED:
+        if row.reads & Place.KERNEL:
             walks["ub2"] = self._start(window["window_outer"] * window["window_inner"])
         self.writer.add(Opcode.POOL, self.wide, function=function, dest=self._start(8 * self.bytes_per_value), **walks, **walk, **window)
 

@@ -12,7 +12,6 @@ import pytest
 from rich.cells import cell_len
 
 from tests.support.cases import each, one_of
-from tpucc import plugins
 from tpucc.cli.columns import described, filled, prose, table_width
 from tpucc.cli.commands import COMMANDS
 from tpucc.cli.main import main
@@ -192,7 +191,6 @@ def test_no_encoding_of_the_output_is_a_fault(
     """As the entry point runs a command, with streams as Python opens them for this encoding."""
     monkeypatch.chdir(tmp_path)
     Path("long.tpu").write_text(LONG, "utf-8")
-    monkeypatch.setattr(plugins, "last_resort", plugins.last_resort)  # `main` sets another
     monkeypatch.setattr("tpucc.cli.main._leave", sys.exit)
     monkeypatch.setattr("sys.argv", ["tpucc", *words])
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding, "strict"))

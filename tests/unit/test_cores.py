@@ -15,6 +15,7 @@ from tests.support.cases import each, one_of
 from tests.support.networks import ORDINARY, network
 from tpucc.api import Executable
 from tpucc.diagnostics import InputError, ProgramError
+from tpucc.explain.device_outputs import QuantisedOutput
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Program
@@ -24,7 +25,6 @@ from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.passes.divide_batch import rule_of
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
-from tpucc.runtime.runtime import QuantisedOutput
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 HEAD = "weights random(seed=4)\nmodel m("

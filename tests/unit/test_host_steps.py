@@ -20,6 +20,7 @@ from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
 from tpucc.cli.main import main
 from tpucc.diagnostics import InputError, ProgramError
+from tpucc.explain.device_outputs import run_quantized
 from tpucc.explain.stats import stats
 from tpucc.explain.trace import trace_events
 from tpucc.ir import Graph
@@ -240,7 +241,7 @@ def test_it_computes_what_the_layers_do() -> None:
 
 def test_integers_of_outputs_that_a_step_and_the_epilogue_dequantise() -> None:
     inputs = random_inputs(layers())
-    found = Runtime(program()).run_quantized(inputs)
+    found = run_quantized(Runtime(program()), inputs)
     wanted = evaluate(layers(), inputs, LAYER_REFERENCES, keep=("a", "c"))
     assert found.keys() == {"out_a.f32", "out_flat", "c"}  # the host makes another output from c
     for name, port in (("out_a.f32", "a"), ("out_flat", "c")):

@@ -21,6 +21,7 @@ from tests.support.onnx_files import model_of, quantised_network
 from tests.support.onnxruntime import session as session_of
 from tpucc.cli.main import main
 from tpucc.data.weights import bind_arrays
+from tpucc.explain.noise import Noise
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.files.decoding import decoded
 from tpucc.interop.onnx.reading.network_of import Built
@@ -29,7 +30,6 @@ from tpucc.interop.onnx.reading.operators.rows import ROWS
 from tpucc.interop.sources import open_sizes
 from tpucc.ir import Graph
 from tpucc.ir.dtypes import INTEGER_FORMATS
-from tpucc.layers.noise import Noise
 from tpucc.numerics import AnyArray, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.lrn import LrnAttributes

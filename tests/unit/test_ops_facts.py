@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from tests.support.cases import each
+from tpucc.floating.arithmetic import PORTABLE
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import MOVED, UNCHANGED, Facts, Values
+from tpucc.ops.fused import defined_alone
 from tpucc.ops.opdef import Arithmetic, Array, Boundary, Clamp, Example, Matrix, OnHost, OpDef, Pooling, Table
 from tpucc.ops.parts import Bounds, all_of, shape_of
 
@@ -24,6 +26,12 @@ CASES = {
     if op.operands and max(math.prod(type_.shape) for type_ in example.operands) <= SMALL
 }
 FUNCTIONS = [op for op in OPS.values() if isinstance(op.legalisation, Table | Clamp)]
+RISING = {
+    f"{op.name}: {example.title}": (op, example.attributes)
+    for op in FUNCTIONS
+    for example in op.examples
+    if op.facts.monotone(example.attributes)
+}
 PAIRS = [op for op in OPS.values() if isinstance(op.legalisation, Arithmetic)]
 
 
@@ -86,6 +94,26 @@ def test_functions_are_monotone_as_they_say(op: OpDef[Any]) -> None:
         assert op.facts.monotone(attributes) == rises
     assert facts_of("unknown") is facts_of("fc")
     assert not facts_of("fc").monotone(None)
+
+
+@each(
+    {
+        f"{op.name} {example.title}": (op, example.attributes)
+        for op in FUNCTIONS
+        for example in op.examples
+        if op.facts.monotone(example.attributes)
+    }
+)
+def test_monotone_functions_never_fall_in_float32_but_for_the_last_bits(op: OpDef[Any], attributes: Any) -> None:
+    """Neighbouring numbers of all magnitudes. The host's arithmetic rounds several times: an exponential, then a sum."""
+    bits = np.concatenate([np.arange(start, start + 1000, dtype=np.int32) for start in range(0, 0x7F7FF000, 0x7F7FF000 // 100)])
+    positive = bits.view(np.float32)
+    x = np.concatenate([-positive[::-1], positive])
+    with np.errstate(over="ignore"):
+        reference, found = op.reference(attributes, [x]), defined_alone(op, attributes, [x], PORTABLE)
+    assert (reference[1:] >= reference[:-1]).all()
+    finite = np.minimum(found, np.float32(1e38))
+    assert (finite[1:] >= finite[:-1] - 2 * np.spacing(np.abs(finite[:-1]))).all()
 
 
 @each({op.name: (op,) for op in PAIRS})

@@ -12,7 +12,11 @@ import tpucc
 from tests.support.cases import each
 from tpucc.cli.compile_command import command
 from tpucc.cli.options import options_from
-from tpucc.options import OPTIONS, Keywords, Options, changed, command_words, options_of, read_options
+from tpucc.ir import Graph
+from tpucc.options import OPTIONS, Keywords, Options
+from tpucc.passes.base import Context, graph_pass
+from tpucc.plugins.guarded_pass import GuardedPass
+from tpucc.user_options import changed, command_words, options_of, read_options
 
 PASS = "class Mine:\n    name = 'mine'\n    summary = 'does nothing'\n    def run(self, graph, context):\n        return graph\n"
 STAGE = "def order(tiles):\n    return range(len(tiles))\n"
@@ -35,6 +39,7 @@ def given(tmp_path: Path) -> dict[str, Any]:
         "include": ("equalise",),
         "stages": {"order": str(tmp_path / "order.py")},
         "plugin_timeout": 5.0,
+        "trust": True,
         "activation_bits": 16,
         "keep": {"fc1": "host"},
         "cores": 2,
@@ -102,3 +107,13 @@ def test_pairs_say_how_they_are_written() -> None:
         if option.flag and option.flag.form == "pairs":
             with pytest.raises(click.BadParameter, match=f"as in {option.flag.example}"):
                 command.make_context("compile", ["m.tpu", option.flag.name, "text"])
+
+
+def test_passes_of_the_users_are_guarded() -> None:
+    @graph_pass("mine", "does nothing", level=0)
+    def mine(graph: Graph, context: Context) -> Graph:
+        return graph
+
+    (step,) = options_of(passes=(mine,), plugin_timeout=3).passes
+    assert isinstance(step, GuardedPass)
+    assert (step.name, step.code.place.partition(":")[0]) == ("mine", Path(__file__).name)

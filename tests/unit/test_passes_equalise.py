@@ -10,12 +10,13 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, context
+from tpucc.explain.float_error import error_statistics
 from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes.equalise import equalise
 from tpucc.passes.rewriter import constant_of
-from tpucc.runtime.check import error_statistics, float_reference
+from tpucc.runtime.check import float_reference
 
 UNEVEN = 2.0 ** np.array([6, -5, 0, 3, -2, 1])
 """Factors of six channels that are far from alike."""

@@ -17,9 +17,9 @@ from tpucc.ir import Constant, Graph, Node, Output, f32
 from tpucc.ops import verify
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.plugins import brought
 from tpucc.passes.rewriter import Rewriter
 from tpucc.passes.running import run_pass, verify_stage
+from tpucc.plugins.brought import brought
 from tpucc.target import load_target
 
 Rewrite = Callable[[Graph], Graph]

@@ -25,8 +25,8 @@ from tpucc.interop.programs import example
 from tpucc.isa.container import encode
 from tpucc.playground import making
 from tpucc.playground.engine import answered
-from tpucc.plugins import depth, limits
-from tpucc.plugins.guard import guest
+from tpucc.plugins import depth
+from tpucc.plugins.code import user_code
 
 ALLOCATE = "def allocate(lives, rows):\n    {}\n"
 UNFUSED = """from dataclasses import dataclass
@@ -235,11 +235,10 @@ def test_what_is_no_request_is_said(request_: str) -> None:
     assert found["code"] == "E0529"
 
 
-def test_without_threads_a_call_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In WebAssembly no thread can be started."""
-    monkeypatch.setattr(limits, "THREADS", False)
-    monkeypatch.setattr("threading.Thread", None)
-    assert guest("the pass", len, 1.0).call(len, "abc") == 3
+def test_in_a_page_no_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In WebAssembly none can be: the worker is the child."""
+    monkeypatch.setattr("subprocess.Popen", None)
+    assert ask("judge", source=SMALL, passes=UNFUSED.format("return graph"))["equal"]
 
 
 def test_calls_without_an_end_are_an_error_at_their_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +256,7 @@ def test_calls_without_an_end_are_an_error_at_their_line(monkeypatch: pytest.Mon
         nested()
 
     with pytest.raises(PluginError):
-        guest("the pass", nested).call(nested)
+        user_code("the pass", nested).call(nested)
     assert len(deepest) <= depth.SHALLOW
     assert sys.getrecursionlimit() == before
 

@@ -21,8 +21,8 @@ from tests.support.kernels import KERNELS, environment, printed
 from tpucc.cli.main import main
 from tpucc.floating import double
 from tpucc.floating.arithmetic import PORTABLE
-from tpucc.floating.bfloat16 import NAN
 from tpucc.floating.exact import matmul
+from tpucc.floating.nan import NAN
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.own_keys import Called

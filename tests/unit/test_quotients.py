@@ -8,9 +8,10 @@ import numpy as np
 
 import tpucc
 from tests.support.cases import each
+from tpucc.explain.float_error import error_statistics
 from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray
-from tpucc.runtime.check import compare_with_reference, error_statistics, float_reference
+from tpucc.runtime.check import compare_with_reference, float_reference
 
 ROWS, COLUMNS = 9, 11
 HEAD = f"""

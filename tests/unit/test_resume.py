@@ -17,11 +17,11 @@ from tests.support.networks import BLACKBOARD, MIDDLE, network
 from tpucc.api import Executable
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import ProgramError
+from tpucc.guest.passes import passes_of_file
 from tpucc.ir import Graph
 from tpucc.ir.codec import stamped
 from tpucc.ir.digests import digest_of
 from tpucc.isa.container import encode
-from tpucc.passes.plugins import passes_of_file
 from tpucc.target import load_target
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,6 @@ import tpucc
 from tests.support.cases import each
 from tests.support.core import core_files
 from tests.support.rewrites import CONTEXT, body, check, graph_of
-from tpucc.diagnostics import PluginError
 from tpucc.ir import Graph
 from tpucc.ir.printer import print_firings
 from tpucc.ops import OPS, names
@@ -21,9 +20,7 @@ from tpucc.ops.names import add, avg_pool, max_pool, mul, relu, sub, tanh, trans
 from tpucc.ops.opdef import Expression
 from tpucc.passes.base import Context, Pass, graph_pass
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.plugins import passes_of_file
 from tpucc.passes.rules import Match, Rule, Rules, called, columns, constant, function, once, rule, rules_pass, total, unpinned, value
-from tpucc.passes.running import run_pass
 
 ROOT = Path(tpucc.__file__).parent
 X = "x = input : f32[3, 4]\ny = input : f32[3, 4]\n"
@@ -51,6 +48,21 @@ def test_a_node_takes_the_place_of_the_root() -> None:
     result = made(text, rule("twice", relu(called("first", relu(x))), lambda m: m.first))
     assert "t = add(r, y)" in body(result)
     assert "s" not in result.by_name
+
+
+def test_a_node_that_stays_in_the_place_of_others_takes_their_origins() -> None:
+    lines = ("r = relu(x) : f32[3, 4] @ 1:5-9", "s = tanh(r) : f32[3, 4] @ 2:5-9", "t = relu(s) : f32[3, 4] @ 3:5-9", "return t")
+    once_for_all = rule("once for all", relu(once(tanh(called("first", relu(x))))), lambda m: m.first)
+    assert list(map(str, made(X + "\n".join(lines), once_for_all)["r"].origin.spans)) == ["1:5-9", "2:5-9", "3:5-9"]
+
+
+def test_the_line_of_an_operator_that_was_simplified_away_leads_to_what_is_left_of_it() -> None:
+    lines = ("weights random(seed=0)", "model m(x: f32[3, 4]):", "    weight w: f32[4, 5]", "    h = relu(x @ w)")
+    more = ("    same = transpose(transpose(h, [1, 0]), [1, 0])", "    return softmax(reshape(same, [3, 5]))")
+    exe = tpucc.compile_source("\n".join((*lines, *more)))
+    (layer,) = (layer for layer in exe.program.value.layers if layer.kind == "fc")
+    assert layer.origin.lines == {3, 4, 5, 6}
+    assert layer.origin.line == 4
 
 
 @each(
@@ -210,34 +222,6 @@ def test_the_attributes_of_a_node_are_those_of_its_operator() -> None:
     assert transpose.attributes_of(graph["t"]).perm == (1, 0)
     with pytest.raises(AssertionError):
         avg_pool.attributes_of(graph["t"])
-
-
-FILE = """
-from tpucc.ops.names import relu
-from tpucc.passes.base import graph_pass
-from tpucc.passes.rules import rule, rules_pass, value
-
-@rules_pass("relu-once", "computes no relu of a relu", level=1)
-def relu_once():
-    yield rule("a relu of a relu", relu(relu(value("x"))), lambda m: relu(m.x))
-
-@graph_pass("say-size", "says how large the graph is", level=1)
-def say_size(graph, context):
-    return graph.noting(f"{len(graph)} nodes, {1 / (len(graph) - 3):g}")
-"""
-
-
-def test_a_file_of_the_users_may_have_both(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(FILE)
-    relu_once, say_size = passes_of_file(file)
-    graph = graph_of("x = input : f32[3, 4]\na = relu(x) : f32[3, 4]\nb = relu(a) : f32[3, 4]\nreturn b")
-    after = run_pass(relu_once, graph, CONTEXT)
-    assert body(after).splitlines()[1:] == ["b = relu(x) : f32[3, 4]", 'return b as "b"']
-    assert run_pass(say_size, after, CONTEXT).notes == ("2 nodes, -1",)
-    with pytest.raises(PluginError) as error:
-        run_pass(say_size, graph, CONTEXT)
-    assert [label.span.line for label in error.value.diagnostics[0].labels] == [12]
 
 
 def test_nothing_in_the_core_makes_a_node_of_an_operator_s_name() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import tpucc
 from tests.support.cases import each
+from tpucc.explain.noise import Noise
 from tpucc.explain.quality import not_finite
-from tpucc.layers.noise import Noise
 from tpucc.runtime.check import float_reference
 
 SOFTMAX = """

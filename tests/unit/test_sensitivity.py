@@ -14,9 +14,10 @@ from tests.support.operator_graphs import built
 from tests.unit.test_fidelity import ByHand, dense, drawn, sqnr
 from tpucc.cli.main import main
 from tpucc.data.archive import npz_bytes
+from tpucc.explain.float_error import error_statistics
 from tpucc.explain.sensitivity import losses
 from tpucc.passes.kept_layers import kept_layers
-from tpucc.runtime.check import error_statistics, float_reference
+from tpucc.runtime.check import float_reference
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,9 +16,9 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import SMALL, run
+from tpucc.guest.stages import stages_of_files
 from tpucc.isa.container import encode
 from tpucc.schedule.synchronise import Wait
-from tpucc.stages.stages import stages_of_files
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGES = ROOT / "docs" / "stages"

@@ -750,7 +750,7 @@ class Mine:
 def test_a_process_that_ends_is_replaced(alone: bool, small: Path) -> None:
     """A pass ends its process: once at a batch of 4, always at 8. Nothing is lost, and nothing is there twice."""
     Path("mine.py").write_text(ENDS)
-    words = ["sweep", str(small), "-D", "batch=1,2,3,4,5,6,7,8,9", "--pass", "mine.py", "--jobs", "2", "-o", "a.json", "--quiet"]
+    words = ["sweep", str(small), "-D", "batch=1,2,3,4,5,6,7,8,9", "--pass", "mine.py", "--trust", "--jobs", "2", "-o", "a.json", "--quiet"]
     assert (subprocess.run([sys.executable, "-m", "tpucc", *words], check=False).returncode if alone else run(*words)) == 0
     rows = json.loads(Path("a.json").read_text())
     assert [row["batch"] for row in rows if row["error"]] == [8]
@@ -1090,7 +1090,7 @@ def test_what_a_stage_writes_is_no_answer(small: Path) -> None:
         "import os\ndef allocate(lives, rows):\n    for stream in range(3, 40):\n        try: os.write(stream, b'garbage')\n"
         "        except OSError: pass\n    return [0] * len(lives.rows)\n"
     )
-    words = ("sweep", "small.tpu", "-D", "batch=1,2", "--replace", "allocate=mine.py", "--jobs", "2", "-o", "a.json", "--quiet")
+    words = ("sweep", "small.tpu", "-D", "batch=1,2", "--replace", "allocate=mine.py", "--trust", "--jobs", "2", "-o", "a.json", "--quiet")
     process = subprocess.run([sys.executable, "-m", "tpucc", *words], check=False, capture_output=True, text=True)
     assert process.returncode == 1, process.stderr
     assert [row["error"] for row in json.loads(Path("a.json").read_text())] == ["E0613"] * 2

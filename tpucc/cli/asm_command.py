@@ -11,12 +11,11 @@ from tpucc.cli.places import beside, keep_inputs
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import write_file
-from tpucc.interop.bases import base_at
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.container import encode
 from tpucc.isa.verify import check
 from tpucc.options import Options
-from tpucc.runtime.resume import kind_of
+from tpucc.texts.resume import base_at, kind_of
 
 _STAGES = {"graph": "a graph", "tile": "a tile program"}
 

@@ -6,7 +6,6 @@ import hashlib
 import os
 import platform
 import re
-import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
@@ -17,12 +16,10 @@ import msgspec
 
 from tpucc.cli.commands import group
 from tpucc.cli.messages import say
-from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, UsageError, as_error, as_plain, listed, printable, reason
+from tpucc.diagnostics import Diagnostic, Error, InternalError, UsageError, as_error, as_plain, listed, printable, reason
 from tpucc.files import opened, why
 
 MAX_SOURCE = 1 << 20
-CHANGES = 3
-"""Of the names that code of the user's has set, so many are printed."""
 SHOWN = 10
 """Of the diagnostics of one error, so many are printed."""
 
@@ -32,7 +29,7 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
 
     `TPUCC_DEBUG=1` lets faults through as tracebacks.
     """
-    shown = _told_of_changes(known(error), arguments)
+    shown = known(error)
     if isinstance(shown, InternalError) and os.environ.get("TPUCC_DEBUG") == "1":
         raise error
     if "--json" in arguments and list(arguments[:1]) != ["lab"]:  # there it names a file
@@ -46,24 +43,6 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
             say(f"help: does it happen without {listed(files)}? code that ran here may have changed what tpucc uses")
         say(f"what reproduces it is in {_reproducer(error, arguments)}")
     return shown.exit_status
-
-
-def _told_of_changes(error: Error, arguments: Sequence[str]) -> Error:
-    """A fault after code of the user's has set what tpucc uses is that code's."""
-    surroundings = sys.modules.get("tpucc.plugins.surroundings")
-    if surroundings is None or not isinstance(error, InternalError) or not (found := surroundings.changed()):
-        return error
-    names = [*map(printable, list(found)[:CHANGES]), *([f"{len(found) - CHANGES:,} more names"] if len(found) > CHANGES else [])]
-    files = dict.fromkeys(filter(None, found.values())) or [
-        argument.rpartition("=")[2] for argument in arguments if argument.endswith(".py")
-    ]
-    whose = f"code of {listed([printable(Path(file).name) for file in files], 'or')}" if files else "code of a pass or a stage"
-    help = "give what you make a name of its own; what a module has is used by all"
-    return PluginError(
-        Diagnostic(
-            "E0524", f"{whose} has set {listed(names)}, which tpucc uses; it failed then: {error.diagnostics[0].message}", help=(help,)
-        )
-    )
 
 
 def _has_json(arguments: Sequence[str]) -> bool:

@@ -19,12 +19,12 @@ from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
+from tpucc.guest.jails import NONE, Jail
 from tpucc.labs import find, labs, puzzle
 from tpucc.labs.calls import packed_call
 from tpucc.labs.child import BUDGET
 from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
 from tpucc.labs.grading import Grade, Result, check, grade, isolated, random_seed
-from tpucc.labs.jails import NONE, Jail
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.results import file_name, printable_lines, printed_lines, report, saved_call, write_json
 from tpucc.labs.start import differing, disagreement, place, start

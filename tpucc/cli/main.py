@@ -9,14 +9,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
-from functools import partial
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 import click
 
-from tpucc import plugins
 from tpucc.cli.commands import group
 from tpucc.cli.streams import discard, unread
 
@@ -29,7 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it: no arrow or µ is a fault where there is none
     if arguments is None:
         signal.signal(signal.SIGTERM, _as_ctrl_c)
-        plugins.last_resort = partial(_end_at_once, sys.stdout, sys.argv[1:])
     try:
         status = _status(list(arguments if arguments is not None else sys.argv[1:]))
     except OSError as error:
@@ -47,25 +43,8 @@ def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
 
 
 def _leave(status: int) -> NoReturn:
-    """Ends the process, whatever code of the user's has left behind: Python would wait for its threads, and call what it has registered."""
     gc.freeze()  # Python would look for cycles among all that it frees at its end
-    surroundings = sys.modules.get("tpucc.plugins.surroundings")
-    if surroundings and surroundings.have_called():
-        sys.stdout.flush()
-        sys.stderr.flush()
-        plugins.leave(status)
     sys.exit(status)
-
-
-def _end_at_once(results: TextIO, arguments: list[str], error: Exception) -> NoReturn:
-    """Ends the process with an error's message, from another thread: the main one is in a call into C that doesn't end."""
-    if sys.stderr.isatty():
-        click.echo("\r\x1b[K\x1b[?25h", nl=False, err=True)  # the display of progress hides the cursor
-    with redirect_stdout(results):
-        status = _failed(error, arguments)
-        sys.stdout.flush()
-    sys.stderr.flush()
-    plugins.leave(status)
 
 
 def _status(arguments: list[str]) -> int:
@@ -81,8 +60,6 @@ def _status(arguments: list[str]) -> int:
         with unread():
             click.echo("interrupted", err=True)
         return 130
-    except SystemExit:
-        return _failed(_ended_by_the_user(), arguments)
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
             raise
@@ -120,26 +97,12 @@ def _unwritable(error: OSError) -> int:
 
 def _failed(error: Exception, arguments: list[str]) -> int:
     """Reports an error and returns its exit status, which is the same where nobody can read the report."""
+    from tpucc.cli.failures import known, report_failure
+
     try:
-        from tpucc.cli.failures import known, report_failure
-
-        try:
-            return report_failure(error, arguments)
-        except OSError as unwritable:  # with --json the report is a result
-            _unwritable(unwritable)
-            return known(error).exit_status
-    except Exception as second:
-        if second is error:  # TPUCC_DEBUG=1
+        return report_failure(error, arguments)
+    except OSError as unwritable:  # with --json the report is a result
+        if unwritable is error:  # TPUCC_DEBUG=1
             raise
-        os.write(
-            2, f"{str(error) or type(error).__name__}\n".encode(errors="replace")
-        )  # code of the user's took away what a message is made with
-        return int(getattr(error, "exit_status", 5))
-
-
-def _ended_by_the_user() -> Exception:
-    """tpucc itself never raises SystemExit: it comes from code of the user's that Python called, as in a property, and is an error."""
-    from tpucc.diagnostics import Diagnostic, PluginError
-
-    text = "code of a pass or a stage raised SystemExit, which would end tpucc"
-    return PluginError(Diagnostic("E0521", text, help=("return a result, or raise an exception",)))
+        _unwritable(unwritable)
+        return known(error).exit_status

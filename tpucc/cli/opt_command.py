@@ -20,19 +20,19 @@ from tpucc.data.archive import read_arrays
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front
 from tpucc.files import write_file
-from tpucc.interop.bases import base_at
+from tpucc.guest.passes import installed_passes, passes_of_file
 from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.options import Options, read_options
+from tpucc.options import Options
 from tpucc.passes.base import Pass, with_options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES, replacements
-from tpucc.passes.plugins import installed_passes, passes_of_file
-from tpucc.passes.running import run_pass, verify_text
-from tpucc.runtime.resume import NO_STAGE, kind_of
+from tpucc.passes.running import run_pass
+from tpucc.texts.resume import NO_STAGE, base_at, kind_of, verify_text
+from tpucc.user_options import read_options
 
 SOURCES = (".tpu", ONNX)
 STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
@@ -50,6 +50,7 @@ STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 @option("activation_bits")
 @option("cores")
 @option("plugin_timeout")
+@option("trust")
 @click.option("--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model whose constants stand in a graph by their digests.")
 @data_option
 @click.option("-o", "--output", type=FILE, metavar="FILE.graph", help="Where to write the result (default: standard output).")
@@ -57,9 +58,9 @@ def command(wanted: str, model: Path, like: Path | None, with_data: bool, output
     """Run passes on the graph of MODEL, a source or a graph in text form, and print the result. Without passes: check it and print it."""
     keep_inputs(output)
     seconds = given["plugin_timeout"]
-    brought = {path: passes_of_file(path, seconds) for path in given.pop("passes")}
+    brought = {path: passes_of_file(path, seconds, trust=given["trust"]) for path in given.pop("passes")}
     options = read_options({name: value for name, value in given.items() if value is not None}, installed=False)
-    steps = list(_steps(wanted, _known([step for found in brought.values() for step in found], seconds)))
+    steps = list(_steps(wanted, _known([step for found in brought.values() for step in found])))
     told(_about(brought, steps))
     state = _read(model, like, options)
     result, context = state.graph, context_of(state)
@@ -107,9 +108,9 @@ def _about(brought: Mapping[Path, Sequence[Pass]], steps: Sequence[Pass]) -> Ite
     yield from replacements(steps)
 
 
-def _known(brought: Sequence[Pass], seconds: float) -> dict[str, Pass]:
+def _known(brought: Sequence[Pass]) -> dict[str, Pass]:
     """Every pass by its name; those of files win."""
-    return {step.name: step for step in (*PASSES, *installed_passes(seconds), *brought)}
+    return {step.name: step for step in (*PASSES, *installed_passes(), *brought)}
 
 
 def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from tpucc.options import OPTIONS, Flag, Options, read_options
+from tpucc.options import OPTIONS, Flag, Options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES
+from tpucc.user_options import read_options
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -62,6 +63,7 @@ def option(name: str) -> Decorator:
         "choice": {"type": click.Choice(flag.choices)},
         "count": {"type": click.IntRange(1)},
         "seconds": {"type": click.FloatRange(0, min_open=True)},
+        "switch": {"is_flag": True},
     }
     shown: dict[str, Any] = {"default": row.default, "show_default": True} if isinstance(row.default, int | float | str) else {}
     return click.option(flag.name, name, metavar=flag.metavar, help=row.help, **shown, **kinds[flag.form])

@@ -20,12 +20,12 @@ from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
 from tpucc.explain.assumptions import assumption_words, assumptions
 from tpucc.explain.by_lines import by_lines
+from tpucc.explain.float_error import rounded_notes
 from tpucc.explain.scaling import scaling, scaling_table
 from tpucc.explain.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped
 from tpucc.explain.timed import Timed
 from tpucc.explain.trace import trace_events
 from tpucc.files import write_file
-from tpucc.runtime.check import rounded_notes
 
 OVERLAPPED, SERIAL = "overlapped", "serial"
 LAYER, LINE = "layer", "line"

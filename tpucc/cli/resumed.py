@@ -26,8 +26,7 @@ _LATER: Mapping[str, tuple[str, ...]] = {
 
 def resumed(path: Path, like: Path | None, options: Options, observer: Observer) -> Compilation:
     """The compilation that goes on from the text at `path`. A model is compiled with the same options; a program has its own."""
-    from tpucc.interop.bases import base_at  # a source needs none of it
-    from tpucc.runtime.resume import kind_of, resume
+    from tpucc.texts.resume import base_at, kind_of, resume  # a source needs none of it
 
     text = read_text(path)
     kind_of(text)

@@ -21,20 +21,13 @@ from tpucc.cli.summary import run_text
 from tpucc.cli.work import executable_from, judged
 from tpucc.data.archive import naming, npz_bytes
 from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
+from tpucc.explain.device_outputs import run_quantized
+from tpucc.explain.float_error import error_statistics, rounded_notes
 from tpucc.explain.quality import Accuracy, Regression, not_finite, notices
 from tpucc.files import write_file
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
-from tpucc.runtime.check import (
-    Comparison,
-    calibrated_inputs,
-    error_statistics,
-    float_reference,
-    parts_with_plain,
-    parts_with_reference,
-    random_inputs,
-    rounded_notes,
-)
+from tpucc.runtime.check import Comparison, calibrated_inputs, float_reference, parts_with_plain, parts_with_reference, random_inputs
 from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.sim.fast.backends import BACKENDS, Backend, require
 
@@ -122,7 +115,7 @@ def _rows(runtime: Runtime, arrays: Mapping[str, AnyArray]) -> str:
 
 def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     arrays: dict[str, AnyArray] = {}
-    for name, output in runtime.run_quantized(inputs).items():
+    for name, output in run_quantized(runtime, inputs).items():
         arrays[name] = output.values
         arrays[f"{name}.scale"] = np.asarray(output.scale, np.float32)
         arrays[f"{name}.zero_point"] = np.asarray(output.zero_point, np.int32)

@@ -22,8 +22,9 @@ from tpucc.explain.sweeps.points import Points, run
 from tpucc.explain.sweeps.summary import summary, summary_json
 from tpucc.explain.sweeps.table import require_format, write_table
 from tpucc.files import write_file
-from tpucc.options import OPTIONS, flag_of
+from tpucc.options import OPTIONS
 from tpucc.see.sweeps.page import LARGEST, sweep_page
+from tpucc.user_options import flag_of
 
 NO_AXIS = "a sweep goes through values: --set mxu=128,256 of the target, or -D batch=8,64 of the source; tpucc profile has one point"
 

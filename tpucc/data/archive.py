@@ -165,11 +165,10 @@ class Archive(ArrayFile):
         return Member(key, dtype, shape, fortran_order)
 
 
-def read_arrays(path: Path, wanted: Iterable[str] | None = None) -> dict[str, AnyArray]:
-    """All arrays of an archive, or those `wanted` that it has."""
+def read_arrays(path: Path) -> dict[str, AnyArray]:
+    """All arrays of an archive."""
     with Archive(path) as archive:
-        keys = archive.members if wanted is None else [key for key in wanted if key in archive.members]
-        return {key: archive.read(key) for key in keys}
+        return {key: archive.read(key) for key in archive.members}
 
 
 def read_taken(path: Path, taken: Container[str]) -> dict[str, AnyArray]:

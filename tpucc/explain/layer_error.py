@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.explain.noise import FLOAT32, Noise
 from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.layers.histogram import Counter, Histogram
-from tpucc.layers.noise import FLOAT32, Noise
 from tpucc.numerics import AnyArray, DeviceInts, Float64
 
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import Measurement, both_graphs, graph_before, narrowed, rows_used, work_of
+from tpucc.explain.keepable import Keepable
 from tpucc.explain.layer_error import LayerError
+from tpucc.explain.noise import Noise
 from tpucc.explain.quality import score
 from tpucc.ir import Graph
-from tpucc.layers.noise import Noise
 from tpucc.numerics import AnyArray, Float32, dequantise
 from tpucc.ops.evaluate import compute, evaluate
-from tpucc.passes.kept_layers import Keepable
 from tpucc.passes.model_inputs import checked, largest_batch, rounds
 from tpucc.passes.place import Place
 from tpucc.runtime.batches import Arrays

@@ -6,8 +6,8 @@ bits are the same everywhere. exp, log and tanh have the polynomials of the Ceph
 "Methods and Programs for Mathematical Functions", 1989: expf, logf, tanhf). Those of erf were fitted for tpucc, so that the greatest error
 of erf is least.
 
-NaN gives `NAN`, the one quiet NaN of `bfloat16`; so does the logarithm of a negative number. Infinities give the limits. Subnormal numbers
-are numbers like others, in and out.
+NaN gives `NAN`, the one quiet NaN of `tpucc.floating.nan`; so does the logarithm of a negative number. Infinities give the limits.
+Subnormal numbers are numbers like others, in and out.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.floating.bfloat16 import CHUNK, NAN, with_one_nan
+from tpucc.floating.nan import NAN, with_one_nan
 from tpucc.numerics import Float32
 
+CHUNK = 2**15
+"""Elements that are computed together: they and the scratch stay in a processor's cache."""
 Int32 = npt.NDArray[np.int32]
 
 

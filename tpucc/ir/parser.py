@@ -64,6 +64,14 @@ def read_graph(
     return graph, GraphPlaces(source, reader.head.span, nodes, {output.name: span for output, span in reader.outputs})
 
 
+def parse_nodes(text: str, attributes: Mapping[str, type], known: Known | None = None) -> list[Node]:
+    """The nodes of lines that stand in no graph, as those of a rule that fired. Raises `ProgramError`."""
+    reader, source = _Reader("", attributes), Source("", text)
+    reader.read_lines(text.split("\n"), known, MAX_ELEMENTS)
+    reader.errors.require_none(source)
+    return [line.node for line in reader.nodes]
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The first line of a graph: `graph NAME "SOURCE" after PASS`.
@@ -110,6 +118,19 @@ class _Reader:
         """`seen` has "graph" and "return" once the text has them, `failed` the first words of lines that can't be read."""
 
     def read(self, lines: Sequence[str], known: Known | None, most: int) -> Graph:
+        end = self.read_lines(lines, known, most)
+        graph = self._graph()
+        if self.errors.are_enough:
+            return graph
+        if "graph" in self.seen:
+            for problem in islice(problems(graph), REPORTED):
+                self._problem(problem, end)
+        elif not self.errors.found:
+            self.errors.add(SYNTAX, "expected a line such as: graph NAME", _START)
+        return graph
+
+    def read_lines(self, lines: Sequence[str], known: Known | None, most: int) -> int:
+        """Reads all lines, or those before too many errors; returns the number of lines before the first data section."""
         end, sections = self._sections(lines)
         self.data = DataReader(sections, known, most)
         for number, line in enumerate(lines[:end], 1):
@@ -118,14 +139,8 @@ class _Reader:
                 self.failed.add(cursor.first.text.strip('"'))
                 self.seen.add(cursor.first.text)
             if self.errors.are_enough:
-                return self._graph()
-        graph = self._graph()
-        if "graph" in self.seen:
-            for problem in islice(problems(graph), REPORTED):
-                self._problem(problem, end)
-        elif not self.errors.found:
-            self.errors.add(SYNTAX, "expected a line such as: graph NAME", _START)
-        return graph
+                break
+        return end
 
     def _sections(self, lines: Sequence[str]) -> tuple[int, dict[str, Section]]:
         """The number of lines before the first data section, and the sections."""

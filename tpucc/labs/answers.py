@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.labs.lab import Failed, Plain
+from tpucc.guest.values import Plain
 from tpucc.numerics import AnyArray
+from tpucc.plugins.failures import Failed
 
 LONGEST = 60
 """Characters of a value that are shown."""

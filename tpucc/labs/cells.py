@@ -1,4 +1,4 @@
-"""The folder that a submission's process sees: a copy of tpucc without reference solutions, `guest.py`, and the submission."""
+"""The folder that a submission's process sees: a copy of tpucc without reference solutions, and the submission."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO
 
 from tpucc.diagnostics import Diagnostic, InternalError, UsageError, printable
-from tpucc.labs import guest, jails
+from tpucc.guest import jails
+from tpucc.guest.jails import FIRST_USER, NONE, Cell
 from tpucc.labs.child import START
-from tpucc.labs.jails import FIRST_USER, NONE, Cell, environment
 from tpucc.labs.strip import copy_stripped
 
 PREFIX, LOCK = "tpucc-lab-", "lock"
@@ -36,7 +36,6 @@ def workshop(modules: Sequence[str]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
         folder = Path(name)
         copy_stripped(jails.grader_folder(), folder / "lib")
-        shutil.copyfile(guest.__file__, folder / "guest.py")
         (folder / "root").mkdir()
         _warm(Cell(folder, "", folder), modules)
         (folder / "cells").mkdir()
@@ -120,7 +119,7 @@ def user_number() -> Iterator[int]:
 
 def _warm(made: Cell, modules: Sequence[str]) -> None:
     words = NONE.command(made, {"modules": tuple(modules), "warm": True})
-    done = subprocess.run(words, capture_output=True, check=False, env=environment(), timeout=10 * START)
+    done = subprocess.run(words, capture_output=True, check=False, env=NONE.environment(), timeout=10 * START)
     if done.returncode:
         raise InternalError(Diagnostic("E0900", f"the copy of tpucc can't be imported: {done.stderr.decode('utf-8', 'replace')[-500:]}"))
 

@@ -16,12 +16,13 @@ from typing import Any
 
 from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
+from tpucc.guest.jails import JAILS, Jail
+from tpucc.guest.leftover_files import Left
 from tpucc.labs.grading import Contents, contents_of
-from tpucc.labs.jails import JAILS, Jail
-from tpucc.labs.lab import Failed, Lab, Term, failing
-from tpucc.labs.leftover_files import Left
+from tpucc.labs.lab import Lab, Term
 from tpucc.labs.submissions import digest, submissions
 from tpucc.labs.workers import Grading, ungraded
+from tpucc.plugins.failures import Failed, failing
 from tpucc.tasks.computing import computed
 from tpucc.tasks.work import Noted
 from tpucc.version import VERSION

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
+from tpucc.guest.leftover_files import Left
 from tpucc.labs import find
 from tpucc.labs.grading import Grade, grade_contents
-from tpucc.labs.leftover_files import Left
 from tpucc.labs.results import as_json
 from tpucc.tasks.worker import when_unread
 

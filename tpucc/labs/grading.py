@@ -14,15 +14,17 @@ from time import monotonic
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, did_you_mean, listed, printable
+from tpucc.guest.jails import JAILS, NONE, Finding, Jail, probed
+from tpucc.guest.leftover_files import Left
+from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
-from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Failed, Lab, Outcome, Plain, Submission, Term, Test, failing, failure_behind
-from tpucc.labs.leftover_files import Left
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Lab, Outcome, Submission, Term, Test
 from tpucc.labs.likeness import likeness
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
+from tpucc.plugins.failures import Failed, failing, failure_behind
 
 
 @dataclass(frozen=True, slots=True)

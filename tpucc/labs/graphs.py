@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tpucc.diagnostics import Error
+from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.labs.answers import said
-from tpucc.labs.lab import Failed, Plain
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.passes.running import verify_stage
+from tpucc.plugins.failures import Failed
 
 LONGEST = 2**20
 """Characters of the longest text that is read."""

@@ -7,8 +7,7 @@ grader never imports a submission.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,73 +15,8 @@ from random import Random
 from shlex import quote
 from typing import Any, Protocol
 
-from tpucc.diagnostics import printable, reason
-from tpucc.labs.guest import OWN
-
-Plain = Any
-"""None, a bool, a number, a string, a NumPy array, or a list or dict of these: what a submission's result has become on its way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A place of a submission at which it was: the file as the student knows it, the line, the function, and what stands there.
-
-    A place that the compiler refused has no function, and a caret under the line's text.
-    """
-
-    file: str
-    line: int
-    function: str = ""
-    source: str = ""
-
-    def __str__(self) -> str:
-        if not self.function:
-            return "\n".join(f"    {line}" for line in self.source.splitlines())
-        return f"  {self.file}:{self.line} in {self.function}{f': {self.source}' if self.source else ''}"
-
-
-class Failed(Exception):
-    """A call of the submission that has no result: it raised, took too long, or returned what is no plain value.
-
-    `kind` is the exception's class name, or one of `guest.OWN`. `frames` are the submission's own places in the calls that led there, the
-    last one where it happened, and `left_out` says how many in their middle are not among them.
-    """
-
-    def __init__(self, kind: str, message: str, frames: Sequence[Frame] = (), left_out: int = 0) -> None:
-        super().__init__(message)
-        self.kind, self.message, self.frames, self.left_out = kind, message, tuple(frames), left_out
-
-    @property
-    def words(self) -> str:
-        """The place, what was raised and its message; below, the calls that led there."""
-        last = self.frames[-1] if self.frames else None
-        where = f"{last.file}:{last.line}: " if last else ""
-        raised = self.message if self.kind in OWN else f"{self.kind}: {self.message}" if self.message else self.kind
-        calls = [str(frame) for frame in self.frames]
-        if self.left_out:
-            calls.insert(len(calls) // 2, f"  … {self.left_out:,} more calls")
-        return "\n".join(filter(None, (f"{where}{raised}", *calls)))
-
-
-def failure_behind(error: BaseException | None) -> Failed | None:
-    """The submission's failure that made tpucc raise an error, where there is one: its cause, or the cause's, and so on."""
-    while error is not None and not isinstance(error, Failed):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-@contextmanager
-def failing(kind: str, what: str) -> Iterator[None]:
-    """Reads what a submission made, in the body: whatever goes wrong is the submission's failure. Raises `Failed`."""
-    try:
-        yield
-    except Failed:
-        raise
-    except OSError as error:
-        name = Path(error.filename).name if error.filename else what
-        raise Failed(kind, f"{name} can't be read: {reason(error)}") from None
-    except Exception as error:
-        raise Failed(kind, f"{what} can't be read: {str(error) or type(error).__name__}") from None
+from tpucc.diagnostics import printable
+from tpucc.guest.values import Plain
 
 
 class Submission(Protocol):

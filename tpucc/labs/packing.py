@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
+from tpucc.guest.jails import grader_folder
 from tpucc.interop.programs import folder as programs_folder
-from tpucc.labs.jails import grader_folder
 from tpucc.labs.lab import MATERIAL, Lab, Term
 from tpucc.labs.recorded import recording
 from tpucc.labs.start import starting_files

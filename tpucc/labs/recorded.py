@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from tpucc.labs.lab import Plain
+from tpucc.guest.values import Plain
 
 FILE = Path(__file__).with_name("recorded.json")
 """The values by their keys, where a lab was packed."""

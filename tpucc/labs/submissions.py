@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from tpucc.labs.lab import Failed, Lab, failing
+from tpucc.labs.lab import Lab
+from tpucc.plugins.failures import Failed, failing
 
 TEXTS = (".py", ".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
 """What a submission is made of; other files are left alone."""

@@ -13,8 +13,8 @@ from platform import node
 from typing import Any
 
 from tpucc.diagnostics import Error
+from tpucc.guest.jails import Jail
 from tpucc.labs.grading import Contents, isolated
-from tpucc.labs.jails import Jail
 from tpucc.labs.lab import Term
 from tpucc.tasks.processes import environment
 

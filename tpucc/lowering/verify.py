@@ -1,13 +1,16 @@
 """The checker of tile programs: what scheduling may take for granted.
 
-Every row lies inside its buffer or group, is written before it is read, and sums are begun, completed and activated in this order.
-`isa.verify` proves the same, and more, of the machine program that comes out; this check finds a fault of lowering where it was made.
+Every row lies inside its buffer or group, is written before it is read, and sums are begun, completed and activated in this order: by the
+rules of `isa.verify`, which proves the same, and more, of the machine program that comes out. This check finds a fault of lowering where it
+was made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import chain
+from typing import assert_never
 
 import numpy as np
 
@@ -15,14 +18,15 @@ from tpucc.diagnostics import Source, printable
 from tpucc.isa.effects import Bools
 from tpucc.isa.fields import well_formed
 from tpucc.isa.listing.lines import Places
-from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
-from tpucc.isa.verify import ports, raise_violations, reported, structure
-from tpucc.isa.verify.events import READ, WRITE, events, walk_accesses
-from tpucc.isa.verify.memories import by_rows
+from tpucc.isa.verify import definitions, endings, ports, raise_violations, reported, structure
+from tpucc.isa.verify.events import Events
+from tpucc.isa.verify.memories import memory_events
+from tpucc.isa.verify.ranges import buffer_of
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import MULTIPLIES, TILE_RECORD, TileProgram, flat, surrounding_program, tile_lines
+from tpucc.machine.memory import Contents, Memory
 from tpucc.machine.record import RECORD
 from tpucc.machines.v1 import V1, Opcode
 from tpucc.numerics import Int64
@@ -34,38 +38,50 @@ ALLOWED = (
 """The instructions of a tile program. Scheduling adds fetches, waits and the end."""
 
 
+CODES = {"V0401": "E0754", "V0403": "E0756", "V1002": "E0758", "V1003": "E0758", "V1004": "E0757"}
+"""The codes of the machine's rules where a tile program breaks them; those of the rules of sums are E0755."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Context(Context):
-    """The instructions of a tile program under verification. `named` are names and sizes of what the rows of a memory are rows of, one
-    after the other."""
+    """The instructions of a tile program under verification."""
 
     _: KW_ONLY
     tiles: TileProgram
-    named: Sequence[tuple[str, int]] = ()
 
     def text(self, index: int) -> str:
         """An instruction as messages show it."""
         line = tile_lines(self.tiles, self.tiles.instructions[index : index + 1])[0]
         return f"tile instruction {index:,} `{printable(line)}`"
 
-    def buffer_row(self, row: int) -> str:
+    def row(self, memory: Memory, row: int) -> str:
         """A row by its buffer, or by its accumulator group: `row 3 of h.0`."""
-        ends = np.cumsum([rows for _, rows in self.named], dtype=np.int64)
+        if memory.contents is Contents.BUFFERS:
+            return super().row(memory, row)
+        buffers = [(buffer.name, buffer.rows) for buffer in self.tiles.buffers]
+        named = buffers if memory.contents is Contents.VALUES else [(f"g{group}", rows) for group, rows in enumerate(self.tiles.groups)]
+        ends = np.cumsum([rows for _, rows in named], dtype=np.int64)
         owner = int(np.searchsorted(ends, row, side="right"))
-        name, rows = self.named[owner]
+        name, rows = named[owner]
         return f"row {row - int(ends[owner]) + rows:,} of {name}"
 
 
-def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None, numbering: Numbering | None = None) -> None:
+def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None) -> None:
     """Raises `ProgramError` with the first violations, when there are any.
 
     `places` are the lines of the text that the program was read from, `model` the source that its layers come from: where they are known,
-    messages show them. `numbering` has the instructions' numbers before they were put into another order.
+    messages show them.
 
     E0750 parts that don't fit each other, E0751 a malformed instruction, E0752 a name of nothing, E0753 rows outside, E0754 rows read
     before they are written, E0755 a sum in disorder, E0756 no tile or parameter block chosen, E0757 a buffer that its home doesn't
     hold, E0758 an output not written exactly once.
     """
+    program, found = tile_violations(tiles)
+    raise_violations(program, found, model, places.source if places else Source(tiles.source, ""), places)
+
+
+def tile_violations(tiles: TileProgram) -> tuple[Program, tuple[Violation, ...]]:
+    """The violations of `verify_tiles`, and the program that they are about."""
     program = surrounding_program(tiles)
     found = reported(_parts(tiles, program))
     if not found:
@@ -73,7 +89,7 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
         context = _Context(program, tiles=tiles)
         for stage in (_records, _counts, _names, _rows, _meaning):
             found = found or reported(stage(context))
-    raise_violations(program, found, model, places.source if places else Source(tiles.source, ""), places, numbering)
+    return program, found
 
 
 def _parts(tiles: TileProgram, program: Program) -> Iterator[Violation]:
@@ -155,10 +171,8 @@ def _rows(context: _Context) -> Iterator[Violation]:
     for field, walks in zip(BUFFER_FIELDS, (touched.source, touched.source2, touched.target), strict=True):
         yield from context.each("E0753", _beyond(walks.high, rows, code[field]), f"reaches past the end of its {field.replace('_', ' ')}")
     yield from context.each("E0753", _beyond(touched.acc_end, groups, code["group"]), "reaches past the end of its accumulator group")
-    host = sorted(tiles.host, key=lambda buffer: buffer.start)
-    place = np.searchsorted(np.array([buffer.start for buffer in host], np.int64), touched.host_start, side="right") - 1
-    ends = np.array([*(buffer.start + buffer.rows for buffer in host), 0], np.int64)
-    outside = (touched.host_end > touched.host_start) & (touched.host_end > ends[place])
+    ends = np.array([*sorted(buffer.end for buffer in tiles.host), 0], np.int64)
+    outside = (touched.host_end > touched.host_start) & (touched.host_end > ends[buffer_of(context, touched.host_start)])
     yield from context.each("E0753", outside, "moves host rows that are in no one host buffer")
 
 
@@ -168,76 +182,37 @@ def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:
 
 
 def _meaning(context: _Context) -> Iterator[Violation]:
-    """What the instructions do, in the order of the program: on all buffers one after the other, and all groups."""
+    """What the instructions do, in the order of the program, by the machine's own rules: on all buffers one after the other, and all
+    groups."""
     context = replace(context, program=replace(context.program, instructions=flat(context.tiles)))
     touched = context.effects
-    chosen = np.logical_or.accumulate(touched.configures)
-    yield from context.each("E0756", touched.configured & ~chosen, "needs a parameter block, and none was chosen before")
     switched = np.logical_or.accumulate(touched.pops)
     yield from context.each("E0756", touched.multiplies & ~switched, "needs a weight tile, and none was switched to before")
     yield from _homes(context)
-    yield from _defined(replace(context, named=[(buffer.name, buffer.rows) for buffer in context.tiles.buffers]))
-    yield from _sums(replace(context, named=[(f"g{group}", rows) for group, rows in enumerate(context.tiles.groups)]))
-    yield from _outputs(context)
+    rules = [definitions.configuration(context), endings.written(context)]
+    rules += [_history(context, memory, events) for memory in V1.memories for events in memory_events(context, memory)]
+    for violation in chain.from_iterable(rules):
+        yield replace(violation, code=CODES.get(violation.code, "E0755"))
+
+
+def _history(context: _Context, memory: Memory, events: Events) -> Iterator[Violation]:
+    """What happens to the rows of a memory, one instruction after the other."""
+    match memory.contents:
+        case Contents.VALUES:
+            yield from definitions.values(context, events, memory)
+        case Contents.SUMS:
+            yield from definitions.begun(context, events, memory)
+            yield from definitions.sums(context, events, memory)
+        case Contents.BUFFERS:
+            yield from endings.outputs(context, events, memory)
+        case _:
+            assert_never(memory.contents)
 
 
 def _homes(context: _Context) -> Iterator[Violation]:
-    """A buffer with a home gets its rows from there and nowhere else; no input or constant of the host is written."""
+    """A buffer with a home gets its rows from there and nowhere else."""
     tiles, touched = context.tiles, context.effects
     code, buffer = tiles.instructions, tiles.instructions["dest_buffer"]
     starts = np.array([tiles.host[b.home].start if b.home >= 0 else -1 for b in tiles.buffers] + [-1], np.int64)[buffer]
     right = touched.host_reads & (touched.host_start == starts + code["dest"])
     yield from context.each("E0757", touched.target.used & (starts >= 0) & ~right, "writes a buffer that has a home, but not from there")
-    held = sorted((each for each in tiles.host if each.kind in ("input", "constant")), key=lambda each: each.start)
-    begins, ends = np.array([each.start for each in held], np.int64), np.array([each.end for each in held], np.int64)
-    last = (
-        np.searchsorted(begins, touched.host_end) - 1
-    )  # they share no rows: only the last that begins before the end of a write can be hit
-    hits = touched.host_writes & (last >= 0) & (np.append(ends, 0)[last] > touched.host_start)
-    yield from context.each("E0757", hits, lambda index: f"writes to {held[last[index]].name}, which the host holds")
-
-
-def _defined(context: _Context) -> Iterator[Violation]:
-    """Every row of a buffer is written before it is read."""
-    touched = context.effects
-    for part in events(
-        [*walk_accesses(touched.source, READ), *walk_accesses(touched.source2, READ), *walk_accesses(touched.target, WRITE)]
-    ):
-        undefined = (part.kind == READ) & (part.last(part.kind == WRITE) < 0)
-        yield from by_rows(context, part, undefined, "E0754", "reads {host}, which nothing has written")
-
-
-def _sums(context: _Context) -> Iterator[Violation]:
-    """The first tile of a sum overwrites, the others add, then it is activated, and every sum is."""
-    sums = context.effects.through("acc")
-    for part in events([*walk_accesses(sums, READ), *walk_accesses(sums, WRITE)]):
-        before = part.last(np.ones(len(part), np.bool_))
-        adds = sums.reads[part.instruction] & (part.kind == WRITE)
-        open_sum = (before >= 0) & (part.kind[before] == WRITE)
-        empty = (part.kind == READ) & ~(part.last(part.kind == WRITE) >= 0)
-        yield from by_rows(context, part, empty, "E0755", "activates {host}, a sum that nothing is added to")
-        yield from by_rows(context, part, adds & ~open_sum, "E0755", "adds to {host}, where no sum is begun")
-        lost = (part.kind == WRITE) & ~adds & open_sum
-        yield from by_rows(context, part, lost, "E0755", "overwrites {host}, a sum that wasn't activated")
-        left = (part.kind == WRITE) & part.ends_segment
-        yield from by_rows(context, part, left, "E0755", "leaves {host}, a sum that nothing activates")
-
-
-def _outputs(context: _Context) -> Iterator[Violation]:
-    """Every row of every output is written, and once."""
-    tiles, touched = context.tiles, context.effects
-    writes = np.flatnonzero(touched.host_writes)
-    low, high = touched.host_start[writes], touched.host_end[writes]
-    order = np.argsort(low, kind="stable")
-    overlap = low[order[1:]] < high[order[:-1]]
-    twice = np.zeros(len(touched), np.bool_)
-    twice[writes[order[1:][overlap]]] = True
-    yield from context.each("E0758", twice, "writes rows of an output a second time")
-    outputs = [buffer for buffer in tiles.host if buffer.kind == "output"]
-    if twice.any() or int((high - low).sum()) == sum(buffer.rows for buffer in outputs):
-        return
-    for buffer in outputs:
-        written = int((np.minimum(high, buffer.end) - np.maximum(low, buffer.start)).clip(0).sum())
-        if written < buffer.rows:
-            message = f"the output buffer {printable(buffer.name)} has {buffer.rows:,} rows, and {written:,} are written"
-            yield Violation("E0758", message, about=("host", buffer.name))

@@ -248,9 +248,9 @@ class Machine:
         """The instructions that read or write one of these places whatever their flags are."""
         return (spec for spec in self.instructions if spec.reads & reading or spec.writes & writing)
 
-    def mnemonics(self, reading: int = 0, writing: int = 0) -> Iterator[str]:
-        """The names of the instructions that read or write one of these places whatever their flags are."""
-        return (spec.mnemonic for spec in self.touching(reading, writing))
+    def mnemonics(self, writing: int) -> Iterator[str]:
+        """The names of the instructions that write one of these places whatever their flags are."""
+        return (spec.mnemonic for spec in self.touching(writing=writing))
 
     @cached_property
     def values(self) -> Memory:

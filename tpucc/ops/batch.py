@@ -1,7 +1,7 @@
 """Where the batch lies in a value, and the rules of operators for it: whether they work on every item of the batch alone.
 
 A rule gets a `Case` and gives a `Division`, or raises `MixedError` with the reason. Rules that several operators share stand here, the
-others in their operators' files; the layers have theirs in `tpucc.layers.batch`.
+others in their operators' files; the layers have theirs in `tpucc.passes.divide_batch`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Facts:
 
     - `values`: where the values of its result come from.
     - `elementwise`: each value depends on the values at its place in the operands, by NumPy's broadcasting, and any shape is allowed.
-    - `monotone`: it is a function of one value that never falls when its operand rises.
+    - `monotone`: it is a function of one value that never falls when its operand rises, but for the last bits that float32 rounds.
     - `commutative`: its two operands may be exchanged.
     - `signs`: if the result is a sum, the sign with which each operand is added.
     - `part`: the parts of the operands from which a part of the result is computed.

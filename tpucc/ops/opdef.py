@@ -160,7 +160,7 @@ class Ieee:
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """The function of attributes, operands and arithmetic that gives the result; with `NUMPY` it may replace the reference.
+    """The function of attributes, operands and arithmetic that gives the result; with NumPy's it may replace the reference.
 
     `prepared` gives for the attributes, the operands' shapes and the arithmetic a function of the operands, as `Ieee.prepared` does.
     """

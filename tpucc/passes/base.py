@@ -17,16 +17,16 @@ messages for the user if there are any, as in `return graph.noting("one sentence
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import FunctionType, MappingProxyType
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, PluginError, UsageError, did_you_mean, listed, printable
 from tpucc.ir import Graph
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.numerics import AnyArray, read_only
-from tpucc.plugins.guard import Guest
 from tpucc.target import Target
 
 Goal = Literal["latency", "stream"]
@@ -106,33 +106,42 @@ def graph_pass(name: str, summary: str, *, level: int) -> Callable[[Rewrite], Gr
     return lambda function: GraphPass(name, summary, level, function, cast(FunctionType, function).__kwdefaults__ or {})
 
 
+class UserCode(Protocol):
+    """Code of the user's: where it is written, and an error that names it. `tpucc.plugins` has it."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def place(self) -> str: ...
+    def error(self, code: str, message: str, *help: str, more: tuple[Diagnostic, ...] = ()) -> PluginError: ...
+
+
 @dataclass(frozen=True)
-class Brought:
-    """A pass of the user's. Its attributes have been read once, into plain values; `code` names it and calls it."""
+class Brought(ABC):
+    """A pass of the user's. Its attributes have been read once, into plain values; `code` names it. `options` are the values of its
+    options, those of a dataclass its defaults, `MISSING` where there is none."""
 
     name: str
     summary: str
     level: int
     after: str | None
-    step: Pass
-    code: Guest
+    options: Mapping[str, object] = field(hash=False)
+    code: UserCode
 
+    @abstractmethod
     def run(self, graph: Graph, context: Context) -> Graph:
-        return self.step.run(graph, context)
+        """The graph that the user's pass makes, verified. Raises `PluginError`."""
+
+    @abstractmethod
+    def configured(self, values: Mapping[str, object]) -> Brought:
+        """The pass with these options in place of its own. Raises `PluginError` when it can't take them."""
 
 
 def options_of(step: Pass) -> dict[str, object]:
-    """The options of a pass with their values: those of a function, or the fields of a dataclass, class variables left out.
-
-    Of a dataclass of the user's the values are the defaults, `MISSING` where there is none.
-    """
-    if isinstance(step, Brought):
-        return options_of(step.step) if isinstance(step.step, GraphPass) else {each.name: each.default for each in _fields(step.step)}
-    return dict(step.options) if isinstance(step, GraphPass) else {each.name: getattr(step, each.name) for each in _fields(step)}
-
-
-def _fields(step: Pass) -> tuple[Field[Any], ...]:
-    return fields(step) if is_dataclass(step) else ()
+    """The options of a pass with their values: those of a function, or the fields of a dataclass, class variables left out."""
+    if isinstance(step, Brought | GraphPass):
+        return dict(step.options)
+    return {each.name: getattr(step, each.name) for each in fields(step)} if is_dataclass(step) else {}
 
 
 def with_options(step: Pass, values: Mapping[str, object]) -> Pass:
@@ -140,7 +149,7 @@ def with_options(step: Pass, values: Mapping[str, object]) -> Pass:
     if not values:
         return step
     if isinstance(step, Brought):
-        return replace(step, step=step.code.call(lambda: with_options(step.step, values)))
+        return step.configured(values)
     return step(**values) if isinstance(step, GraphPass) else replace(step, **values)  # type: ignore[type-var]
 
 

@@ -8,15 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dataflow import constant_values, needed_values
-from tpucc.layers.batch import BATCHES
-from tpucc.layers.kinds import LAYERS
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Layer, Move, Pool, Vector, VectorFunction, is_written
 from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
-from tpucc.ops.batch import Averaged, Batch, BatchRule, Case, Division, MixedError
+from tpucc.ops.batch import (
+    SUMMED,
+    Averaged,
+    Batch,
+    BatchRule,
+    Case,
+    Division,
+    MixedError,
+    aligned,
+    images,
+    joined,
+    padded,
+    product,
+)
 from tpucc.ops.names import constant
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.dead_code import live
@@ -218,3 +231,30 @@ def _mixed(node: Node, why: str, among: str, means: bool = False) -> Diagnostic:
     if means:
         mend = "a loss that is divided is a mean over the examples, as cross_entropy and mean(…) are, or a sum of such means and of weights"
     return Diagnostic("E0831", f"{UNDIVIDED} {among}: {why}", node.origin.trail(), (mend,))
+
+
+# Where the batch lies in the result of each layer: the rules of `tpucc.ops.batch`, by kind of layer
+
+
+def _fc(case: Case) -> Division:
+    """Several sources, whose products add up, go together row by row; with weights that the host writes, items of both sides."""
+    if is_written(case.operands[case.attributes.sources]):
+        return product(case)
+    division = aligned(case, range(case.attributes.sources))
+    if division.batch.axis == case.node.type.rank - 1:
+        raise MixedError(SUMMED)
+    return division
+
+
+def _vector(case: Case) -> Division:
+    """One value or two, then perhaps a table."""
+    return aligned(case, range(1 if case.attributes.function == VectorFunction.TABLE else 2))
+
+
+def _move(case: Case) -> Division:
+    layer = case.attributes
+    assert isinstance(layer, Move)
+    return padded(case, layer.pads) if layer.pads else joined(case, layer.axis)
+
+
+BATCHES: Mapping[type[Layer], BatchRule] = MappingProxyType({Fc: _fc, Conv: images, Pool: images, Vector: _vector, Move: _move})

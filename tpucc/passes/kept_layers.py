@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, nearest_few, some
 from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import Computed
-from tpucc.ops import facts_of, legalisation_of
-from tpucc.ops.opdef import Boundary
+from tpucc.ops import facts_of
 from tpucc.passes.device_work import computes
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import is_product
@@ -17,8 +16,6 @@ Layers = Mapping[tuple[str, ...], str]
 """For each layer, as its nodes from front to back, the node by which the user named it."""
 SHOWN = 12
 """The most layers or lines that a message names where none has the name that the user gave."""
-FEW = 2
-"""Of more layers than these, a message gives the lines, if the lines are no more than these."""
 NEAREST = 4
 """The nearest names or lines that a message gives where there are more than `SHOWN`."""
 
@@ -34,75 +31,25 @@ def kept_layers(graph: Graph, wanted: Sequence[str]) -> Layers:
     computing = [node for node in computed.nodes if computes(node)]
     found: dict[tuple[str, ...], str] = {}
     for name in wanted:
-        named = [node for node in computing if name in _names(node) or (name.isdecimal() and int(name) in node.origin.lines)]
+        named = [node for node in computing if name in names_of(node) or (name.isdecimal() and int(name) in node.origin.lines)]
         if not named:
             what = f"line {name} has no layer" if name.isdecimal() else f"no layer is named {name}"
             raise UsageError(Diagnostic("E0534", what, help=tuple(_instead(name, computed, computing))))
         for node in named:
-            layer = _layer(computed, node)
+            layer = layer_of(computed, node)
             found.setdefault(layer, layer[-1] if name.isdecimal() else node.name)
     return found
 
 
-class Keepable:
-    """The names that `--keep` takes for the nodes of a layer graph, which may be parts of a layer. The pass `place` reads `graph`."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._computed = Computed(graph)
-        self._computing = [node for node in self._computed.nodes if computes(node)]
-        self._named: dict[str, set[str]] = {}
-        for node in self._computing:
-            for name in _names(node):
-                self._named.setdefault(name, set()).add(node.name)
-
-    def names(self, layer: Node, of: Sequence[str], readers: Sequence[Node]) -> tuple[str, ...]:
-        """The names that keep a node of the layer graph: its own name; else the name of the operator that it is a part of; else the names
-        of the layers whose values it moves, or that read the integers that it makes; else its line. Empty if none of these keeps it. `of`
-        are the names that its operator may have, and `readers` the nodes that read it in the layer graph."""
-        graph = self._computed.graph
-        known = [graph[name] for name in of if name in graph.by_name]
-        if isinstance(legalisation_of(layer.op), Boundary):
-            read = [reader for node in known[:1] for reader in _readers(node, self._computed)]
-            read = read or [graph[reader.of] for reader in readers if reader.of in self._named]
-            return self._short([*dict.fromkeys(map(self._called, read))]) or self._line(layer)
-        meant = [node for node in known if node.name in self._named]
-        own = self._named.get(layer.name, set())
-        if own and (not meant or not own.isdisjoint(_layer(self._computed, meant[0]))):
-            return (layer.name,)
-        made = [name for node in known[:1] for name in _sources(node.name, self._computed)]
-        return (self._product(meant[0]),) if meant else self._short(made) or self._line(layer)
-
-    def _product(self, node: Node) -> str:
-        """The name of a node's layer as `_called`, if no other layer has that name; else the node's own."""
-        called = self._called(node)
-        return called if len(self._named[called]) == 1 else node.name
-
-    def _called(self, node: Node) -> str:
-        """The name of the layer with a node: its product's name, if it has a product."""
-        layer = [self._computed.graph[name] for name in _layer(self._computed, node)]
-        return next(_names(next(filter(is_product, layer), node)))
-
-    def _short(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The names, or the lines if there are many names from few lines."""
-        if len(names) <= FEW:
-            return tuple(names)
-        lines = sorted({node.origin.line for node in self._computing if not {*names}.isdisjoint(_names(node))})
-        return tuple(map(str, lines)) if len(lines) <= FEW and 0 not in lines else tuple(names)
-
-    def _line(self, layer: Node) -> tuple[str, ...]:
-        line = layer.origin.line
-        return (str(line),) if line and any(line in node.origin.lines for node in self._computing) else ()
-
-
-def _readers(node: Node, computed: Computed) -> list[Node]:
+def readers_of(node: Node, computed: Computed) -> list[Node]:
     """The layers that read a value, maybe in other places."""
     users = computed.graph.users
     return _nearest(users[node.name], lambda moved: users[moved.name])
 
 
-def _sources(name: str, computed: Computed) -> list[str]:
+def sources_of(name: str, computed: Computed) -> list[str]:
     """The layers that make what a node has in other places."""
-    return [next(_names(node)) for node in _nearest([computed.graph[name]], computed.graph.operands)]
+    return [next(names_of(node)) for node in _nearest([computed.graph[name]], computed.graph.operands)]
 
 
 def _nearest(nodes: Iterable[Node], beside: Callable[[Node], Iterable[Node]]) -> list[Node]:
@@ -121,7 +68,7 @@ def _nearest(nodes: Iterable[Node], beside: Callable[[Node], Iterable[Node]]) ->
     return found
 
 
-def _layer(computed: Computed, node: Node) -> tuple[str, ...]:
+def layer_of(computed: Computed, node: Node) -> tuple[str, ...]:
     """The nodes that become one layer with a node."""
     layer = [node]
     while (reader := _reader_in_layer(computed, layer[-1])) is not None:
@@ -152,7 +99,7 @@ def _instead(name: str, computed: Computed, computing: Sequence[Node]) -> Iterat
     if name.rpartition(".")[2] in ("i8", "i16"):
         yield f"{name} is where {name.rpartition('.')[0]} becomes integers; keep the layers that read it"
         return
-    lines = {next(_names(node)): node.origin.line for node in computing}
+    lines = {next(names_of(node)): node.origin.line for node in computing}
     if name in computed.graph.by_name:
         node = computed.graph[name]
         yield from _of_moved(name, computed) if node.operands else _of_given(node, computed)
@@ -196,18 +143,18 @@ def _nearest_lines(line: int, computing: Sequence[Node]) -> str:
 def _of_moved(name: str, computed: Computed) -> Iterator[str]:
     """Sentences on what to keep instead of values that are only moved: the layers that make them."""
     yield f"{name} computes nothing: it has values in other places"
-    if sources := _sources(name, computed):
+    if sources := sources_of(name, computed):
         yield f"the layers that make them can be kept: {some(sources, SHOWN)}"
 
 
 def _of_given(node: Node, computed: Computed) -> Iterator[str]:
     """Sentences on what to keep instead of an input or a weight: the layers that read it."""
     yield f"{node.name} is {'an input' if node.is_input else 'a weight or another constant'}, and no layer"
-    if readers := [next(_names(reader)) for reader in _readers(node, computed)]:
+    if readers := [next(names_of(reader)) for reader in readers_of(node, computed)]:
         yield f"the layers that read it can be kept: {some(readers, SHOWN)}"
 
 
-def _names(node: Node) -> Iterator[str]:
+def names_of(node: Node) -> Iterator[str]:
     """The names of a node's layer, the name to show first."""
     yield layer_name(node)
     if is_product(node):

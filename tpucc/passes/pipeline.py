@@ -33,7 +33,6 @@ from tpucc.passes.hoist_dequantize import hoist_dequantize
 from tpucc.passes.move_integers import move_integers
 from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.place import Place
-from tpucc.passes.plugins import brought
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.quantise import quantise
 from tpucc.passes.reassociate_bias import reassociate_bias
@@ -103,7 +102,7 @@ def pipeline(
         raise UsageError(Diagnostic("E0518", f"the level of optimisation is 0, 1 or 2, found {level}"))
     passes = list(PASSES)
     for added in extra:
-        _insert(passes, brought(added))
+        _insert(passes, added)
     names = {p.name for p in passes}
     for name in (*settings, *omit, *include):
         if name not in names:

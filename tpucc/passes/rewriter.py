@@ -44,6 +44,8 @@ class Rewriter:
         self.by = by
         self._aliases: dict[str, str] = {}
         self._fused: dict[str, tuple[str, ...]] = {}
+        self._dropped: dict[str, list[Origin]] = {}
+        """The origins of the nodes that were dropped in favour of a node."""
         self._names = Names(graph)
         self._made: dict[Hashable, object] = {}
         self.constants: set[str] = set()
@@ -134,11 +136,12 @@ class Rewriter:
         """Adds a value in another shape."""
         return self.add(reshape(of, shape=shape), of)
 
-    def alias(self, node: Node, other: str) -> None:
-        """Drops a node: its readers read `other` from now on."""
+    def alias(self, node: Node, other: str, *fused: Node) -> None:
+        """Drops a node: its readers read `other` from now on, which takes its origin, and those of the nodes `fused` that go with it."""
         self._aliases[node.name] = other
         self._reads.subtract(node.operands)
         self._reads[other] += self._reads[node.name]
+        self._dropped.setdefault(other, []).extend(each.origin for each in (*fused, node) if each.name != other)
 
     def reads(self, node: Node) -> int:
         """How often the node is read, by operands and outputs."""
@@ -174,7 +177,8 @@ class Rewriter:
         for node in reversed(self.nodes.values()):
             if node.name in needed or node.name in self._unread or node.is_input:
                 needed.update(node.operands)
-                kept.append(replace(node, origin=self._origin(node)) if node.name in self._fused else node)
+                several = node.name in self._fused or node.name in self._dropped
+                kept.append(replace(node, origin=self._origin(node)) if several else node)
         nodes = tuple(reversed(kept))
         same = outputs == self.graph.outputs and len(nodes) == len(self.graph) and all(map(is_, nodes, self.graph.nodes))
         return (self.graph if same else replace(self.graph, nodes=nodes, outputs=outputs)).noting(*self.notes)
@@ -186,14 +190,16 @@ class Rewriter:
         return self._place if replaced is None else replaced.place
 
     def _origin(self, node: Node) -> Origin:
-        """The origins of all that the node was fused from, the first computed first; each is visited once, at the end."""
-        found: list[Origin] = []
+        """The origins of all that the node was fused from, the first computed first, then those of the nodes that were dropped in favour of
+        one of these; each is visited once, at the end."""
+        found, dropped = list[Origin](), list[Origin]()
         waiting = [node.name]
         while waiting:
             name = waiting.pop()
             found.append(self.nodes[name].origin)
+            dropped.extend(self._dropped.get(name, ()))
             waiting.extend(fused for fused in self._fused.get(name, ()) if fused != name)  # a node may take its namesake's place
-        return found[-1].merged(*reversed(found[:-1]))
+        return found[-1].merged(*reversed(found[:-1]), *dropped)
 
 
 class Names:

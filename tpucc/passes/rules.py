@@ -216,10 +216,10 @@ class Rules:
         while (step := self._step(rewriter, root, context)) is not None:
             firing, inner, built = step
             firings.append(firing)
-            if built.name != node.name:
-                rewriter.alias(node, built.name)
-                return True
             swallowed += filter(rewriter.is_free, inner)
+            if built.name != node.name:
+                rewriter.alias(node, built.name, *swallowed)
+                return True
             root = built
         if root is node:
             return False

@@ -5,6 +5,7 @@ puzzle's solution. What is wrong with the visitor's text is part of the answer, 
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
@@ -24,6 +25,8 @@ from tpucc.plugins.printed import Printed
 from tpucc.runtime.judge import judge
 from tpucc.see.artifacts import artifacts
 
+STANDARD_ERROR = 2
+
 
 def answered(request: bytes | str, heard: Callable[[str], object] | None = None) -> bytes:
     """The answer to a request, both JSON. One that isn't a request is answered with E0529. `heard` gets what the visitor's code prints as
@@ -32,6 +35,11 @@ def answered(request: bytes | str, heard: Callable[[str], object] | None = None)
     with redirect_stderr(printed), _without_input():
         answer = _answer(request)
     return msgspec.json.encode(asdict(answer) | {"printed": printed.text})
+
+
+def answered_in_child(request: bytes) -> str:
+    """The answer of a child process, which hands on at once what the visitor's code prints."""
+    return answered(request, lambda text: os.write(STANDARD_ERROR, text.encode("utf-8", "replace"))).decode()
 
 
 class _NoInput(TextIOBase):

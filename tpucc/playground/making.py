@@ -19,8 +19,9 @@ from tpucc.driver import compile_source
 from tpucc.explain.timed import Timed
 from tpucc.files import write_files
 from tpucc.interop.programs import folder as programs_folder
-from tpucc.options import Options, read_options
+from tpucc.options import Options
 from tpucc.playground.requests import Model
+from tpucc.user_options import read_options
 
 PASS = "pass.py"
 KEPT = 3
@@ -93,7 +94,7 @@ def _options(model: Model, folder: Path) -> Options:
     files |= {folder / PASS: model.passes} if model.passes else {}
     for path, text in files.items():
         path.write_text(text, "utf-8")
-    given = {name: getattr(model, name) for name in ("target", "level", "params")}
+    given = {name: getattr(model, name) for name in ("target", "level", "params")} | {"trust": True}
     passes = [folder / PASS] if model.passes else []
     return read_options({**given, "passes": passes, "stages": {stage: folder / f"{stage}.py" for stage in model.stages}}, installed=False)
 

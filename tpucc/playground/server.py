@@ -7,18 +7,29 @@ is the origin of what it asks.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from contextlib import suppress
+from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
 from threading import Lock
 
-from tpucc.playground import HEARD
+import msgspec
+
+from tpucc.diagnostics import as_plain
+from tpucc.guest.child import Child
+from tpucc.guest.files import duration_of
+from tpucc.guest.jails import NOWHERE, OWN
+from tpucc.guest.serving import Request
+from tpucc.playground.requests import Answer
+from tpucc.plugins.code import UserCode
+from tpucc.plugins.failures import Failed
 from tpucc.watch.loopback import JSON, PLAIN, LoopbackHandler, LoopbackServer, content_of
 
 CONFIG = "config.json"
 """The file that says who answers; the one that was built says that Pyodide does."""
+NO_LIMIT = duration_of(float("inf"))
+"""A request may take any time: the page has a button that stops it."""
+ENGINE = "tpucc.playground.engine:answered_in_child"
+"""The function that a child calls."""
 REFUSED = "only the page itself may ask"
 
 
@@ -27,44 +38,38 @@ class Engine:
 
     def __init__(self) -> None:
         self._asking, self._changing = Lock(), Lock()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._printed = ""
 
     def ask(self, request: bytes) -> bytes | None:
-        """The answer to a request in one line; None when `stop` came before it."""
+        """The answer to a request in one line; None when `stop` came before it. It says where the visitor's code has ended the child."""
         with self._asking:
             child, self._printed = self._running(), ""
-            assert child.stdin is not None
-            assert child.stdout is not None
-            try:
-                child.stdin.write(request.replace(b"\n", b" ") + b"\n")
-                child.stdin.flush()
-            except (OSError, ValueError):
-                return None
-            with suppress(ValueError):  # closed by `stop`
-                while (line := child.stdout.readline()).startswith(HEARD):
-                    self._printed += json.loads(line.removeprefix(HEARD))
-                return line or None
-            return None
+            answer = child.ask(Request("", ENGINE, (request,), NO_LIMIT))
+            if answer.failure is None:
+                return str(answer.value).encode() + b"\n"
+            return self._failed(answer.failure) if child is self._child else None
 
     def stop(self) -> str:
         """Ends what runs. Returns what the visitor's code has printed by then."""
         with self._changing:
             child, self._child = self._child, None
-            if child is not None:
-                child.kill()
-                child.wait()
-                for pipe in (child.stdin, child.stdout):
-                    with suppress(OSError):  # what was asked last is still in it
-                        pipe.close()  # type: ignore[union-attr]
-            return self._printed if child else ""
+            if child is None:
+                return ""
+            child.close()
+            return self._printed
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> Child:
         with self._changing:
-            if self._child is None or self._child.poll() is not None:
-                command = [sys.executable, "-m", "tpucc.playground.child"]
-                self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._child = self._child or Child(OWN, NOWHERE, told=self._hear)
             return self._child
+
+    def _hear(self, text: str) -> None:
+        self._printed += text
+
+    def _failed(self, failure: Failed) -> bytes:
+        error = UserCode("your Python:", "", 0).of(failure)
+        return msgspec.json.encode(asdict(Answer(as_plain(error), self._printed))) + b"\n"
 
 
 class Server(LoopbackServer):

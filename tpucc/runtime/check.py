@@ -1,4 +1,4 @@
-"""Is it right, and is it good? The simulator against the integer reference, and both against float32."""
+"""What the device computes beside the integer reference, and the float32 reference of a model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import numpy as np
 
 from tpucc.compilation import Compilation
 from tpucc.ir import Graph
-from tpucc.ir.dataflow import constant_values
-from tpucc.layers.noise import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
-from tpucc.ops import quantizes
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes import model_inputs
 from tpucc.runtime.batches import Arrays, Batches
@@ -32,33 +29,6 @@ class Comparison:
     index: tuple[int, ...] = ()
     expected: int = 0
     got: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorStatistics:
-    """An output against the float32 reference. `snr` is the signal-to-noise ratio in decibels, for values that aren't `constant`; see
-    `Noise.sqnr`."""
-
-    name: str
-    largest: float
-    mean: float
-    snr: float
-    constant: bool
-
-
-ROUNDED = "float32 rounds the values that the source quantises, too; compare with the network before it was quantised"
-"""What to say beside `float_reference` of a source that `quantises_values`."""
-
-
-def quantises_values(graph: Graph) -> bool:
-    """Whether a graph of operators quantises values that depend on inputs, and not weights alone."""
-    constants = constant_values(graph)
-    return any(quantizes(node.op) and node.operands[0] not in constants for node in graph)
-
-
-def rounded_notes(graph: Graph | None) -> tuple[str, ...]:
-    """The note on float32 of a source that quantises values; none for others."""
-    return (ROUNDED,) if graph is not None and quantises_values(graph) else ()
 
 
 def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
@@ -98,11 +68,6 @@ def _device_parts(runtime: Runtime, inputs: Arrays) -> list[DevicePart]:
     return [DevicePart(part, runtime.ports(part)) for part in parts_of(runtime, inputs)]
 
 
-def error_statistics(outputs: Arrays, reference: Arrays) -> list[ErrorStatistics]:
-    """Each float output against the reference; integer outputs (argmax) are left to the accuracy."""
-    return [_statistics(name, outputs[name], reference[name]) for name in outputs if outputs[name].dtype == np.float32]
-
-
 def calibrated_inputs(compilation: Compilation) -> Arrays | None:
     """The calibration inputs, where the model has them all: all rows where it runs in rounds, else those of its first round."""
     graph, given = compilation.graph, compilation.calibration or {}
@@ -137,9 +102,3 @@ def compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:
     place = tuple(int(i) for i in np.unravel_index(index % pairs[0][0].size, pairs[0][0].shape))
     text = f"{name}{list(place)}: expected {wanted[index]}, got {got[index]}"
     return Comparison(name, len(wanted), len(unequal), text, place, int(wanted[index]), int(got[index]))
-
-
-def _statistics(name: str, got: AnyArray, wanted: AnyArray) -> ErrorStatistics:
-    noise = Noise()
-    noise.add(wanted.astype(np.float64), got.astype(np.float64))
-    return ErrorStatistics(name, noise.largest, noise.mean, noise.sqnr, noise.constant)

@@ -13,35 +13,21 @@ from typing import Self
 
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.files import MODELS, read_file, write_file
-from tpucc.ir import Graph, Node, TensorType
-from tpucc.ir.dataflow import leading_to
+from tpucc.ir import Graph, TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.numerics import AnyArray, DeviceInts
-from tpucc.ops import dequantizes, facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
-from tpucc.ops.facts import Values
-from tpucc.runtime.batches import Arrays, Batches, RoundObserver
+from tpucc.runtime.batches import Arrays, Batches, RoundObserver, joined, parts, whole_type
 from tpucc.runtime.connections import HostParts, host_parts
-from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.runtime.inputs import NONE, Given, accepted, by_name
 from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.ports import Host
 from tpucc.sim.timing import Timeline, time_program
-
-
-@dataclass(frozen=True, eq=False)
-class QuantisedOutput:
-    """An output as the device computed it: integers, and what they mean (real = scale * (integer - zero_point))."""
-
-    values: AnyArray
-    scale: float
-    zero_point: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +112,7 @@ class Runtime:
         Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
         other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
         """
-        return self._in_rounds(self._run_part, self.accepted(self.by_name(inputs, named)))
+        return self.in_rounds(self._run_part, self.accepted(self.by_name(inputs, named)))
 
     def run_with_integers(self, inputs: Given) -> tuple[dict[str, AnyArray], list[DevicePart]]:
         """As `run`, and what the device was given and handed back for it: round by round, core by core."""
@@ -137,19 +123,7 @@ class Runtime:
             parts.append(DevicePart(part, self._device(values)))
             return _evaluated(self.epilogue, {**values, **parts[-1].integers})
 
-        return self._in_rounds(run_part, self.accepted(inputs)), parts
-
-    def run_quantized(self, inputs: Given | npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
-        """As `run`, but the integers that the device computed for each output, by the output's name.
-
-        Where the host computes an output from the device's results, as it does a softmax, these results stand in its place, by their own
-        names. Raises `InputError` E0435 when there are none: the device computes nothing, or not row by row of the batch.
-        """
-        if not self._device_outputs:
-            raise InputError(Diagnostic("E0435", "the device computes no part of the outputs", help=("run gives what the host computes",)))
-        results = self._in_rounds(self._integers_of_part, self.accepted(self.by_name(inputs, named)))
-        found = {name: node.type.quantisation for name, node in self._device_outputs.items()}
-        return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, q in found.items() if q is not None}
+        return self.in_rounds(run_part, self.accepted(inputs)), parts
 
     def by_name(self, inputs: Given | npt.ArrayLike | None, named: Given = NONE) -> dict[str, AnyArray]:
         """The inputs as arrays by name, with those `named`: an array alone is the only input.
@@ -200,10 +174,6 @@ class Runtime:
         values.update(self._device(values))
         return _evaluated(self.epilogue, values)
 
-    def _integers_of_part(self, inputs: Arrays) -> dict[str, AnyArray]:
-        values, outputs = self.ports(inputs), {output.name: self.epilogue[output.node] for output in self.epilogue.outputs}
-        return {name: values[node.name].reshape(outputs.get(name, node).type.shape) for name, node in self._device_outputs.items()}
-
     def _prologue(self, inputs: Arrays) -> dict[str, AnyArray]:
         return _by_output(self.prologue, evaluate(self.prologue, inputs))
 
@@ -221,48 +191,11 @@ class Runtime:
 
         return host
 
-    @cached_property
-    def _device_outputs(self) -> dict[str, Node]:
-        """The device's results that the outputs are made of, as inputs of the host's graphs: by the output's name where it is dequantised
-        or reshaped at most, else by their own."""
-        found: dict[str, Node] = {}
-        for output in self.epilogue.outputs:
-            node = self._through_views(self._after_device[output.node])
-            if dequantizes(node.op):
-                node = self._through_views(self._after_device[node.operands[0]])
-            if self._is_device_result(node):
-                found[output.name] = node
-            else:
-                sources = leading_to(self.epilogue.nodes, {output.node})
-                found |= {node.name: node for node in self.epilogue.inputs if node.name in sources and self._is_device_result(node)}
-        return {name: node for name, node in found.items() if name in self.outputs or self._has_the_batch(node)}
-
-    def _has_the_batch(self, node: Node) -> bool:
-        """Whether rounds and cores divide a value as they divide the outputs."""
-        cores = self.program.cores
-        return node.type.shape[:1] == (self.batch // cores,) if self.batch is not None else cores == 1
-
-    def _is_device_result(self, node: Node) -> bool:
-        return node.is_input and node.type.quantisation is not None and any(port.name == node.name for port in self.program.outputs)
-
-    @cached_property
-    def _after_device(self) -> Mapping[str, Node]:
-        """The nodes of the host's steps and of the epilogue; a value that one of them computes is no input of the others here."""
-        nodes = [node for graph in (*self.steps, self.epilogue) for node in graph]
-        return {node.name: node for node in sorted(nodes, key=lambda node: not node.is_input)}
-
-    def _through_views(self, node: Node) -> Node:
-        seen: set[str] = set()  # two graphs of a file may each make a value of the other's by its name
-        while facts_of(node.op).values is Values.VIEWED and node.name not in seen:
-            seen.add(node.name)
-            node = self._after_device[node.operands[0]]
-        return node
-
     def accepted(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, AnyArray]:
         """The inputs as arrays of the model's types; values of another type are converted where nothing but precision is lost."""
         return accepted(self.batches, given)
 
-    def _in_rounds(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    def in_rounds(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
         """The results for all rows: in rounds of the model's batch, each divided among the cores."""
 
         def run(batch: Arrays) -> dict[str, AnyArray]:

@@ -10,6 +10,7 @@ import msgspec
 
 from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import fidelity
+from tpucc.explain.float_error import quantises_values, rounded_notes
 from tpucc.explain.summary import Accuracy
 from tpucc.explain.timed import Timed
 from tpucc.explain.windows import recording
@@ -20,7 +21,6 @@ from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
-from tpucc.runtime.check import quantises_values, rounded_notes
 from tpucc.see import pictures
 from tpucc.see.page.stages import Stage
 

@@ -1,4 +1,4 @@
-"""The back end with the stages that a compilation uses: lowering, order, schedule.
+"""The back end with stages of the user's: lowering, order, schedule.
 
 Programs that a stage of the user's had a hand in are verified as soon as they are there, before anything else reads them; what is wrong
 with one is the user's stages'.
@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from tpucc.back_end import BackEnd
 from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, Source, listed
-from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
+from tpucc.isa.verify import model_of, raise_violations, verify
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import Drafts, drafts_of
-from tpucc.lowering.plan import BUILT_IN
-from tpucc.lowering.products import Lowerer
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.verify import tile_violations, verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
-from tpucc.plugins.guard import guest
+from tpucc.plugins.code import user_code
 from tpucc.schedule import schedule
-from tpucc.schedule.pipeline import scheduled_places, tile_numbers
-from tpucc.stages.stages import Stages
+from tpucc.schedule.allocate import allocate as built_in_allocate
+from tpucc.schedule.synchronise import synchronise as built_in_synchronise
+from tpucc.stages.numbering import Numbering
+from tpucc.stages.replaced import safe_allocate, safe_lowerer, safe_order, safe_synchronise
+from tpucc.stages.tile_numbers import scheduled_places, tile_numbers
 from tpucc.target import Target
 
 if TYPE_CHECKING:
@@ -37,74 +40,66 @@ OF_TILES = ("lower_fc", "lower_conv", "order")
 
 
 @dataclass(frozen=True)
-class BackEnd:
-    """Runs `stages`; one call of the user's has so many seconds. `whole` gives a scheduled program its host part, which the verifier asks
-    for. `places` says where the tile instructions stand, when they were read from a text."""
+class GuardedBackEnd(BackEnd):
+    """Calls the functions `of_user` in the place of the stages of these names; see `BackEnd.of` for the others."""
 
-    stages: Stages
-    seconds: float
+    of_user: Mapping[str, Callable[..., Any]]
     whole: Callable[[Program], Program]
-    places: Places | None = None
+    places: Places | None
+
+    @property
+    def replaced(self) -> Mapping[str, Callable[..., Any]]:
+        return self.of_user
 
     def drafts(self, parts: Partition, target: Target, most: int) -> Drafts:
-        """The drafts of a partition's device graph, with the lowerings that are replaced: see `lowering.lower.drafts_of`."""
-        lowerers: Mapping[str, Lowerer] = BUILT_IN
-        if stages := {kind: stage for kind, stage in LOWERERS.items() if stage in self.stages.replaced}:
-            from tpucc.stages.replaced import safe_lowerer
-
-            lowerers = {kind: safe_lowerer(stage, self.stages.replaced[stage], self.seconds) for kind, stage in stages.items()}
+        stages = {kind: stage for kind, stage in LOWERERS.items() if stage in self.of_user}
+        lowerers = {kind: safe_lowerer(stage, self.of_user[stage]) for kind, stage in stages.items()}
         return drafts_of(parts.device, target, segments=parts.segments, lowerers=lowerers, most=most)
 
     def programs(self, drafts: Drafts) -> Iterator[TileProgram]:
         """The tile programs of drafts that have room, in the order of the stage `order`."""
-        replaced = self.stages.replaced
-        if not replaced.keys() & set(OF_TILES):
+        if not self.of_user.keys() & set(OF_TILES):
             return drafts.programs()
-        from tpucc.stages.replaced import safe_order
-
-        order = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
+        order = safe_order(self.of_user["order"]) if "order" in self.of_user else None
         return (self._verified(tiles, order) for tiles in drafts.programs())
 
     def uncalled(self, tiles: TileProgram) -> Iterator[str]:
         """A note of each lowering of the user's for which a program has no layer: a verdict on it says nothing."""
         kinds = {layer.kind for layer in tiles.layers}
         for kind, stage in LOWERERS.items():
-            if stage in self.stages.replaced and kind not in kinds:
+            if stage in self.of_user and kind not in kinds:
                 yield f"{stage} is not called: the model has no layer of the kind {kind}"
 
     def schedule(self, tiles: TileProgram) -> Program:
-        """The machine program of a tile program. Raises what `schedule.schedule` raises."""
-        replaced = self.stages.replaced
-        if not replaced:
-            return schedule(tiles)
-        from tpucc.isa.verify import check
-        from tpucc.stages.replaced import safe_allocate, safe_synchronise
-
-        names = [buffer.name for buffer in tiles.buffers]
-        allocate = safe_allocate(self.stages.allocate, self.seconds, names) if "allocate" in replaced else self.stages.allocate
-        synchronise = safe_synchronise(self.stages.synchronise, self.seconds) if "synchronise" in replaced else self.stages.synchronise
+        of_user, names = self.of_user, [buffer.name for buffer in tiles.buffers]
+        allocate = safe_allocate(of_user["allocate"], names) if "allocate" in of_user else built_in_allocate
+        synchronise = safe_synchronise(of_user["synchronise"]) if "synchronise" in of_user else built_in_synchronise
 
         def scheduled() -> Program:
             program = schedule(tiles, allocate, synchronise)
             places = scheduled_places(self.places, tiles, program) if self.places is not None else None
-            check(self.whole(program), places, _numbering(tiles, program, "synchronise" in replaced))
+            whole, numbering = self.whole(program), _numbering(tiles, program, "synchronise" in of_user)
+            model = model_of(whole)
+            found = list(map(numbering.said, verify(whole, places)))
+            raise_violations(whole, found, model, places.source if places else model, places)
             return program
 
-        return self._blamed(scheduled, tuple(replaced))
+        return self._blamed(scheduled, tuple(of_user))
 
     def _verified(self, tiles: TileProgram, order: Callable[[TileProgram], Int64] | None) -> TileProgram:
-        from tpucc.lowering.verify import verify_tiles
-
         def verified() -> TileProgram:
             verify_tiles(tiles, model=Source(tiles.source, ""))
             if order is None:
                 return tiles
             numbers = order(tiles)
             ordered = replace(tiles, instructions=tiles.instructions[numbers])
-            verify_tiles(ordered, model=Source(tiles.source, ""), numbering=Numbering("the tile program that order got", numbers))
+            numbering = Numbering("the tile program that order got", numbers)
+            program, found = tile_violations(ordered)
+            source = Source(tiles.source, "")
+            raise_violations(program, list(map(numbering.said, found)), source, source)
             return ordered
 
-        return self._blamed(verified, tuple(stage for stage in self.stages.replaced if stage in OF_TILES))
+        return self._blamed(verified, tuple(stage for stage in self.of_user if stage in OF_TILES))
 
     def _blamed(self, make: Callable[[], T], names: tuple[str, ...]) -> T:
         """The result of `make`; its errors are reported as those of the replaced stages `names`."""
@@ -120,10 +115,9 @@ class BackEnd:
             raise self._refused(names, f"made a program that can't be read: {type(error).__name__}: {error}") from error
 
     def _refused(self, names: tuple[str, ...], message: str, found: tuple[Diagnostic, ...] = ()) -> PluginError:
-        replaced = self.stages.replaced
-        places = [f"{name} ({guest(name, replaced[name]).place})" for name in names]
+        places = [f"{name} ({user_code(name, self.of_user[name]).place})" for name in names]
         what = f"the stage {names[0]}" if len(names) == 1 else f"one of the stages {listed(places)}"
-        return guest(what, replaced[names[-1]]).error("E0525", message, more=found)
+        return user_code(what, self.of_user[names[-1]]).error("E0525", message, more=found)
 
 
 def _numbering(tiles: TileProgram, program: Program, waits: bool) -> Numbering:

@@ -1,4 +1,4 @@
-"""A replaced stage as the pipeline calls it: the user's function, called with care, and its result checked.
+"""A replaced stage as the pipeline calls it: the user's function, and its result checked.
 
 Each `safe_…` has the signature of its stage. Inputs can be read, not written; results are checked for type, length and range here. The
 verifiers of tile and machine programs check their meaning, as for the built-in stages.
@@ -19,11 +19,11 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import read_product
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64, read_only
-from tpucc.plugins.guard import Guest, guest, short, short_text
+from tpucc.plugins.code import short, short_text, user_code
+from tpucc.plugins.failures import Unfit
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Synchronise, Wait
-from tpucc.stages.stages import Order
 
 T = TypeVar("T", TileProgram, Listing)
 
@@ -31,13 +31,13 @@ MOST_LINES = 1_000_000
 """Lines that a lowering may return for one layer."""
 
 
-def safe_lowerer(stage: str, function: LowerProduct, seconds: float) -> Lowerer:
+def safe_lowerer(stage: str, function: LowerProduct) -> Lowerer:
     """A lowering's lines, read. Those that can't be are named with the layer."""
-    code = guest(f"the stage {stage}", function, seconds)
+    code = user_code(f"the stage {stage}", function)
 
     def lower(layer: ProductLayer) -> WrittenProduct:
         given = replace(layer)
-        lines = code.call(lambda: _lines(function(given), code))
+        lines = code.call(lambda: _lines(function(given)))
         try:
             return read_product(layer, lines)
         except Error as error:
@@ -47,15 +47,15 @@ def safe_lowerer(stage: str, function: LowerProduct, seconds: float) -> Lowerer:
     return lower
 
 
-def safe_allocate(function: Allocate, seconds: float, names: Sequence[str]) -> Allocate:
+def safe_allocate(function: Allocate, names: Sequence[str]) -> Allocate:
     """Rows inside the buffer, for every buffer; `names` are those of all buffers, for messages."""
-    code = guest("the stage allocate", function, seconds)
+    code = user_code("the stage allocate", function)
 
     def allocate(lives: Lives, rows: int) -> Int64:
         used = np.flatnonzero(lives.last >= 0)
         columns = [column[used] for column in (lives.first, lives.last, lives.rows)]
         given = Lives(*(read_only(column.copy()) for column in columns))
-        starts = code.call(lambda: _starts(function, given, rows, len(used), code))
+        starts = code.call(_starts, function, given, rows, len(used))
         if isinstance(starts, TooLarge):
             raise starts
         outside = np.flatnonzero((starts < 0) | (starts + columns[2] > rows))
@@ -75,14 +75,14 @@ def safe_allocate(function: Allocate, seconds: float, names: Sequence[str]) -> A
     return allocate
 
 
-def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], Int64]:
+def safe_order(function: Callable[[TileProgram], Sequence[int]]) -> Callable[[TileProgram], Int64]:
     """The numbers of the instructions in their new order, each once."""
-    code = guest("the stage order", function, seconds)
+    code = user_code("the stage order", function)
 
     def ordered(tiles: TileProgram) -> Int64:
         count = len(tiles)
         given = _with_own_arrays(tiles)
-        order = code.call(lambda: _integers(code, function(given), count, "the number of each instruction, once"))
+        order = code.call(lambda: _integers(function(given), count, "the number of each instruction, once"))
         wrong = np.flatnonzero((order < 0) | (order >= count))
         if len(wrong):
             raise code.error("E0523", f"returned instruction {order[wrong[0]]:,}; there are 0 to {count - 1:,}")
@@ -93,14 +93,14 @@ def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], Int64
     return ordered
 
 
-def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
+def safe_synchronise(function: Synchronise) -> Synchronise:
     """Waits between instructions that are there, for engines that touch rows."""
-    code = guest("the stage synchronise", function, seconds)
+    code = user_code("the stage synchronise", function)
 
     def synchronise(listing: Listing) -> Sequence[Wait]:
         given = _with_own_arrays(listing)
         most = len(listing) * len(V1.row_units) ** 2
-        waits = code.call(lambda: [_wait(code, wait, len(listing)) for wait in islice(_several(code, function(given), "waits"), most + 1)])
+        waits = code.call(lambda: [_wait(wait, len(listing)) for wait in islice(_several(function(given), "waits"), most + 1)])
         if len(waits) > most:
             raise code.error("E0523", f"returned more than {most:,} waits, which is one for each two engines before each instruction")
         return sorted(waits, key=lambda wait: wait.before)
@@ -139,68 +139,68 @@ def _overlapping(starts: Int64, first: Int64, last: Int64, rows: Int64) -> tuple
     return None
 
 
-def _starts(function: Allocate, lives: Lives, rows: int, count: int, code: Guest) -> Int64 | TooLarge:
+def _starts(function: Allocate, lives: Lives, rows: int, count: int) -> Int64 | TooLarge:
     """The rows, or the answer that they don't fit, in plain words."""
     try:
-        return _integers(code, function(lives, rows), count, "the first row of each buffer")
+        return _integers(function(lives, rows), count, "the first row of each buffer")
     except TooLarge as answer:
         return TooLarge(str.__str__(str(answer)))
 
 
-def _lines(found: object, code: Guest) -> list[str]:
+def _lines(found: object) -> list[str]:
     """Lines from a text or from several strings."""
     if isinstance(found, str):
         return str.splitlines(found)
-    lines = list(islice(_several(code, found, "lines"), MOST_LINES + 1))
+    lines = list(islice(_several(found, "lines"), MOST_LINES + 1))
     if len(lines) > MOST_LINES:
-        raise code.error("E0523", f"returned more than {MOST_LINES:,} lines for one layer; does a generator never end?")
+        raise Unfit(f"returned more than {MOST_LINES:,} lines for one layer; does a generator never end?")
     for line in lines:
         if not isinstance(line, str):
-            raise code.error("E0523", f"returned {short(line)} among its lines, expected strings")
+            raise Unfit(f"returned {short(line)} among its lines, expected strings")
     return [part for line in lines for part in str.splitlines(line)]
 
 
-def _wait(code: Guest, wait: Any, count: int) -> Wait:
+def _wait(wait: Any, count: int) -> Wait:
     form = "(before instruction, engine that waits, engines waited for)"
     if not isinstance(wait, tuple | list) or len(wait) != 3:
-        raise code.error("E0523", f"returned {short(wait)} as a wait, expected {form}")
+        raise Unfit(f"returned {short(wait)} as a wait, expected {form}")
     before, engine, others = wait
     if not isinstance(before, int | np.integer) or isinstance(before, bool) or not 0 <= before <= count:
-        raise code.error("E0523", f"returned a wait before instruction {short(before)}; there are 0 to {count - 1:,}")
+        raise Unfit(f"returned a wait before instruction {short(before)}; there are 0 to {count - 1:,}")
     single = isinstance(others, str | int)
-    engines = tuple(dict.fromkeys(_engine(code, other) for other in ((others,) if single else _several(code, others, "engines"))))
-    waits = _engine(code, engine)
+    engines = tuple(dict.fromkeys(_engine(other) for other in ((others,) if single else _several(others, "engines"))))
+    waits = _engine(engine)
     if not engines or waits in engines:
-        raise code.error("E0523", f"returned {short(wait)}, a wait of an engine for {'itself' if engines else 'none'}")
+        raise Unfit(f"returned {short(wait)}, a wait of an engine for {'itself' if engines else 'none'}")
     return Wait(int(before), waits, engines)
 
 
-def _engine(code: Guest, value: object) -> Engine:
+def _engine(value: object) -> Engine:
     """An engine, or its name."""
     names = {engine.name.lower(): Engine(engine) for engine in V1.row_units}
     found = names.get(value.lower()) if isinstance(value, str) else next((engine for engine in names.values() if engine == value), None)
     if found is None:
-        raise code.error("E0523", f"returned {short(value)} as an engine, expected one of {', '.join(names)}")
+        raise Unfit(f"returned {short(value)} as an engine, expected one of {', '.join(names)}")
     return found
 
 
-def _several(code: Guest, found: object, what: str) -> Iterable[Any]:
+def _several(found: object, what: str) -> Iterable[Any]:
     if isinstance(found, str) or not isinstance(found, Iterable):
-        raise code.error("E0523", f"returned {short(found)}, expected a list of {what}")
+        raise Unfit(f"returned {short(found)}, expected a list of {what}")
     return found
 
 
-def _integers(code: Guest, found: object, count: int, what: str) -> Int64:
+def _integers(found: object, count: int, what: str) -> Int64:
     """A result that is one integer for each of `count` things."""
     try:
         array = np.asarray(
             found if isinstance(found, np.ndarray | str) or not isinstance(found, Iterable) else list(islice(found, count + 1))
         )
     except (ValueError, TypeError, OverflowError) as error:
-        raise code.error("E0523", f"returned {short(found)}, which isn't a list of integers: {error}") from None
+        raise Unfit(f"returned {short(found)}, which isn't a list of integers: {error}") from None
     if array.shape != (count,) or (array.dtype.kind not in "iu" and count):
         shown = f"{array.dtype} of shape {list(array.shape)}" if array.ndim else short(found)
-        raise code.error("E0523", f"returned {shown}, expected {count:,} integers: {what}")
+        raise Unfit(f"returned {shown}, expected {count:,} integers: {what}")
     if count and int(array.max()) >= 2**62:
-        raise code.error("E0523", f"returned {array.max()}, expected {what}")
+        raise Unfit(f"returned {array.max()}, expected {what}")
     return array.astype(np.int64)

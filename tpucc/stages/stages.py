@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from inspect import signature
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
+from tpucc.back_end import STAGES, BackEnd
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.isa.program import Program
 from tpucc.lowering.products import LowerProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.plugins.files import executed
-from tpucc.plugins.guard import SECONDS, short
+from tpucc.plugins.code import short
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.synchronise import Synchronise, synchronise
+
+if TYPE_CHECKING:
+    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
 
 Order = Callable[[TileProgram], Sequence[int]]
 """`order(tiles)`: the numbers of the tile instructions in their new order."""
@@ -26,7 +28,7 @@ def as_lowered(tiles: TileProgram) -> Sequence[int]:
 
 
 @dataclass(frozen=True)
-class Stages:
+class Stages(BackEnd):
     """The functions of a compilation for the stages that can be replaced.
 
     `lower_fc(layer)` and `lower_conv(layer)` write the `.tile` lines of one layer (see `ProductLayer`). `allocate(lives, rows)` gives each
@@ -51,27 +53,15 @@ class Stages:
         given = {stage: getattr(self, stage) for stage in STAGES}
         return {stage: function for stage, function in given.items() if function is not getattr(BUILT_IN, stage)}
 
+    def of(self, whole: Callable[[Program], Program], places: Places | None = None) -> BackEnd:
+        """Calls of the user's functions; the built-in back end where none is the user's."""
+        if not self.replaced:
+            return BackEnd()
+        from tpucc.stages.backend import GuardedBackEnd  # only a replaced stage needs it
 
-STAGES = tuple(field.name for field in fields(Stages))
+        return GuardedBackEnd(self.replaced, whole, places)
+
+
 BUILT_IN = Stages()
-
-
-def stages_of_files(files: Mapping[str, Path], seconds: float = SECONDS) -> Stages:
-    """Stages from Python files, by the stage's name; each file defines a function of that name.
-
-    Raises `UsageError` for a stage or a function that is not there, `PluginError` when a file fails.
-    """
-    return Stages(**{stage: _function(stage, path, seconds) for stage, path in files.items()})
-
-
-def _function(stage: str, path: Path, seconds: float) -> Callable[..., Any]:
-    if stage not in STAGES:
-        mend = did_you_mean(stage, STAGES) or f"there are {listed(STAGES)}"
-        raise UsageError(Diagnostic("E0526", f"no stage is named {stage}", help=(mend,)))
-    found = vars(executed(path, seconds))
-    if not callable(found.get(stage)):
-        mend = did_you_mean(stage, [name for name, value in found.items() if callable(value)])
-        help = mend or f"it begins with: def {stage}({', '.join(signature(getattr(BUILT_IN, stage)).parameters)}):"
-        raise UsageError(Diagnostic("E0526", f"{path} defines no function {stage}", help=(help,)))
-    function: Callable[..., Any] = found[stage]
-    return function
+if tuple(field.name for field in fields(Stages)) != STAGES:
+    raise TypeError("the stages that can be replaced are those that the back end lists, in one order")

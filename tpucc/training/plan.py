@@ -15,7 +15,6 @@ import numpy as np
 
 from tpucc.diagnostics import InputError
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.floating.reduction import all_reduce_mean
 from tpucc.ir import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
@@ -24,6 +23,8 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Defined, Ieee, NoFloats
 from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
+from tpucc.training.all_reduce import all_reduce_mean
+from tpucc.training.arithmetic import remembering
 
 Values = dict[str, AnyArray]
 Watch = Callable[[Node, Sequence[AnyArray]], None]
@@ -54,7 +55,7 @@ class Plan:
         self._inputs = tuple((node.name, self._places[node.name]) for node in graph.inputs)
         given = (node.name for node in graph if not node.is_input and isinstance(node.attributes, StateAttributes | WeightAttributes))
         self._given = tuple((name, self._places[name]) for name in given)
-        self._arithmetic = arithmetic.remembering()
+        self._arithmetic = remembering(arithmetic)
         before, own, self._reductions, after = _phases(graph)
         last = _last_uses((*before, *own, *self._reductions, *after), self._kept)
         make = partial(_call, graph=graph, arithmetic=self._arithmetic, places=self._places, last=last)

@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.data.archive import npz_bytes
 from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError
-from tpucc.floating.arithmetic import NUMPY, Arithmetic, Machine
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
@@ -22,10 +22,12 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.target import load_target
+from tpucc.training.arithmetic import NUMPY
 from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
+from tpucc.training.matrix_unit import Machine
 from tpucc.training.passes.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
 from tpucc.training.passes.optimizer import optimizer_step
 from tpucc.training.plan import Plan

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.options import flag_of, static_text
+from tpucc.options import static_text
 from tpucc.target import number_of, number_text
+from tpucc.user_options import flag_of
 
 Kind = Literal["set", "param"]
 KEYWORDS: Mapping[Kind, str] = {"set": "overrides", "param": "params"}

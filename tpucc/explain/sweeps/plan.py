@@ -19,9 +19,10 @@ from tpucc.language.ast import Param
 from tpucc.language.elaborate import require_values
 from tpucc.language.params import unknown_param
 from tpucc.language.parse import parse
-from tpucc.options import Options, command_words, read_options
+from tpucc.options import Options
 from tpucc.stage_names import passes_of
 from tpucc.target import require_compilable, with_overrides
+from tpucc.user_options import command_words, read_options
 from tpucc.version import VERSION
 
 MOST = 10_000

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
 from tpucc.isa.listing.lines import Places, with_numbering
-from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
 from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
 from tpucc.isa.verify.events import Events
@@ -46,23 +44,22 @@ def verify(program: Program, places: Places | None = None) -> tuple[Violation, .
     return ()
 
 
-def check(program: Program, places: Places | None = None, numbering: Numbering | None = None) -> None:
+def check(program: Program, places: Places | None = None) -> None:
     """Raises `ProgramError` with a diagnostic for each violation; the source's line stands with it where the program knows it.
 
     `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
-    `numbering` gives its numbers in a listing that somebody knows who doesn't know the program.
     """
-    model = _model(program)
-    raise_violations(program, verify(program, places), model, places.source if places else model, places, numbering)
+    model = model_of(program)
+    raise_violations(program, verify(program, places), model, places.source if places else model, places)
 
 
 def check_structure(program: Program) -> None:
     """Raises `ProgramError` where parts of the program don't fit each other, so that not even its listing can be made."""
-    model = _model(program)
+    model = model_of(program)
     raise_violations(program, reported(_structure(Context(program))), model, model)
 
 
-def _model(program: Program) -> Source | None:
+def model_of(program: Program) -> Source | None:
     """The source that the program was compiled from, if it has it."""
     return Source(program.source, program.source_text) if program.source_text else None
 
@@ -73,14 +70,11 @@ def raise_violations(
     model: Source | None,
     source: Source | None,
     places: Places | None = None,
-    numbering: Numbering | None = None,
 ) -> None:
     """Raises `ProgramError` about `source` with a diagnostic for each violation, if there are any; each shows the instruction's line in
     `places`, and the line of `model` that its layer comes from, where these are known."""
     if not found:
         return
-    if numbering is not None:
-        found = [replace(each, message=numbering.words(each.message, each.instruction, each.other)) for each in found]
     diagnostics = [_diagnostic(program, violation, model, places) for violation in found]
     raise ProgramError(with_numbering(diagnostics, places), source)
 
@@ -115,14 +109,14 @@ def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Viol
     """The rules of groups 4, 5, 7, 9 and 10 about what the rows of a memory hold."""
     match memory.contents:
         case Contents.VALUES:
-            return lambda events: chain(definitions.values(context, events, memory), residents.stays(context, events))
+            return lambda events: chain(definitions.values(context, events, memory), residents.stays(context, events, memory))
         case Contents.SUMS:
             bounds = arithmetic.Sums(context, memory)
             return lambda events: chain(
                 definitions.begun(context, events, memory), definitions.sums(context, events, memory), bounds.check(events)
             )
         case Contents.BUFFERS:
-            return lambda events: chain(definitions.buffers(context, events), endings.outputs(context, events))
+            return lambda events: chain(definitions.buffers(context, events, memory), endings.outputs(context, events, memory))
         case _:
             assert_never(memory.contents)
 

@@ -51,7 +51,7 @@ def values(context: Context, events: Events, memory: Memory) -> Iterator[Violati
     reads, writes = events.kind == READ, events.kind == WRITE
     before = events.last(writes | (events.kind == BEGIN))
     undefined = reads & ((before < 0) | ~writes[before])
-    yield from by_rows(context, events, undefined, "V0401", f"reads row {{row}} of the {memory.title}, which nothing has written")
+    yield from by_rows(context, memory, events, undefined, "V0401", "reads {row}, which nothing has written")
     # lab 8 end
 
 
@@ -59,17 +59,17 @@ def begun(context: Context, events: Events, memory: Memory) -> Iterator[Violatio
     """The violations of V0402."""
     reads = context.effects.reading(memory)[events.instruction]
     undefined = reads & (events.last(events.kind == WRITE) < 0)
-    yield from by_rows(context, events, undefined, "V0402", f"needs {memory.row} {{row}}, which nothing has written")
+    yield from by_rows(context, memory, events, undefined, "V0402", "needs {row}, which nothing has written")
 
 
-def buffers(context: Context, events: Events) -> Iterator[Violation]:
+def buffers(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
     """The violations of V0404."""
     program = context.program
     filled = {block for _, ports in program.step_ports for port in ports for block in port.blocks}
     order = sorted(range(len(program.host)), key=lambda index: program.host[index].start)
     empty = np.array([index in filled or program.host[index].kind in ("scratch", "output") for index in order] + [False], np.bool_)
     undefined = (events.kind == READ) & empty[buffer_of(context, events.row)] & (events.last(events.kind == WRITE) < 0)
-    yield from by_rows(context, events, undefined, "V0404", "reads {host}, which nothing has written")
+    yield from by_rows(context, memory, events, undefined, "V0404", "reads {row}, which nothing has written")
 
 
 def sums(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
@@ -80,10 +80,9 @@ def sums(context: Context, events: Events, memory: Memory) -> Iterator[Violation
     other = np.where(before >= 0, events.instruction[before], -1)
     adds = writes & context.effects.reading(memory)[events.instruction]
     late = adds & (before >= 0) & reads[before]
-    yield from by_rows(context, events, late, "V0501", f"adds to {memory.row} {{row}} after {{other}} activated it", other)
+    yield from by_rows(context, memory, events, late, "V0501", "adds to {row} after {other} activated it", other)
     lost = writes & ~adds & (before >= 0) & writes[before]
-    unused = f"overwrites {memory.row} {{row}}, whose sum from {{other}} was never activated"
-    yield from by_rows(context, events, lost, "V0502", unused, other)
+    yield from by_rows(context, memory, events, lost, "V0502", "overwrites {row}, whose sum from {other} was never activated", other)
     idle = writes & events.ends_segment
-    yield from by_rows(context, events, idle, "V0503", f"leaves a sum in {memory.row} {{row}} that nothing activates")
+    yield from by_rows(context, memory, events, idle, "V0503", "leaves a sum in {row} that nothing activates")
     # lab 8 end

@@ -12,7 +12,7 @@ from tpucc.isa.verify.events import END, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.ranges import buffer_of
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.machine.memory import Contents
+from tpucc.machine.memory import Contents, Memory
 
 RULES = (
     Rule("V1001", "halt", "The last instruction is halt, and no other is."),
@@ -48,7 +48,7 @@ def written(context: Context) -> Iterator[Violation]:
         yield from context.each("V1004", walks.writes & kept[buffer], partial(lambda of, i: f"writes rows of {name[of[i]]}", buffer))
 
 
-def outputs(context: Context, events: Events) -> Iterator[Violation]:
+def outputs(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
     """The violations of V1002 and V1003."""
     writes = events.kind == WRITE
     before = events.last_instruction(writes)
@@ -59,8 +59,8 @@ def outputs(context: Context, events: Events) -> Iterator[Violation]:
         yield Violation("V1002", f"row {row:,} of the output {name} is never written", about=("host", name))
     is_output = np.array([b.kind == "output" for b in host] + [False], np.bool_)
     twice = writes & (before >= 0) & is_output[buffer]
-    message = "writes {host}, an output's, again after {other}"
-    yield from by_rows(context, events, twice, "V1003", message, before)
+    message = "writes {row}, an output's, again after {other}"
+    yield from by_rows(context, memory, events, twice, "V1003", message, before)
 
 
 def interrupts(context: Context) -> Iterator[Violation]:

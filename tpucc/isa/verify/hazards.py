@@ -33,10 +33,10 @@ RULES = (
 )
 
 _AFTER_WRITE = (
-    (READ, "V0801", "reads {row} {{row}}, but doesn't wait for {{other}}, which writes it"),
-    (WRITE, "V0803", "overwrites {row} {{row}}, but doesn't wait for {{other}}, which writes it too"),
+    (READ, "V0801", "reads {row} {{number}}, but doesn't wait for {{other}}, which writes it"),
+    (WRITE, "V0803", "overwrites {row} {{number}}, but doesn't wait for {{other}}, which writes it too"),
 )
-_AFTER_READ = ((WRITE, "V0802", "overwrites {row} {{row}}, but doesn't wait for {{other}}, which reads it"),)
+_AFTER_READ = ((WRITE, "V0802", "overwrites {row} {{number}}, but doesn't wait for {{other}}, which reads it"),)
 
 
 def check(context: Context, events: Events, known: Int64, memory: Memory) -> Iterator[Violation]:
@@ -52,7 +52,7 @@ def check(context: Context, events: Events, known: Int64, memory: Memory) -> Ite
             last = events.last_instruction(own & earlier)
             racing = (last > finished) & ~own
             for kind, code, what in rules if racing.any() else ():
-                yield from by_rows(context, events, racing & (events.kind == kind), code, what.format(row=memory.row), last)
+                yield from by_rows(context, memory, events, racing & (events.kind == kind), code, what.format(row=memory.row), last)
     # lab 8 end
 
 

@@ -63,16 +63,18 @@ def _step_accesses(context: Context) -> Iterator[Accesses]:
         yield Accesses.of(instruction, low, high, kind)
 
 
-def by_rows(context: Context, events: Events, wrong: Bools, code: str, message: str, others: Int64 | None = None) -> Iterator[Violation]:
-    """A violation for each of the first instructions with a wrong event, in program order.
+def by_rows(
+    context: Context, memory: Memory, events: Events, wrong: Bools, code: str, message: str, others: Int64 | None = None
+) -> Iterator[Violation]:
+    """A violation for each of the first instructions with a wrong event in a memory, in program order.
 
-    In `message`, `{row}` stands for the first of the rows, `{host}` for its name in a memory of buffers, and `{other}` for the instruction
-    that `others` gives for the event.
+    In `message`, `{number}` stands for the first of the rows, `{row}` for its name, and `{other}` for the instruction that `others` gives
+    for the event.
     """
     positions = np.flatnonzero(wrong)
     instructions, first = np.unique(events.instruction[positions], return_index=True)
     for instruction, position in zip(instructions[:MAX_REPORTED].tolist(), positions[first].tolist(), strict=False):
         other = -1 if others is None else int(others[position])
         row = int(events.row[position])
-        words = message.replace("{row}", f"{row:,}").replace("{host}", context.buffer_row(row))
+        words = message.replace("{number}", f"{row:,}").replace("{row}", context.row(memory, row))
         yield context.violation(code, instruction, words, other)

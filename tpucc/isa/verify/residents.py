@@ -10,7 +10,7 @@ from tpucc.isa.effects import Bools, Walks
 from tpucc.isa.verify.events import BEGIN, END, READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.machine.memory import Contents
+from tpucc.machine.memory import Contents, Memory
 
 RULES = (
     Rule(
@@ -29,7 +29,7 @@ RULES = (
 )
 
 
-def stays(context: Context, events: Events) -> Iterator[Violation]:
+def stays(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
     """The violations of V0701 and V0702."""
     if not context.program.residents:
         return
@@ -38,9 +38,9 @@ def stays(context: Context, events: Events) -> Iterator[Violation]:
     count = events.count(change)
     alike = in_place(context)[events.instruction]
     crowded = (begins & (count > 1) & ~alike) | (events.ends_instruction & (count > 1) & _since(events, begins)) | (begins & (count > 2))
-    yield from by_rows(context, events, crowded, "V0701", "begins a stay of row {row} while another one lasts")
+    yield from by_rows(context, memory, events, crowded, "V0701", "begins a stay of row {number} while another one lasts")
     outside = ((events.kind == READ) | (events.kind == WRITE)) & (count < 1)
-    yield from by_rows(context, events, outside, "V0702", "touches row {row}, which belongs to no stay at this time")
+    yield from by_rows(context, memory, events, outside, "V0702", "touches row {number}, which belongs to no stay at this time")
 
 
 def _since(events: Events, begins: Bools) -> Bools:

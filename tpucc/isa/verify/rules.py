@@ -15,7 +15,7 @@ from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
-from tpucc.machine.memory import Contents
+from tpucc.machine.memory import Contents, Memory
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10
@@ -72,11 +72,12 @@ class Context:
         written = self.places.text(index) if self.places is not None else ""
         return f"instruction {index:,} `{written or instruction_text(self.program.machine, self.program.instructions[index])}`"
 
-    def buffer_row(self, row: int) -> str:
-        """A row of a memory of buffers by its buffer, as listings name it: `row 3 of x.0`."""
+    def row(self, memory: Memory, row: int) -> str:
+        """A row of a memory as messages name it: `row 3 of the unified buffer`, `accumulator 5`, or by its buffer, `row 3 of x.0`."""
+        if memory.contents is not Contents.BUFFERS:
+            return f"row {row:,} of the {memory.title}" if memory.contents is Contents.VALUES else f"{memory.row} {row:,}"
         held = (f"row {row - each.start:,} of {printable(each.name)}" for each in self.program.host if each.start <= row < each.end)
-        memory = self.program.machine.holding(Contents.BUFFERS)
-        return next(held, f"row {row:,} of {memory.title if memory else 'no memory'}")
+        return next(held, f"row {row:,} of {memory.title}")
 
     def violation(self, code: str, index: int, message: str, other: int = -1) -> Violation:
         """`message` continues the text of the instruction; with `other`, `{other}` in it stands for the other one's text."""

@@ -18,9 +18,10 @@ from tpucc.labs.allocation.families import Family, cut, layered, small, staircas
 from tpucc.labs.answers import integers
 from tpucc.labs.call_text import call_text
 from tpucc.labs.judging import Scale, all_right, geometric_mean, judged, some_right
-from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
+from tpucc.plugins.failures import Failed
 from tpucc.schedule.allocate import Lives
 from tpucc.stages import Stages
 from tpucc.target import load_target

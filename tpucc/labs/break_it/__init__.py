@@ -19,8 +19,9 @@ from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
 from tpucc.labs.break_it.truth import RULES, Rule
 from tpucc.labs.judging import Scale
-from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed, recorded
+from tpucc.plugins.failures import Failed
 from tpucc.target import load_target
 
 CAUGHT = Scale(1.0, 0.5)

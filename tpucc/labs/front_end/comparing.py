@@ -8,14 +8,16 @@ from random import Random
 
 import numpy as np
 
+from tpucc.guest.values import Plain
 from tpucc.ir import TensorType
 from tpucc.labs.front_end.cases import Case, Group
 from tpucc.labs.front_end.meaning import Refusal, Rules, answer, lines, value
 from tpucc.labs.judging import all_right, some_right
-from tpucc.labs.lab import Failed, Outcome, Plain, Submission
+from tpucc.labs.lab import Outcome, Submission
 from tpucc.labs.recorded import packed
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import Array, RuleError
+from tpucc.plugins.failures import Failed
 
 MOST = 10_000
 """Elements of a result of which the values are compared, too."""

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.guest.values import Plain
 from tpucc.ir import TensorType, f32
-from tpucc.labs.lab import Failed, Plain, Term
+from tpucc.labs.lab import Term
 from tpucc.labs.recorded import packed, recorded
 from tpucc.ops.opdef import Array
+from tpucc.plugins.failures import Failed
 
 Given = Mapping[str, object]
 """The attributes `by` and `axis`."""

@@ -8,13 +8,14 @@ from random import Random
 from typing import Any
 
 from tpucc.diagnostics import CompileError, Error, Source
+from tpucc.guest.values import Plain
 from tpucc.ir import Graph, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, said, same_values
 from tpucc.labs.front_end.meaning import Rules, answer
 from tpucc.labs.judging import some_right
-from tpucc.labs.lab import Failed, Outcome, Plain, Submission
+from tpucc.labs.lab import Outcome, Submission
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.layers.attributes import ATTRIBUTES
@@ -26,6 +27,7 @@ from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, NoFloats, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.verify import verify_operators
+from tpucc.plugins.failures import Failed
 
 NAME = "lab1.tpu"
 

@@ -19,9 +19,10 @@ from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, input
 from tpucc.labs.gradients.rules import FUNCTIONS, OPERATORS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
 from tpucc.labs.judging import all_or_nothing, some_right
-from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, judging_seed
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, judging_seed
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
+from tpucc.plugins.failures import Failed
 from tpucc.see.pictures import graph_svg
 
 EXACT, SINGLE = 1e-6, 3e-6

@@ -9,14 +9,15 @@ from typing import Literal
 import numpy as np
 
 from tpucc.diagnostics import Error
+from tpucc.guest.values import Plain
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.labs.answers import integers
-from tpucc.labs.lab import Failed, Plain
 from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
+from tpucc.plugins.failures import Failed
 from tpucc.schedule import schedule
 
 Transfers = Literal["free", "kept", "at once"]

@@ -10,10 +10,11 @@ from random import Random
 
 import numpy as np
 
+from tpucc.guest.values import Plain
 from tpucc.ir import Graph, Node
 from tpucc.ir.printer import print_graph, print_name
 from tpucc.labs.graphs import read_graph
-from tpucc.labs.lab import Failed, Outcome, Plain, Submission, judging_seed
+from tpucc.labs.lab import Outcome, Submission, judging_seed
 from tpucc.labs.passes.rules import ANY, Rules
 from tpucc.labs.recorded import packed, recorded
 from tpucc.numerics import AnyArray
@@ -21,6 +22,7 @@ from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.opdef import Clamp
+from tpucc.plugins.failures import Failed
 from tpucc.see.pictures import graph_svg
 
 NEAR = 1e-5

@@ -9,10 +9,11 @@ from pathlib import Path
 from tpucc import api
 from tpucc.ir import Graph
 from tpucc.labs.judging import judged
-from tpucc.labs.lab import Failed, Outcome, Submission
+from tpucc.labs.lab import Outcome, Submission
 from tpucc.labs.passes.comparing import ask, different, listing, wanted
 from tpucc.labs.passes.rules import Rules
 from tpucc.passes.base import Context
+from tpucc.plugins.failures import Failed
 
 
 @dataclass(frozen=True)

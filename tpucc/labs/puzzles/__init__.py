@@ -8,10 +8,11 @@ from pathlib import Path
 from random import Random
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.puzzles.dozen import puzzles
 from tpucc.labs.puzzles.puzzle import Puzzle
 from tpucc.labs.puzzles.rules import rules
+from tpucc.plugins.failures import Failed
 
 RIGHT = 0.5
 """The share of a puzzle whose outputs are right, beyond a limit of the puzzle's: for what the file has to begin with there is none."""

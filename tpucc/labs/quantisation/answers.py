@@ -11,11 +11,13 @@ from typing import Literal
 
 import numpy as np
 
+from tpucc.guest.values import Plain
 from tpucc.labs.answers import integers as plain_integers
-from tpucc.labs.lab import Failed, Plain, Submission
+from tpucc.labs.lab import Submission
 from tpucc.labs.quantisation.rules import SMALLEST, Rules
 from tpucc.labs.recorded import packed, recorded
 from tpucc.numerics import AnyArray, Float32, Int64, place_of_largest
+from tpucc.plugins.failures import Failed
 
 
 def meant(

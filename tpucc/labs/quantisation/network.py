@@ -10,10 +10,11 @@ import numpy as np
 
 from tpucc.floating.arithmetic import PORTABLE
 from tpucc.interop.programs import example
-from tpucc.labs.lab import Failed, Submission
+from tpucc.labs.lab import Submission
 from tpucc.labs.quantisation.answers import asked, pair, weights_asked
 from tpucc.labs.quantisation.rules import Rules
 from tpucc.numerics import AnyArray, Float32
+from tpucc.plugins.failures import Failed
 
 LAYERS = ("fc1", "fc2", "fc3")
 TENSORS = ("image", *LAYERS)

@@ -9,10 +9,11 @@ from pathlib import Path
 from random import Random
 
 from tpucc.labs.judging import Scale, geometric_mean
-from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
 from tpucc.labs.race.running import FUNCTIONS, Run, run
 from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
+from tpucc.plugins.failures import Failed
 from tpucc.target import Target
 
 CYCLES = Scale(0.37, 0.95)

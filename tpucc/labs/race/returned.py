@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.labs.graphs import read_graph
-from tpucc.labs.lab import Failed, Plain
+from tpucc.plugins.failures import Failed
 
 NODES = 50
 """Nodes that a graph may have more than twice those of the one before it."""

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tpucc import api
 from tpucc.api import Executable
+from tpucc.back_end import STAGES
 from tpucc.diagnostics import Error
+from tpucc.guest.stages import asked
 from tpucc.ir import Graph
 from tpucc.labs.judging import judged
-from tpucc.labs.lab import Failed, Submission, failure_behind, judging_seed
+from tpucc.labs.lab import Submission, judging_seed
 from tpucc.labs.race.baseline import PLAIN
 from tpucc.labs.race.networks import Network
 from tpucc.labs.race.returned import returned_graph
 from tpucc.layers.partition import partition
-from tpucc.lowering.products import ProductLayer
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Given, View
 from tpucc.passes.base import Context
+from tpucc.plugins.failures import Failed, failure_behind
 from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.runtime.judge import NOISE, NOISE_STAGE
-from tpucc.schedule.allocate import TooLarge
 from tpucc.stages import Stages
-from tpucc.stages.stages import STAGES
 from tpucc.target import Target
 
 REWRITE = "rewrite"
@@ -111,7 +111,7 @@ class Rewrite:
 
 def run(network: Network, target: Target, submission: Submission, functions: Collection[str]) -> Run:
     """The network compiled with these functions of the submission. Raises `Failed`."""
-    stages = {stage: _asked(submission, stage) for stage in STAGES if stage in functions}
+    stages = {stage: partial(asked, partial(submission.call, stage), with_lines=False) for stage in STAGES if stage in functions}
     passes = (Rewrite(submission),) if REWRITE in functions else ()
     try:
         exe = compiled(network, target, replace(PLAIN, **stages), passes)
@@ -135,32 +135,6 @@ def compiled(network: Network, target: Target, stages: Stages = PLAIN, passes: t
 
 
 _plain = cache(compiled)
-
-
-def _asked(submission: Submission, stage: str) -> Callable[..., Any]:
-    """A stage that asks the submission."""
-    return partial(ASK.get(stage, _ask), submission, stage)
-
-
-def _ask(submission: Submission, stage: str, given: Any) -> Any:
-    return submission.call(stage, given)
-
-
-def _ask_lowering(submission: Submission, stage: str, layer: ProductLayer) -> Any:
-    """The built-in lines of a layer stay here."""
-    return submission.call(stage, replace(layer, builtin=list))
-
-
-def _ask_allocate(submission: Submission, stage: str, lives: Any, rows: int) -> Any:
-    try:
-        return submission.call(stage, lives, rows)
-    except Failed as failure:
-        if failure.kind == "TooLarge":
-            raise TooLarge(failure.message) from None
-        raise
-
-
-ASK: Mapping[str, Callable[..., Any]] = {"lower_fc": _ask_lowering, "lower_conv": _ask_lowering, "allocate": _ask_allocate}
 
 
 def _host_work(exe: Executable) -> Counter[str]:

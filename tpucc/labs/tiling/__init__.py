@@ -12,12 +12,13 @@ from tpucc.diagnostics import Error, ProgramError
 from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
 from tpucc.labs.judging import Scale, all_right, judged
-from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared, failure_behind
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tiletext import read_product
+from tpucc.plugins.failures import Failed, failure_behind
 from tpucc.stages import Stages
 
 CYCLES = Scale(1.1, 1.6)

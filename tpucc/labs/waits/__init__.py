@@ -13,12 +13,13 @@ import numpy as np
 
 from tpucc import api
 from tpucc.labs.judging import Scale, geometric_mean, judged
-from tpucc.labs.lab import Failed, Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed
 from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
 from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, program_of, read_waits, unordered
 from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
 from tpucc.machines.v1 import Engine, Opcode
+from tpucc.plugins.failures import Failed
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
 from tpucc.sim.timing import time_program

@@ -13,15 +13,16 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
+from tpucc.guest.values import Plain
 from tpucc.isa.effects import Effects, Walks, effects
 from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
 from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import Context, Violation
-from tpucc.labs.lab import Failed, Plain
 from tpucc.labs.recorded import recorded
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
+from tpucc.plugins.failures import Failed
 from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait, waits_for, with_waits

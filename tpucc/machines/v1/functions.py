@@ -1,8 +1,8 @@
 """The computations of the units: products, the meaning of a parameter block, and a row for each function of `vector` and `pool`.
 
 A function is added here and nowhere else: a member of `Function`, and its row in `FUNCTIONS`. The assembler, the verifier, both simulators,
-the clock and the reference ask the row. Every expression is evaluated in float32 step by step, in the order in which `block_dtype` writes
-it.
+the clock and the reference ask the row. A function computes each lane by itself. Every expression is evaluated in float32 step by step, in
+the order in which `block_dtype` writes it.
 """
 
 from __future__ import annotations

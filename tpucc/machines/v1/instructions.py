@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
+import numpy as np
+
 from tpucc.machine.instruction import OperandSpec, Spec
 from tpucc.machine.memory import NOWHERE
 from tpucc.machine.tables import one_row_each
-from tpucc.machine.unit import no_time, one_a_row, one_cycle
-from tpucc.machines.v1.cycles import host_step, tile_fetch, transfer
+from tpucc.machine.unit import Work, no_time, one_a_row, one_cycle
 from tpucc.machines.v1.functions import Operands, activate, functions, matrix_product, unsigned
 from tpucc.machines.v1.places import FORMAT_FLAGS, UNITS, Engine, Flag, Place, flag_rows
 from tpucc.machines.v1.sentences import activates, brings, computes, multiplies, stores_tile, synchronises, takes
-from tpucc.numerics import DeviceInts, Int32
+from tpucc.numerics import DeviceInts, Int32, Int64
 
 
 class Opcode(IntEnum):
@@ -41,6 +42,26 @@ class Opcode(IntEnum):
     @property
     def mnemonic(self) -> str:
         return self.name.lower()
+
+
+# Durations that only v1's instructions have. The first sentence of a docstring stands in the reference of the instruction set.
+
+
+def _tile_fetch(work: Work) -> int:
+    """Takes the time of a tile's bytes at the bandwidth of the weight memory."""
+    return work.target.tile_fetch_cycles
+
+
+def _transfer(work: Work) -> Int64:
+    """Takes the latency of the host link, and the time of all cores' bytes at its bandwidth."""
+    sizes, which = np.unique(work.link_bytes, return_inverse=True)
+    return np.array([work.target.link_cycles(size * work.cores) for size in sizes.tolist()], np.int64)[which]
+
+
+def _host_step(work: Work) -> Int64:
+    """Takes the time of what the host computes, for one core after the other; the last interrupt takes none."""
+    each = [work.target.host_step_cycles(count) * work.cores if count >= 0 else 0 for count in work.elements.tolist()]
+    return np.array(each, np.int64)
 
 
 _HOST = OperandSpec("host", "host", "host", "first row in host memory")
@@ -87,7 +108,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Opcode.READ_HOST_MEMORY,
             Engine.HOST,
             "Host memory to unified buffer.",
-            transfer,
+            _transfer,
             brings,
             (_HOST, OperandSpec("dest", "ub", "ub", "first row in the unified buffer"), _ROWS),
             reads=Place.HOST,
@@ -98,7 +119,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Opcode.WRITE_HOST_MEMORY,
             Engine.HOST,
             "Unified buffer to host memory.",
-            transfer,
+            _transfer,
             takes,
             (OperandSpec("ub", "ub", "ub", "first row in the unified buffer"), _HOST, _ROWS),
             reads=Place.UB,
@@ -109,7 +130,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Opcode.READ_WEIGHTS,
             Engine.WEIGHTS,
             "Asks for a weight tile; retires at once, and the tile arrives in the FIFO.",
-            tile_fetch,
+            _tile_fetch,
             lambda x: f"asks for tile {x['index']:,} of weight memory, which will come into the FIFO",
             (OperandSpec("index", "tile", "tile", "tile in weight memory"),),
             writes=Place.FIFO,
@@ -118,7 +139,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Opcode.WRITE_WEIGHTS,
             Engine.HOST,
             "Host memory to the first rows of a tile in weight memory, whose other rows become zero.",
-            transfer,
+            _transfer,
             stores_tile,
             (_HOST, OperandSpec("index", "tile", "tile", "tile in weight memory, one of those without weights of their own"), _ROWS),
             reads=Place.HOST,
@@ -234,7 +255,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.HOST,
             "The host runs one of its steps: it reads output ports, computes, and fills input ports. The last interrupt, numbered after "
             "all steps, says that all outputs are there.",
-            host_step,
+            _host_step,
             lambda x: f"stops for step {x['index']:,} of the host",
             (OperandSpec("index", "step", "host step", "number of the host step, from 0", 0),),
             reads=Place.PORTS,

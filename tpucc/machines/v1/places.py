@@ -72,7 +72,6 @@ class Flag(IntFlag):
     WIDE = 32
 
 
-NO_FLAGS = Flag(0)
 FORMAT_FLAGS = Flag.WIDE
 """Those that say a number format, together (see `tpucc.machines.v1.formats`)."""
 

@@ -170,7 +170,7 @@ def _requantised(product: Product, sums: Float32) -> Iterator[Requantised]:
 
 
 def _requantise(sums: Float32, multiplier: Float32, low: Float32, high: Float32, zero: Float32 | None) -> None:
-    """As `numerics.requantise_in_place`, with numbers that are float32 already."""
+    """As `numerics.requantise`, in place, of sums and numbers that are float32 already."""
     np.multiply(sums, multiplier, out=sums)
     np.rint(sums, out=sums)
     np.maximum(sums, low, out=sums)

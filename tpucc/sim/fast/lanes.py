@@ -17,7 +17,7 @@ import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import Meaning
+from tpucc.machine.instruction import FunctionSpec, Meaning
 from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.machines.v1.functions import Block
@@ -215,7 +215,7 @@ class Lanes:
         return number
 
 
-_FUNCTION_OF: dict[Meaning, Function] = {row.meaning: function for function, row in FUNCTIONS.items()}
+_ROW_OF: dict[Meaning, FunctionSpec] = {row.meaning: row for row in FUNCTIONS.values()}
 
 
 def _are_windows(rows: Places) -> TypeGuard[Int64]:
@@ -231,28 +231,24 @@ def _alike(sources: Sequence[Rows]) -> Sequence[Places]:
 
 
 def compute_of(action: Applied) -> Compute | None:
-    """The action's function on 8-bit values, with what it needs of its block taken out once; None for one that doesn't compute each lane by
-    itself, or of which that isn't known."""
+    """The action's function on 8-bit values, with what it needs of its block taken out once; None for an action that has none."""
     operands, constants = [action.machine.rows_at(place).operand for place, _ in action.reads], action.constants
 
     def computed(sources: Sequence[Int8]) -> Int8:
         found: Int8 = action.meaning(action.machine.operands(action.flags, **dict(zip(operands, sources, strict=True)), **constants))
         return found
 
-    match _FUNCTION_OF.get(action.meaning):
-        case Function.COPY:
-            return lambda sources: sources[0]
-        case Function.TABLE:
-            look_up = looker(constants["block"])
-            return lambda sources: look_up(sources[0])
-        case Function.ADD | Function.SUBTRACT | Function.MULTIPLY:
-            return _by_table(computed)
-        case Function.WEIGHTED:
-            return _weighted(computed, constants["block"])
-        case Function.MAX | Function.AVERAGE:
-            return computed
-        case _:
-            return None
+    row = _ROW_OF.get(action.meaning)
+    if row is None:
+        return None
+    if row.function is Function.COPY:
+        return lambda sources: sources[0]
+    if row.function is Function.TABLE:
+        look_up = looker(constants["block"])
+        return lambda sources: look_up(sources[0])
+    if row.function is Function.WEIGHTED:
+        return _weighted(computed, constants["block"])
+    return _by_table(computed) if row.reads & Place.UB2 else computed
 
 
 def _weighted(computed: Compute, block: Block) -> Compute:

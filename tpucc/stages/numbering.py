@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import listed
+from tpucc.isa.verify import Violation
 from tpucc.numerics import Int64
 
 
@@ -15,11 +16,11 @@ class Numbering:
     listing: str
     numbers: Int64
 
-    def words(self, message: str, *instructions: int) -> str:
-        """A message about these instructions, with their numbers there; -1 is none."""
-        there = [int(self.numbers[index]) for index in instructions if index >= 0]
+    def said(self, found: Violation) -> Violation:
+        """A violation whose message has the numbers of its instructions there, too."""
+        there = [int(self.numbers[index]) for index in (found.instruction, found.other) if index >= 0]
         shown = [f"{number:,}" for number in there if number >= 0]
         if not shown or len(shown) < len(there):
-            return message
+            return found
         which = f"it is instruction {shown[0]}" if len(shown) == 1 else f"these are the instructions {listed(shown)}"
-        return f"{message}; in {self.listing}, {which}"
+        return replace(found, message=f"{found.message}; in {self.listing}, {which}")

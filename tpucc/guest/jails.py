@@ -1,4 +1,4 @@
-"""Where a submission runs: out of sight of the grader and of the reference, with nothing left when it ends.
+"""Where somebody else's code runs: out of sight of the grader and of the reference, with nothing left when it ends.
 
 Four jails, the best first. *bubblewrap* and *namespaces* (util-linux's `unshare`) show the child a file system of its own, with Python, its
 libraries, a copy of tpucc without reference solutions and the submission, all read-only; no network; no other process; and the end of the
@@ -22,10 +22,18 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from tpucc.labs.leftover_files import take_away
+import msgspec
+
+from tpucc.guest.leftover_files import take_away
+from tpucc.guest.limits import own_limits
+from tpucc.guest.values import MOST
 
 LIMITS = {"AS": 1536 * 2**20, "CPU": 120, "FSIZE": 16 * 2**20, "NPROC": 24, "NOFILE": 128, "CORE": 0}
-"""What a child may use: bytes of memory, seconds, bytes a file, processes, open files."""
+"""What somebody else's code may use: bytes of memory, seconds, bytes a file, processes, open files."""
+LONGEST = 4 * 2**20
+"""Bytes of the longest answer of somebody else's code."""
+OWN_LONGEST, OWN_MOST = 2**31, 10**8
+"""Bytes and values of the longest answer of code of the user's own."""
 LIBRARIES = ("numpy", "msgspec", "lark", "networkx")
 """What the copy of tpucc needs."""
 FIRST_USER = 58_000
@@ -34,9 +42,13 @@ ROOM = "16m"
 """The size of the only folder where a jailed child can write."""
 
 
+START = "tpucc/guest/start.py"
+"""The file that a child runs, below the folder of its copy of tpucc."""
+
+
 @dataclass(frozen=True)
 class Cell:
-    """What a child gets: a folder with `guest.py` and the stripped package in `lib`, and its submission with the name of the main file.
+    """What a child gets: a folder with the stripped package in `lib`, and its submission with the name of the main file.
 
     `user` is the user number of its children where the grader is root, else -1.
     """
@@ -57,8 +69,17 @@ class Jail:
 
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         """The command that starts a child."""
-        inside = self.config(cell, cell.folder / "lib", cell.submission, _site_folders(), config)
-        return [self.python(), "-I", "-S", str(cell.folder / "guest.py"), inside]
+        inside = self.config(cell, cell.folder / "lib", _site_folders(), config)
+        return [self.python(), "-I", "-S", str(cell.folder / "lib" / START), inside]
+
+    def place(self, cell: Cell) -> str:
+        """Where a child sees the submission's main file."""
+        return str(cell.submission / cell.file)
+
+    def environment(self) -> dict[str, str]:
+        """What a child's environment has: nothing of the grader's own, and one thread for NumPy."""
+        system = {"SYSTEMROOT": os.environ["SYSTEMROOT"]} if "SYSTEMROOT" in os.environ else {}
+        return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **ONE_THREAD, **system}
 
     def folders(self, cell: Cell) -> list[str]:
         """Where a child sees its submission, tpucc and its libraries: what messages leave out of paths."""
@@ -79,12 +100,30 @@ class Jail:
     def end(self, cell: Cell) -> None:
         """Ends what a child started and left behind, as far as this kind can."""
 
-    def config(self, cell: Cell, library: Path, submission: Path, others: Sequence[str], more: Mapping[str, Any]) -> str:
+    def config(self, cell: Cell, library: Path, others: Sequence[str], more: Mapping[str, Any]) -> str:
         """What the child is told; the paths are those that it sees."""
         user = cell.user if self.keeps_secrets and cell.user >= 0 else None
         named = {"cell": cell.submission.name}  # says in a list of processes whose they are
-        given = named | {"paths": [str(library), *others], "file": str(submission / cell.file), "limits": LIMITS, "user": user, **more}
-        return json.dumps(given)
+        given = {"paths": [str(library), *others], "isolated": True, "limits": LIMITS, "user": user, "longest": LONGEST, "most": MOST}
+        return json.dumps(named | given | {"refuses_calls": True} | dict(more))
+
+
+@dataclass(frozen=True)
+class Own(Jail):
+    """Code of the user's own: no isolation, this process's Python, environment and path, and limits that only stop what runs wild."""
+
+    name: str = "own"
+
+    def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
+        given = {"paths": sys.path, "isolated": False, "limits": own_limits(), "user": None, "longest": OWN_LONGEST, "most": OWN_MOST}
+        words = json.dumps(given | {"refuses_calls": False} | dict(config))
+        return [sys.executable, "-P", str(grader_folder().parent / START), words]
+
+    def environment(self) -> dict[str, str]:
+        return ONE_THREAD | dict(os.environ)
+
+    def folders(self, cell: Cell) -> list[str]:
+        return []
 
 
 @dataclass(frozen=True)
@@ -97,6 +136,9 @@ class Bubblewrap(Jail):
 
     def folders(self, cell: Cell) -> list[str]:
         return _FOLDERS
+
+    def place(self, cell: Cell) -> str:
+        return f"/guest/submission/{cell.file}"
 
     def reaches(self, place: Path) -> bool:
         return _is_shown(place)
@@ -128,7 +170,7 @@ class Bubblewrap(Jail):
             "--chdir",
             "/tmp",
         ]
-        return [*words, python(), "-I", "-S", "/guest/guest.py", _inside(self, cell, config)]
+        return [*words, python(), "-I", "-S", f"/guest/lib/{START}", _inside(self, cell, config)]
 
 
 @dataclass(frozen=True)
@@ -141,6 +183,9 @@ class Namespaces(Jail):
 
     def folders(self, cell: Cell) -> list[str]:
         return _FOLDERS
+
+    def place(self, cell: Cell) -> str:
+        return f"/guest/submission/{cell.file}"
 
     def reaches(self, place: Path) -> bool:
         return _is_shown(place)
@@ -170,7 +215,7 @@ class Namespaces(Jail):
         lines += [f"cover {quote(place)}" for place in hidden()]
         lines += [f"device {device}" for device in DEVICES]
         drop = "" if root else "setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "
-        lines += [_ENTER, f"exec {drop}{quote(python())} -I -S /guest/guest.py {quote(_inside(self, cell, config))}"]
+        lines += [_ENTER, f"exec {drop}{quote(python())} -I -S /guest/lib/{START} {quote(_inside(self, cell, config))}"]
         return [*words, "sh", "-c", "\n".join(lines)]
 
 
@@ -198,13 +243,16 @@ class OtherUser(Jail):
     def end(self, cell: Cell) -> None:
         """Ends all processes of the user, and takes away its files. Raises `Left`."""
         for _ in range(3):
-            words = [self.python(), "-I", "-S", str(cell.folder / "guest.py"), json.dumps({"end": cell.user})]
+            words = [self.python(), "-I", "-S", str(cell.folder / "lib" / START), json.dumps({"end": cell.user})]
             with suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(words, timeout=10, check=False, capture_output=True)
         take_away(cell.user)
 
 
-NONE = Jail()
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+NONE, OWN = Jail(), Own()
+NOWHERE = Cell(Path(os.sep), "", Path(os.sep))
+"""The cell of code of the user's own: its files are named by who asks."""
 JAILS: tuple[Jail, ...] = (Bubblewrap(), Namespaces(), OtherUser())
 _FOLDERS = ["/guest/submission", "/guest/lib", "/guest/site", "/guest", sysconfig.get_path("stdlib")]
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
@@ -231,7 +279,7 @@ cd /tmp"""
 
 
 def _inside(jail: Jail, cell: Cell, config: Mapping[str, Any]) -> str:
-    return jail.config(cell, Path("/guest/lib"), Path("/guest/submission"), ["/guest/site"], config)
+    return jail.config(cell, Path("/guest/lib"), ["/guest/site"], config)
 
 
 def python() -> str:
@@ -284,7 +332,7 @@ def _mounts(cell: Cell) -> list[tuple[str, str]]:
     """What a child sees, and where: links stay links."""
     return [
         *((place, place) for place in _system()),
-        *((str(cell.folder / name), f"/guest/{name}") for name in ("guest.py", "lib")),
+        (str(cell.folder / "lib"), "/guest/lib"),
         (str(cell.submission), "/guest/submission"),
         *((str(path), f"/guest/site/{path.name}") for path in libraries()),
     ]
@@ -308,19 +356,12 @@ def _site_folders() -> list[str]:
 @dataclass(frozen=True)
 class Finding:
     """Whether a jail works on this machine; `reason` says why not. `filtered` says whether the kernel refuses its child the calls that
-    `guest.py` names; None where no child answered."""
+    `refused_calls` names; None where no child answered."""
 
     jail: Jail
     works: bool
     reason: str = ""
     filtered: bool | None = None
-
-
-def environment() -> dict[str, str]:
-    """What a child's environment has: nothing of the grader's own, and one thread for NumPy."""
-    system = {"SYSTEMROOT": os.environ["SYSTEMROOT"]} if "SYSTEMROOT" in os.environ else {}
-    threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **threads, **system}
 
 
 def probed(jail: Jail, cell: Cell) -> Finding:
@@ -333,15 +374,13 @@ def probed(jail: Jail, cell: Cell) -> Finding:
     secrets = [str(grader_folder() / "labs"), str(grader_folder().parent / "tests" / "labs")]
     words = jail.command(cell, {"modules": (), "warm": False, "probe": secrets})
     try:
-        done = subprocess.run(words, capture_output=True, timeout=60, check=False, env=environment(), cwd=cell.folder)
+        done = subprocess.run(words, capture_output=True, timeout=60, check=False, env=jail.environment(), cwd=cell.folder)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding(jail, False, str(error))
     return _judged(jail, done)
 
 
 def _judged(jail: Jail, done: subprocess.CompletedProcess[bytes]) -> Finding:
-    import msgspec
-
     if done.returncode or len(done.stdout) < 8:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         return Finding(jail, False, lines[-1] if lines else f"exit status {done.returncode}")

@@ -10,21 +10,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tpucc.floating.functions import CHUNK
+from tpucc.floating.nan import NAN
 from tpucc.numerics import Float32
 
 Bits = npt.NDArray[np.uint32]
 """Patterns of float32 numbers."""
 
-NAN = np.uint32(0x7FC00000).view(np.float32)
-"""The NaN that all results have: quiet, positive, without a payload."""
-CHUNK = 2**15
-"""Elements that are rounded together: they and the scratch stay in a processor's cache."""
 SIGN, UPPER, JUST_BELOW_HALF, HALF_PLACES, ONE = (np.array(bits, np.uint32) for bits in (0x80000000, 0xFFFF0000, 0x7FFF, 16, 1))
 """Arrays without axes: NumPy takes them faster than its scalars."""
 LEAST_NORMAL = 2**24
 """The pattern of the smallest normal number, 2^-126, moved one place up: so all patterns are compared here, without the sign."""
 INFINITE = 255 * 2**24
-OVERFLOWN = float("inf")
 
 
 def round_to_bfloat16(x: Float32) -> Float32:
@@ -60,13 +57,6 @@ def round_chunk(x: Float32, rounded: Bits) -> tuple[int, int]:
 def _nearest(magnitude: int) -> int:
     """A pattern of a magnitude, moved one place up, rounded as `round_chunk` rounds."""
     return magnitude + 0xFFFE + (magnitude >> 16 & 2) & ~0x1FFFF
-
-
-def with_one_nan(x: Float32) -> Float32:
-    """The array x itself, of any shape, in which each NaN has become `NAN`."""
-    if not np.vdot(x, x) <= OVERFLOWN:  # the sum of the squares, in one call: NaN if an element is; unlike `dot`, without a warning
-        np.copyto(x, NAN, where=np.isnan(x))
-    return x
 
 
 def extremes(bits: Bits) -> tuple[int, int]:

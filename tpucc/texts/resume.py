@@ -11,15 +11,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Literal, assert_never
 
+from tpucc.back_end import STAGES, BackEnd
 from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.data.archive import read_arrays
 from tpucc.data.weights import bind_like, require_source
-from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, Label, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.driver import back_end, choose_for_stream, compile_source, drafts_with_room, explaining
-from tpucc.ir import Graph
+from tpucc.interop.sources import read_source
+from tpucc.ir import Graph, Node
 from tpucc.ir.codec import require_version, unquote
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.isa.assembler import read_listing
@@ -31,15 +34,13 @@ from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.options import Options
-from tpucc.passes.running import verify_text
-from tpucc.runtime.constants import ModelConstants
+from tpucc.passes.running import verify_stage
 from tpucc.runtime.runtime import Runtime
-from tpucc.runtime.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
-from tpucc.schedule.pipeline import scheduled_places
 from tpucc.stage_names import FRONT_STAGES, pass_places, require_stage
-from tpucc.stages.backend import BackEnd
-from tpucc.stages.stages import STAGES, Stages
+from tpucc.stages.tile_numbers import scheduled_places
 from tpucc.target import require_compilable
+from tpucc.texts.constants import ModelConstants
+from tpucc.texts.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
 
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")
@@ -83,10 +84,16 @@ class Base:
         return self.snapshots[: min((names.index(stage) for stage in stages if stage in names), default=0)]
 
 
-def base_of(source: Source, folder: Path, options: Options) -> Base:
-    """The model that a text goes on from, compiled with these options, but with the built-in stages: what a text takes from its model, no
-    stage can change. The source's files are relative to `folder`."""
-    made = compile_source(source, folder, replace(options, stages=Stages(), stop_after=None))
+def base_at(path: Path, options: Options) -> Base:
+    """The model at `path` that a text goes on from: a program (.tpub), or a source, which is compiled with these options.
+
+    A source is compiled with the built-in stages: what a text takes from its model, no stage can change. Raises what reading and compiling
+    raise.
+    """
+    if path.suffix == ".tpub":
+        return Base(Runtime.load(path).program)
+    source = read_source(path, options.params)
+    made = compile_source(source, path.parent, replace(options, stages=BackEnd(), stop_after=None))
     assert made.program is not None
     return Base(made.program, made)
 
@@ -188,6 +195,22 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     return state.compilation(recorder)
 
 
+def verify_text(graph: Graph, places: GraphPlaces, model: Source | None = None) -> None:
+    """Checks a graph that was read from a text, as `verify_stage` does: a message shows the line of the text, then that of the model."""
+    names = {span: name for name, span in places.nodes.items()}
+    try:
+        verify_stage(graph.with_nodes(replace(node, origin=Origin((places.nodes[node.name],))) for node in graph))
+    except ProgramError as error:
+        nodes = [graph[names[found.span]] if found.span is not None else None for found in error.diagnostics]
+        raise ProgramError(map(_with_model, error.diagnostics, nodes, repeat(model)), places.source) from None
+
+
+def _with_model(found: Diagnostic, node: Node | None, model: Source | None) -> Diagnostic:
+    """A message about a node of a text, with the line of the model that the node comes from."""
+    spans = node.origin.call if node is not None and model is not None else ()
+    return replace(found, labels=(*found.labels, *(Label(span, "compiled from here", model) for span in spans)))
+
+
 def _require_zeros(graph: Graph, where: GraphPlaces) -> None:
     """Raises `ProgramError` E0824 where an edit gave a layer's epilogue another zero point than its type; a table comes after it."""
     wrong = [
@@ -240,7 +263,7 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
         state.warnings.extend(_not_called(options.stages, "lower_fc", "lower_conv"))
         state.tiles = tiles
         recorder.done("lower", tiles)
-        state.program = whole(BackEnd(options.stages, options.plugin_timeout, whole, places).schedule(tiles))
+        state.program = whole(options.stages.of(whole, places).schedule(tiles))
         state.places = scheduled_places(places, tiles, state.program)
         state.warnings.extend(state.program.notes)
         recorder.done("schedule", state.program)
@@ -249,7 +272,7 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
     return state.compilation(recorder)
 
 
-def _not_called(stages: Stages, *before: str) -> Iterator[str]:
+def _not_called(stages: BackEnd, *before: str) -> Iterator[str]:
     """A note of the user's stages that come before the text."""
     given = [stage for stage in stages.replaced if stage in before]
     if given:

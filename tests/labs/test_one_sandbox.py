@@ -1,0 +1,118 @@
+"""Passes, stages and submissions run in one kind of child: the same harm gets the same words, at its line, from each of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import tpucc
+from tests.support.cases import one_of
+from tests.support.command_line import SMALL
+from tpucc.guest import files
+from tpucc.guest.files import OneChild
+from tpucc.guest.jails import JAILS, NONE, Jail, probed
+from tpucc.guest.passes import passes_of_file
+from tpucc.guest.stages import stages_of_files
+from tpucc.labs.cells import cell
+from tpucc.labs.child import Child
+from tpucc.plugins.failures import Failed
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="limits and jails are POSIX's")
+
+HARMS = {
+    "a fork bomb": ("while True: os.fork()", "BlockingIOError: [Errno 11] Resource temporarily unavailable"),
+    "2 GB": ("bytearray(2**31)", "takes more memory than there is"),
+    "a file of 32 MB": ("open('/tmp/filler', 'wb').write(bytes(2**25))", "OSError: [Errno 27] File too large"),
+    "an endless loop": ("while True: pass", "takes longer than 0.3 s of processor time, and was stopped there"),
+    "a write outside": ("open('/usr/lib/harm', 'w')", "OSError: [Errno 30] Read-only file system: '/usr/lib/harm'"),
+    "a crash": ("ctypes.string_at(0)", "ended its process without an answer (signal SIGSEGV)"),
+    "an exit": ("os._exit(0)", "calls os._exit, which ends its process"),
+    "an exception": ("1 // 0", "ZeroDivisionError: integer division or modulo by zero"),
+}
+CODE = """\
+import ctypes
+import os
+
+
+def harm():
+    BODY
+
+
+def order(tiles):
+    harm()
+
+
+class Mine:
+    name, summary = "mine", "does harm"
+
+    def run(self, graph, context):
+        harm()
+"""
+LINE = 6
+
+
+@pytest.fixture(scope="module")
+def jail(shared: Path) -> Jail:
+    """The best jail of this machine: limits alone bound no root, and no file outside."""
+    with cell(shared, {}, "") as made:
+        working = [jail for jail in JAILS if probed(jail, made).works]
+    if not working:
+        pytest.skip("no jail works here")
+    return working[0]
+
+
+@contextmanager
+def in_cell(shared: Path, text: str, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of passes and stages, which a child has in a cell."""
+    with cell(shared, {"mine.py": text.encode()}, "mine.py") as made:
+        child = OneChild(jail, made)
+        monkeypatch.setattr(files, "CHILD", child)
+        try:
+            yield made.submission / "mine.py"
+        finally:
+            child.close()
+
+
+def of_a_submission(path: Path, shared: Path, jail: Jail) -> tuple[int, str]:
+    with cell(shared, {"mine.py": path.read_bytes()}, "mine.py") as made, Child(jail, made, ()) as submission:
+        with pytest.raises(Failed) as caught:
+            submission.call("harm", seconds=0.3)
+        failure = caught.value
+        return failure.frames[-1].line, failure.raised.removeprefix("harm: ")
+
+
+def of_a_pass(path: Path, shared: Path, jail: Jail) -> tuple[int, str]:
+    with pytest.raises(tpucc.PluginError) as caught:
+        tpucc.compile_source(SMALL, passes=passes_of_file(path, 0.3))
+    return said(caught.value, "the pass mine ")
+
+
+def of_a_stage(path: Path, shared: Path, jail: Jail) -> tuple[int, str]:
+    with pytest.raises(tpucc.PluginError) as caught:
+        tpucc.compile_source(SMALL, stages=stages_of_files({"order": path}, 0.3))
+    return said(caught.value, "the stage order ")
+
+
+def said(error: tpucc.PluginError, name: str) -> tuple[int, str]:
+    head = error.diagnostics[0]
+    assert head.span is not None
+    return head.span.line, head.message.removeprefix(name).removeprefix("raised ")
+
+
+@pytest.mark.parametrize("harm", one_of(3, HARMS))
+def test_one_harm_has_one_verdict(harm: str, shared: Path, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, words = HARMS[harm]
+    asks: tuple[Callable[[Path, Path, Jail], tuple[int, str]], ...] = (of_a_pass, of_a_stage, of_a_submission)
+    with in_cell(shared, CODE.replace("BODY", body), jail, monkeypatch) as path:
+        assert {ask(path, shared, jail) for ask in asks} == {(LINE, words)}
+
+
+def test_a_child_of_a_file_has_the_limits_of_a_submissions(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a jail, too."""
+    limits = "import resource\ndef order(tiles): raise ValueError(resource.getrlimit(resource.RLIMIT_AS)[0])\n"
+    with in_cell(shared, limits, NONE, monkeypatch) as path, pytest.raises(tpucc.PluginError, match=str(1536 * 2**20)):
+        tpucc.compile_source(SMALL, stages=stages_of_files({"order": path}, 10))

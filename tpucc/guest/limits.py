@@ -1,0 +1,119 @@
+"""What a child may use, and how long one call may take: on the child's side.
+
+A call has seconds of processor time, and more by the clock, because a busy machine lets everybody wait. A call that only waits is ended
+sooner. When time is over, the child says where it is, and ends. In a call into C, no line of Python is reached: then `faulthandler`, which
+is written in C, writes where the code is, or the kernel ends the process.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+
+from tpucc.guest.refused_calls import refuse_calls
+
+try:
+    import resource
+except ImportError:  # Windows has none
+    resource = None  # type: ignore[assignment]
+
+GRACE = 0.5
+"""Seconds more, in which a child says where it was when its time was over."""
+KERNEL = 1
+"""Seconds of processor time more, after which the kernel ends a process that has reached no line of Python."""
+IDLE = 0.01
+"""A call that has computed for a smaller share of the time than this only waits."""
+SHARE = 0.9
+"""How much of the memory that is free the user's own code may take."""
+OWN_PROCESSES = 256
+"""Processes and threads that the user's own code may start."""
+
+
+@dataclass(frozen=True)
+class Duration:
+    """How long one call may take: seconds of processor time, seconds by the clock, and those by the clock of a call that only waits."""
+
+    processor: float
+    clock: float
+    waiting: float
+
+
+def own_limits() -> dict[str, int]:
+    """The limits of code of the user's own, by the names of `resource`: most of the memory that is free now, files of 1 GiB, and so many
+    processes more than the user has. Where the system doesn't say what there is, it has no such limit."""
+    found = {"FSIZE": 2**30, "CORE": 0}
+    with suppress(OSError, ValueError, StopIteration), open("/proc/meminfo", "rb") as stream:
+        found["AS"] = 2**30 + int(SHARE * 1024 * next(int(line.split()[1]) for line in stream if line.startswith(b"MemAvailable:")))
+        found["NPROC"] = OWN_PROCESSES + sum(map(_tasks, os.scandir("/proc")))
+    return found
+
+
+def _tasks(entry: os.DirEntry[str]) -> int:
+    """The threads of a process of this user, of an entry of /proc; 0 for any other."""
+    with suppress(OSError):
+        if entry.name.isdigit() and entry.stat().st_uid == os.getuid():
+            return len(os.listdir(f"{entry.path}/task"))
+    return 0
+
+
+def restrict(user: int | None, limits: Mapping[str, int], *, refuses_calls: bool) -> None:
+    """Another user, where the grader is root, and limits that can't be raised again."""
+    if user is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    if resource is None:
+        return
+    for name, most in limits.items():
+        number = getattr(resource, f"RLIMIT_{name}", None)
+        if number is not None:
+            hard = resource.getrlimit(number)[1]
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(number, (most, most))
+    if refuses_calls:
+        refuse_calls()
+
+
+@contextmanager
+def limited(most: Duration, late: Callable[[str, FrameType | None], None], told: int) -> Iterator[None]:
+    """Calls `late` with the limit that is over, `processor`, `clock` or `idle`, and where the code is; it ends the process. Where no line
+    of Python is reached, `faulthandler` writes to the descriptor `told`, and the process ends."""
+    if resource is None:
+        yield
+        return
+    begun, first = time.process_time(), min(most.waiting, most.clock)
+    rest = [most.clock - first]
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        which = "processor" if number == signal.SIGPROF else "idle" if any(rest) else "clock"
+        if which == "idle" and time.process_time() - begun > IDLE * most.waiting:
+            signal.setitimer(signal.ITIMER_REAL, rest.pop())
+            return
+        late(which, frame)
+
+    timers = ((signal.SIGPROF, signal.ITIMER_PROF, most.processor), (signal.SIGALRM, signal.ITIMER_REAL, first))
+    _end_after(begun + most.processor + KERNEL)
+    faulthandler.enable(told)
+    faulthandler.register(signal.SIGXCPU, told, all_threads=False, chain=True)
+    for number, timer, seconds in timers:
+        signal.signal(number, ring)
+        signal.setitimer(timer, seconds)
+    try:
+        yield
+    finally:
+        for _, timer, _ in timers:
+            signal.setitimer(timer, 0)
+
+
+def _end_after(seconds: float) -> None:
+    """Lets the kernel end this process when it has had so much processor time in all."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    most = math.ceil(seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))

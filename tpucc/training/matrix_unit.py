@@ -1,0 +1,297 @@
+"""The arithmetic of a matrix unit for bfloat16: each pass of a product is the exact sum of its products, rounded once to float32; passes
+are added in float32.
+
+The sums are exact as in `tpucc.floating.exact`, with one step of the proof before its others:
+
+1. *Exponents.* A product of two bfloat16 values has 16 bits. If K products lie within so few powers of two that
+   log2 K + the spread of the exponents of the row + that of the column + 16 ≤ 53, then all partial sums are integers below 2^53 in units
+   of the smallest possible product's last bit. So they are exact, in any order, with or without fused multiply-add.
+2. *A bound of the error*, and what follows it there.
+
+Infinities and NaN are taken out before, and put back by the rules of float32: NaN times anything and infinity times zero are NaN, and so is
+a sum with infinities of both signs. No result is -0, because a row's sum begins at +0.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.floating import exact
+from tpucc.floating.arithmetic import Arithmetic, Portable
+from tpucc.floating.exact import Booleans, Places
+from tpucc.floating.functions import CHUNK
+from tpucc.floating.nan import NAN
+from tpucc.numerics import Float32, Float64
+from tpucc.training.bfloat16 import INFINITE, Bits, extremes, round_chunk
+
+Exponents = npt.NDArray[np.uint8]
+Differences = npt.NDArray[np.int16]
+Spreads = dict[int, Differences]
+"""By the rows of a pass."""
+
+EXPONENT_PLACES = np.array(23, np.uint32)
+ONE = np.array(1, np.uint8)
+BIAS = 127
+"""Of the exponents of float32 and bfloat16."""
+EXACT_BITS = 53 - 16
+"""Bits of a float64 less those of a product: what the exponents' spreads and log2 K may take together."""
+FEW = 8
+"""Up to one element of so many is looked at alone; if more are open, the whole pass."""
+SMALL = 512
+"""Sums that take no longer than the calls themselves."""
+NOWHERE = np.empty(0, np.intp), np.empty(0, np.intp)
+
+
+@dataclass(frozen=True)
+class Machine(Portable):
+    """A machine with a matrix unit for bfloat16 of `rows` rows, and a float32 vector unit. Same bits on every processor.
+
+    A product rounds its operands to bfloat16, as `round_to_bfloat16` does. Its depth is cut into passes of `rows`. A pass is the exact
+    sum of its products, rounded once to float32; passes are added in float32, the first first (`product`). Sums and functions
+    are as in `Portable`.
+    """
+
+    rows: int
+    """Rows of the matrix unit: 128 on TPU v2."""
+    name = "machine"
+
+    def __post_init__(self) -> None:
+        if self.rows < 1:
+            raise ValueError(f"a matrix unit of {self.rows} rows")
+
+    def operand(self, x: Float32) -> Rounded:
+        return rounded(x)
+
+    def product(self, a: Float32 | Rounded, b: Float32 | Rounded) -> Float32:
+        left = a if isinstance(a, Rounded) else self.operand(a)
+        right = b if isinstance(b, Rounded) else self.operand(b)
+        return product(left, right, self.rows)
+
+    def products(self, a: Float32, b: Float32) -> Float32:
+        return Arithmetic.products(self, a, b)
+
+
+class Rounded(NamedTuple):
+    """An operand [M, N] rounded to bfloat16, with what the proof needs."""
+
+    values: Float64
+    """The rounded values, exactly; infinities and NaN are 0 here."""
+    bits: Bits
+    """The rounded values as patterns of float32."""
+    lowest: int
+    """The smallest exponent of a finite value that isn't zero, biased; 0 if there is none."""
+    highest: int
+    """The largest one."""
+    finite: bool
+    """Whether no value is infinite or NaN."""
+    known: tuple[Spreads, Spreads]
+    """What `spreads` has found, for the columns and for the rows."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.values.shape
+
+    @property
+    def T(self) -> Rounded:
+        """The transposed operand: the same values, not rounded again."""
+        return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite, self.known[::-1])
+
+    def spreads(self, rows: int) -> Differences:
+        """The highest less the lowest exponent of each column, in each pass of `rows` rows: [passes, N]."""
+        if (found := self.known[0].get(rows)) is None:
+            found = self.known[0][rows] = _spreads(self.exponents, rows)
+        return found
+
+    @property
+    def exponents(self) -> Exponents:
+        """Of each value, biased: 2^(e - 127) ≤ |x| < 2^(e - 126); 0 of zero, infinity and NaN, which the proof leaves out."""
+        exponents = (self.bits >> EXPONENT_PLACES).astype(np.uint8)  # the sign is the ninth bit, and is dropped
+        if not self.finite:
+            exponents[exponents == 255] = 0
+        return exponents
+
+
+def rounded(x: Float32) -> Rounded:
+    """The operand x [M, N] of a product, rounded once for any number of products."""
+    if not x.flags.c_contiguous and x.flags.f_contiguous:
+        return rounded(x.T).T
+    x = np.ascontiguousarray(x, np.float32)
+    bits = np.empty(x.shape, np.uint32)
+    if 0 < x.size <= CHUNK:
+        lowest, highest = round_chunk(x, bits)
+        values = bits.view(np.float32).astype(np.float64)
+    else:
+        values = np.empty(x.shape, np.float64)
+        lowest, highest = _round_in_chunks(x.reshape(-1), bits.reshape(-1), values.reshape(-1))
+    finite = highest < INFINITE
+    if not finite:
+        infinite = ~np.isfinite(values)
+        values[infinite] = 0.0
+        _, highest = extremes(np.where(infinite, np.uint32(0), bits))
+        lowest = min(lowest, highest)
+    return Rounded(values, bits, lowest >> 24, highest >> 24, finite, ({}, {}))
+
+
+def _round_in_chunks(flat: Float32, bits: Bits, values: Float64) -> tuple[int, int]:
+    """`round_chunk` for all chunks together; the rounded values [n] are written too."""
+    lowest, highest = 0, 0
+    for first in range(0, flat.size, CHUNK):
+        part = slice(first, first + CHUNK)
+        low, high = round_chunk(flat[part], bits[part])
+        values[part] = bits[part].view(np.float32)
+        lowest, highest = min(lowest or low, low or lowest), max(highest, high)
+    return lowest, highest
+
+
+def product(a: Rounded, b: Rounded, rows: int) -> Float32:
+    """a [M, K] times b [K, N] in passes of `rows` of the depth: float32 [M, N]. The rule stands at the top of the module.
+
+    Raises ValueError if the inner dimensions differ.
+    """
+    depth = a.shape[1]
+    if depth != b.shape[0]:
+        raise ValueError(f"product of {list(a.shape)} and {list(b.shape)}: the inner dimensions differ")
+    if a.finite and b.finite and a.highest + b.highest - 2 * BIAS + 2 + depth.bit_length() < 128:
+        return _passes(a, b, rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = _passes(a, b, rows)
+    total[np.isnan(total)] = NAN
+    return total
+
+
+def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
+    """All passes, added in ascending depth. A pass of one product is a float32 product."""
+    depth = a.shape[1]
+    if depth == 1:
+        return np.asarray(a.bits.view(np.float32) * b.bits.view(np.float32) + exact.ZERO)
+    budget = EXACT_BITS - max(min(depth, rows) - 1, 0).bit_length()
+    wide = a.highest - a.lowest + b.highest - b.lowest > budget
+    if depth > rows and (total := _at_once(a, b, rows, wide)) is not None:
+        return total
+    total, sums = exact.ZERO, None
+    for first in range(0, depth, rows):
+        part = slice(first, first + rows)
+        if depth <= rows:
+            sums = np.dot(a.values, b.values)
+        else:
+            sums = np.matmul(a.values[:, part], b.values[part], out=sums)  # unlike `dot`, it copies no part
+        once = sums.astype(np.float32)
+        if wide:
+            _correct(once, sums, a, b, rows, first, budget)
+        if not (a.finite and b.finite):
+            _put_back(once, a, b, part)
+        total = np.add(once, total, out=once)
+    return total if depth else np.zeros((a.shape[0], b.shape[1]), np.float32)
+
+
+def _at_once(a: Rounded, b: Rounded, rows: int, wide: bool) -> Float32 | None:
+    """The same of a few finite sums whose passes are all full, where step 2 leaves none open; None elsewhere."""
+    height, depth, width = *a.shape, b.shape[1]
+    if height * width > SMALL or depth % rows or not (a.finite and b.finite):
+        return None
+    sums = np.matmul(a.values.reshape(height, -1, rows).swapaxes(0, 1), b.values.reshape(-1, rows, width))
+    if wide and np.count_nonzero(exact.differ(sums, _coarse_bound(a, b, rows))):
+        return None
+    return functools.reduce(np.add, sums.astype(np.float32), exact.ZERO)
+
+
+def _correct(once: Float32, sums: Float64, a: Rounded, b: Rounded, rows: int, first: int, budget: int) -> None:
+    """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly.
+
+    `budget` is what the spreads of a row and a column may be together.
+    """
+    left, right = a.values[:, first : first + rows], b.values[first : first + rows]
+    coarse = _coarse_bound(a, b, len(right))
+    places = _soon(sums, coarse, len(right))
+    if places is None:
+        spread_left, spread_right = a.T.spreads(rows)[first // rows], b.spreads(rows)[first // rows]
+        if np.maximum.reduce(spread_left) + np.maximum.reduce(spread_right) <= budget:
+            return
+        places = _open(sums, np.greater.outer(spread_left, budget - spread_right), left, right, coarse)
+    at_once = max(exact.TOGETHER // len(right), 1)
+    for start in range(0, places[0].size, at_once):
+        some = places[0][start : start + at_once], places[1][start : start + at_once]
+        products = left[some[0]] * right[:, some[1]].T
+        still = exact.differ(sums[some], np.add.reduce(np.abs(products), 1) * (len(right) * 2.0**-52))
+        if still.any():
+            once[some[0][still], some[1][still]] = exact.exact_sums(products[still])
+
+
+def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> Float64:
+    """Of the error of every sum of so many products, from the highest exponents of all. An array without axes."""
+    return np.array(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
+
+
+def _soon(sums: Float64, coarse: Float64, depth: int) -> tuple[Places, Places] | None:
+    """Step 2 before step 1: rows and columns of the sums that the `coarse` bound of all leaves open; None where these aren't few.
+
+    Tried only where that takes less time than step 1: where sums are few, or few beside the elements of the operands.
+    """
+    if sums.size > SMALL and sums.size * FEW * FEW > depth * sum(sums.shape):
+        return None
+    different = exact.differ(sums, coarse)
+    count = np.count_nonzero(different)
+    if count == 0:
+        return NOWHERE
+    return _places(different) if count * FEW <= different.size else None
+
+
+def _spreads(exponents: Exponents, rows: int) -> Differences:
+    """The highest less the lowest exponent of each pass and row or column: [passes, N], of exponents [K, N]."""
+    highest = _reduced(np.maximum, exponents, rows)
+    lowest = _reduced(np.minimum, exponents - ONE, rows)  # less one: zeros, now 255, don't count
+    return (highest - lowest - ONE).astype(np.int16)  # modulo 256, which makes 0 of no number but zeros
+
+
+def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
+    depth, columns = exponents.shape
+    passes = depth // rows
+    whole = function.reduce(exponents[: passes * rows].reshape(passes, rows, columns), axis=1)
+    if passes * rows == depth:
+        return np.asarray(whole)
+    return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
+
+
+def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: Float64) -> tuple[Places, Places]:
+    """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding a bound of their error leaves open.
+
+    Of few sums it is `coarse`, a bound of all. Else it follows from the sum of the products' magnitudes, which is at most the length of
+    the row times that of the column, by Cauchy and Schwarz.
+    """
+    if np.count_nonzero(wide) * FEW > wide.size:
+        reach_left = np.sqrt(np.einsum("mk,mk->m", a, a)) * (len(b) * 2.0**-52)
+        reach_right = np.sqrt(np.einsum("kn,kn->n", b, b))
+        return _places(wide & exact.differ(sums, np.multiply.outer(reach_left, reach_right)))
+    rows, columns = _places(wide)
+    still = exact.differ(sums[rows, columns], coarse)
+    return rows[still], columns[still]
+
+
+def _places(wide: Booleans) -> tuple[Places, Places]:
+    """`np.nonzero`, which is slow with two axes."""
+    rows, columns = np.divmod(np.flatnonzero(wide), wide.shape[1])
+    return rows, columns
+
+
+def _put_back(once: Float32, a: Rounded, b: Rounded, part: slice) -> None:
+    """Infinities and NaN of one pass: counts the infinite products of each sign, exactly, and corrects `once` [M, N]."""
+    left = a.bits[:, part].view(np.float32).astype(np.float64)
+    right = b.bits[part].view(np.float32).astype(np.float64)
+    infinite_left, infinite_right = np.isinf(left), np.isinf(right)
+    sign_left, sign_right = np.nan_to_num(np.sign(left)), np.nan_to_num(np.sign(right))
+    finite_left = np.where(infinite_left, 0.0, sign_left)
+    # Infinite times anything, and finite times infinite.
+    signs = (sign_left * infinite_left) @ sign_right + finite_left @ (sign_right * infinite_right)
+    count = infinite_left.astype(float) @ np.abs(sign_right) + np.abs(finite_left) @ infinite_right.astype(float)
+    invalid = infinite_left.astype(float) @ (right == 0) + (left == 0).astype(float) @ infinite_right.astype(float)
+    nan_left, nan_right = np.isnan(left).any(axis=1, keepdims=True), np.isnan(right).any(axis=0, keepdims=True)
+    bad = (invalid > 0) | (np.abs(signs) < count) | nan_left | nan_right
+    np.copyto(once, np.copysign(np.inf, signs), where=count > 0, casting="same_kind")
+    np.copyto(once, NAN, where=bad)
