@@ -17,6 +17,7 @@ from tpucc.guest.files import OneChild
 from tpucc.guest.jails import JAILS, NONE, Jail, probed
 from tpucc.guest.passes import passes_of_file
 from tpucc.guest.stages import stages_of_files
+from tpucc.labs import child
 from tpucc.labs.cells import cell
 from tpucc.labs.child import Child
 from tpucc.plugins.failures import Failed
@@ -69,12 +70,12 @@ def jail(shared: Path) -> Jail:
 def in_cell(shared: Path, text: str, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file of passes and stages, which a child has in a cell."""
     with cell(shared, {"mine.py": text.encode()}, "mine.py") as made:
-        child = OneChild(jail, made)
-        monkeypatch.setattr(files, "CHILD", child)
+        shared_by_files = OneChild(jail, made)
+        monkeypatch.setattr(files, "CHILD", shared_by_files)
         try:
             yield made.submission / "mine.py"
         finally:
-            child.close()
+            shared_by_files.close()
 
 
 def of_a_submission(path: Path, shared: Path, jail: Jail) -> tuple[int, str]:
@@ -106,6 +107,8 @@ def said(error: tpucc.PluginError, name: str) -> tuple[int, str]:
 @pytest.mark.parametrize("harm", one_of(3, HARMS))
 def test_one_harm_has_one_verdict(harm: str, shared: Path, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> None:
     body, words = HARMS[harm]
+    for limits in (files, child):
+        monkeypatch.setattr(limits, "BY_THE_CLOCK", 300)  # a busy machine gives a loop little of its processor
     asks: tuple[Callable[[Path, Path, Jail], tuple[int, str]], ...] = (of_a_pass, of_a_stage, of_a_submission)
     with in_cell(shared, CODE.replace("BODY", body), jail, monkeypatch) as path:
         assert {ask(path, shared, jail) for ask in asks} == {(LINE, words)}
