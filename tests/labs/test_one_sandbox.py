@@ -6,16 +6,21 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import tpucc
 from tests.support.cases import one_of
 from tests.support.command_line import SMALL
+from tpucc.guest import child as guest_child
 from tpucc.guest import files
 from tpucc.guest.files import OneChild
-from tpucc.guest.jails import JAILS, NONE, Jail, probed
+from tpucc.guest.jails import JAILS, NONE, NOWHERE, OWN, Jail, probed
+from tpucc.guest.limits import Duration
 from tpucc.guest.passes import passes_of_file
+from tpucc.guest.pipes import Pipes
+from tpucc.guest.serving import Request
 from tpucc.guest.stages import stages_of_files
 from tpucc.labs import child
 from tpucc.labs.cells import cell
@@ -119,3 +124,16 @@ def test_a_child_of_a_file_has_the_limits_of_a_submissions(shared: Path, monkeyp
     limits = "import resource\ndef order(tiles): raise ValueError(resource.getrlimit(resource.RLIMIT_AS)[0])\n"
     with in_cell(shared, limits, NONE, monkeypatch) as path, pytest.raises(tpucc.PluginError, match=str(1536 * 2**20)):
         tpucc.compile_source(SMALL, stages=stages_of_files({"order": path}, 10))
+
+
+def test_who_waits_for_an_answer_hears_that_another_thread_has_ended_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if nobody reads the end of the child's answers any more."""
+    monkeypatch.setattr(Pipes, "_read_answers", lambda pipes: None)
+    asked, most, found = guest_child.Child(OWN, NOWHERE), Duration(60, 60, 60), list[guest_child.Answer]()
+    asked.begin(Request("", f"{files.INSIDE}:ready", (), most))
+    waiting = Thread(target=lambda: found.append(asked.answer(most)), daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    asked.close()
+    waiting.join(20)
+    assert [answer.failure.kind for answer in found if answer.failure] == ["ended"]

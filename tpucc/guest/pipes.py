@@ -125,8 +125,10 @@ class Pipes:
             self._close()
 
     def _close(self) -> None:
-        """Ends the threads, and closes the pipes."""
+        """Ends the threads, and closes the pipes. Who waits in another thread for an answer gets none."""
         self._over = True
+        with suppress(queue.Full):
+            self._answers.put_nowait(Failed("ended", "was ended"))
         for stream, thread in ((self._process.stdout, self._threads[0]), (self._process.stderr, self._threads[1])):
             thread.join(2)
             with self._reading:  # another thread may be asking what was printed
