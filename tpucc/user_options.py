@@ -29,7 +29,8 @@ def read_options(given: Mapping[str, Any], *, installed: bool = True) -> Options
     seconds, trust = given.get("plugin_timeout") or SECONDS, bool(given.get("trust"))
     own = installed_passes() if installed else ()
     passes = (*own, *(step for path in given.get("passes") or () for step in passes_of_file(Path(path), seconds, trust=trust)))
-    stages = stages_of_files({stage: Path(file) for stage, file in (given.get("stages") or {}).items()}, seconds, trust=trust)
+    files = {stage: Path(file) for stage, file in (given.get("stages") or {}).items()}
+    stages = stages_of_files(files, seconds, trust=trust) if files else None
     made = options_of(**{**given, "params": {}, "passes": passes, "stages": stages})
     return replace(made, params=given.get("params") or {})
 

@@ -6,17 +6,23 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 import tpucc
 from tests.support.cases import one_of
 from tests.support.command_line import SMALL
+from tpucc.guest import child as guest_child
 from tpucc.guest import files
 from tpucc.guest.files import OneChild
-from tpucc.guest.jails import JAILS, NONE, Jail, probed
+from tpucc.guest.jails import JAILS, NONE, NOWHERE, OWN, Jail, probed
+from tpucc.guest.limits import Duration
 from tpucc.guest.passes import passes_of_file
+from tpucc.guest.pipes import Pipes
+from tpucc.guest.serving import Request
 from tpucc.guest.stages import stages_of_files
+from tpucc.labs import child
 from tpucc.labs.cells import cell
 from tpucc.labs.child import Child
 from tpucc.plugins.failures import Failed
@@ -69,12 +75,12 @@ def jail(shared: Path) -> Jail:
 def in_cell(shared: Path, text: str, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file of passes and stages, which a child has in a cell."""
     with cell(shared, {"mine.py": text.encode()}, "mine.py") as made:
-        child = OneChild(jail, made)
-        monkeypatch.setattr(files, "CHILD", child)
+        shared_by_files = OneChild(jail, made)
+        monkeypatch.setattr(files, "CHILD", shared_by_files)
         try:
             yield made.submission / "mine.py"
         finally:
-            child.close()
+            shared_by_files.close()
 
 
 def of_a_submission(path: Path, shared: Path, jail: Jail) -> tuple[int, str]:
@@ -106,6 +112,8 @@ def said(error: tpucc.PluginError, name: str) -> tuple[int, str]:
 @pytest.mark.parametrize("harm", one_of(3, HARMS))
 def test_one_harm_has_one_verdict(harm: str, shared: Path, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> None:
     body, words = HARMS[harm]
+    for limits in (files, child):
+        monkeypatch.setattr(limits, "BY_THE_CLOCK", 300)  # a busy machine gives a loop little of its processor
     asks: tuple[Callable[[Path, Path, Jail], tuple[int, str]], ...] = (of_a_pass, of_a_stage, of_a_submission)
     with in_cell(shared, CODE.replace("BODY", body), jail, monkeypatch) as path:
         assert {ask(path, shared, jail) for ask in asks} == {(LINE, words)}
@@ -116,3 +124,16 @@ def test_a_child_of_a_file_has_the_limits_of_a_submissions(shared: Path, monkeyp
     limits = "import resource\ndef order(tiles): raise ValueError(resource.getrlimit(resource.RLIMIT_AS)[0])\n"
     with in_cell(shared, limits, NONE, monkeypatch) as path, pytest.raises(tpucc.PluginError, match=str(1536 * 2**20)):
         tpucc.compile_source(SMALL, stages=stages_of_files({"order": path}, 10))
+
+
+def test_who_waits_for_an_answer_hears_that_another_thread_has_ended_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if nobody reads the end of the child's answers any more."""
+    monkeypatch.setattr(Pipes, "_read_answers", lambda pipes: None)
+    asked, most, found = guest_child.Child(OWN, NOWHERE), Duration(60, 60, 60), list[guest_child.Answer]()
+    asked.begin(Request("", f"{files.INSIDE}:ready", (), most))
+    waiting = Thread(target=lambda: found.append(asked.answer(most)), daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    asked.close()
+    waiting.join(20)
+    assert [answer.failure.kind for answer in found if answer.failure] == ["ended"]

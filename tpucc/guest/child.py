@@ -84,19 +84,28 @@ class Child:
         return found
 
     def ask(self, request: Request) -> Answer:
-        """Asks, and waits for the answer. Starts the process where there is none; one that took too long is ended."""
-        data, start, answer = pickle.dumps(request), monotonic(), Answer()
-        if self._process is None:
-            self._process = Pipes(self._jail, self._cell, self._modules, self._told)
-        process = self._process
-        process.send(data)
+        """Asks, and waits for the answer."""
+        self.begin(request)
+        return self.answer(request.most)
+
+    def begin(self, request: Request) -> None:
+        """Asks. Starts the process where there is none."""
+        data = pickle.dumps(request)
+        self._process = self._process or Pipes(self._jail, self._cell, self._modules, self._told)
+        self._process.send(data)
+
+    def answer(self, most: Duration) -> Answer:
+        """Waits for the answer of a process that has been asked. A process that took too long is ended."""
+        start, answer = monotonic(), Answer()
         try:
-            self._take(decoded(process.receive(request.most.clock + GRACE), self._values), answer)
+            if self._process is None:
+                raise Failed("ended", "was ended")
+            self._take(decoded(self._process.receive(most.clock + GRACE), self._values), answer)
         except Failed as failure:
             answer.failure = failure
         answer.clock = monotonic() - start
         if answer.failure and answer.failure.kind in ("time", "ended"):
-            answer.failure, answer.limit = self._ended(answer.failure, request.most)
+            answer.failure, answer.limit = self._ended(answer.failure, most)
             self.close()
         return answer
 

@@ -125,12 +125,15 @@ class Pipes:
             self._close()
 
     def _close(self) -> None:
-        """Ends the threads, and closes the pipes."""
+        """Ends the threads, and closes the pipes. Who waits in another thread for an answer gets none."""
         self._over = True
+        with suppress(queue.Full):
+            self._answers.put_nowait(Failed("ended", "was ended"))
         for stream, thread in ((self._process.stdout, self._threads[0]), (self._process.stderr, self._threads[1])):
             thread.join(2)
-            if stream and not thread.is_alive():  # without a jail, something that the child started may still hold it
-                stream.close()
+            with self._reading:  # another thread may be asking what was printed
+                if stream and not thread.is_alive():  # without a jail, something that the child started may still hold it
+                    stream.close()
         if self._writing.ident is not None:
             self._writing.join(2)
         if self._process.stdin and not self._writing.is_alive():

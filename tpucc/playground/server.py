@@ -44,8 +44,11 @@ class Engine:
     def ask(self, request: bytes) -> bytes | None:
         """The answer to a request in one line; None when `stop` came before it. It says where the visitor's code has ended the child."""
         with self._asking:
-            child, self._printed = self._running(), ""
-            answer = child.ask(Request("", ENGINE, (request,), NO_LIMIT))
+            with self._changing:
+                child = self._child = self._child or Child(OWN, NOWHERE, told=self._hear)
+                self._printed = ""
+                child.begin(Request("", ENGINE, (request,), NO_LIMIT))
+            answer = child.answer(NO_LIMIT)
             if answer.failure is None:
                 return str(answer.value).encode() + b"\n"
             return self._failed(answer.failure) if child is self._child else None
@@ -58,11 +61,6 @@ class Engine:
                 return ""
             child.close()
             return self._printed
-
-    def _running(self) -> Child:
-        with self._changing:
-            self._child = self._child or Child(OWN, NOWHERE, told=self._hear)
-            return self._child
 
     def _hear(self, text: str) -> None:
         self._printed += text
