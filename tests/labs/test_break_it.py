@@ -115,7 +115,7 @@ def test_lines_of_instructions_are_short() -> None:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (definitions, "reads row {{row}} of the {memory.title}, which nothing has written"),
+        (definitions, "reads {row}, which nothing has written"),
         (definitions, "was never activated"),
         (fifo, "no {asker} has asked for one"),
         (hazards, "timelines.wait("),
