@@ -16,7 +16,7 @@ from tpucc.target import Target
 
 
 def options_of(**asked: Unpack[Keywords]) -> Options:
-    """As `tpucc.options.options_of`; passes of the user's are called with care. Raises `PluginError` for one that can't be read."""
+    """As `tpucc.options.options_of`; passes of the user's become `GuardedPass`es. Raises `PluginError` for one that can't be read."""
     made = options.options_of(**asked)
     return replace(made, passes=tuple(map(brought, made.passes)))
 
