@@ -115,7 +115,7 @@ def test_lines_of_instructions_are_short() -> None:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (definitions, "reads {row}, which nothing has written"),
+        (definitions, '"V0401", "reads {row}, which'),
         (definitions, "was never activated"),
         (fifo, "no {asker} has asked for one"),
         (hazards, "timelines.wait("),

@@ -23,13 +23,14 @@ from tests.support.rewrites import CONTEXT, body, graph_of
 from tpucc.diagnostics import PluginError
 from tpucc.guest import jails
 from tpucc.guest.files import CHILD, executed
-from tpucc.guest.passes import installed_passes, passes_of_file
+from tpucc.guest.passes import passes_of_file
 from tpucc.ir import Constant
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.passes.running import run_pass
 from tpucc.plugins.code import user_code
+from tpucc.plugins.installed import installed_passes
 from tpucc.schedule.allocate import Lives, allocate
 
 PASS = """\

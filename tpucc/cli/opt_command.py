@@ -20,7 +20,7 @@ from tpucc.data.archive import read_arrays
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front
 from tpucc.files import write_file
-from tpucc.guest.passes import installed_passes, passes_of_file
+from tpucc.guest.passes import passes_of_file
 from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph
@@ -31,6 +31,7 @@ from tpucc.passes.base import Pass, with_options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES, replacements
 from tpucc.passes.running import run_pass
+from tpucc.plugins.installed import installed_passes
 from tpucc.texts.resume import NO_STAGE, base_at, kind_of, verify_text
 from tpucc.user_options import read_options
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +16,8 @@ from tpucc.ir import Graph
 from tpucc.options import SECONDS
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.plugins.brought import brought, made_by, passes_in, require_attributes
-from tpucc.plugins.code import user_code
 from tpucc.plugins.failures import failing
 from tpucc.plugins.guarded_pass import GuardedPass
-
-GROUP = "tpucc.passes"
 
 
 def passes_of_file(path: Path, seconds: float = SECONDS, *, trust: bool = False) -> tuple[Pass, ...]:
@@ -96,31 +90,3 @@ def _no_pass(path: Path, found: Mapping[str, Any]) -> UsageError:
     labels = (Label(Span(line, 1, line, len(place[0]) + 1)),) if place else ()
     wanted = "a pass is a frozen dataclass with name, summary, and run(self, graph, context) that returns a Graph; docs/python.md shows one"
     return UsageError(Diagnostic("E0513", f"{path} defines no pass: {said}", labels, (wanted,)), source)
-
-
-def installed_passes() -> Iterator[Pass]:
-    """The passes of installed packages, by the entry-point group `tpucc.passes`. What is installed runs in this process."""
-    if not any(map(_names_passes, map(Path, sys.path))):
-        return
-    from importlib.metadata import entry_points  # with what it imports, a thirtieth of the time of `tpucc check`
-
-    for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
-        cls = user_code(f"the package of the pass {entry.name}", None).call(entry.load)
-        yield brought(made_by(cls), entry.value)
-
-
-def _names_passes(place: Path) -> bool:
-    """Whether a package in a folder of `sys.path` may have passes; of an archive there it isn't known, nor of what can't be read."""
-    if not place.is_dir():
-        return place.is_file()
-    try:
-        return _some_names_passes(place.absolute(), place.stat().st_mtime_ns)
-    except OSError:
-        return True
-
-
-@lru_cache(maxsize=64)
-def _some_names_passes(place: Path, changed: int) -> bool:
-    """Whether a package in this folder has passes. To install or remove one changes the folder, and so `changed`. Raises `OSError`."""
-    files = (place / name / "entry_points.txt" for name in os.listdir(place) if name.lower().endswith("-info"))
-    return any(GROUP.encode() in file.read_bytes() for file in files if file.is_file())
