@@ -778,7 +778,7 @@ def test_the_steps_of_an_exported_lstm_are_a_loop(tmp_path: Path) -> None:
     path = Path(__file__).resolve().parents[2] / "programs" / "06_digits_lstm.tpu"
     tpucc.export_onnx(tpucc.compile(path, params={"batch": 2}), tmp_path / "lstm.onnx")
     source = tpucc.import_onnx(tmp_path / "lstm.onnx").source
-    assert "    for t in range(8):\n        h, c = lstm_step(image[:, t], h, c)\n" in source
+    assert "    for t in range(8):\n        c, h = lstm_step(image[:, t], h, c)\n" in source
 
 
 SEQUENCE = """
