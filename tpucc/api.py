@@ -37,7 +37,7 @@ from tpucc.runtime.judge import judge as verdict_on
 from tpucc.see import pictures
 from tpucc.see.artifacts import artifacts
 from tpucc.see.charts.tiles import tiles_svg
-from tpucc.see.notebook import Page, summary_html
+from tpucc.see.notebook import Page, Shown, summary_html
 from tpucc.see.training import WRITTEN, measured, step_svg, write_training
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.texts.resume import Base, base_at
@@ -61,34 +61,6 @@ WARNING = re.compile(r"^(\S+: )?warning ")
 
 class InputWarning(UserWarning):
     """Inputs that are allowed but probably a mistake: outside the declared range, or changed by the conversion to the declared type."""
-
-
-@dataclass(frozen=True, repr=False)
-class Shown:
-    """A stage's value: `print` shows its text form and a notebook its picture; other attributes are those of the value."""
-
-    value: Any
-    _title: str
-    _text: Callable[[bool], str]
-    _svg: Callable[[], str]
-
-    def __repr__(self) -> str:
-        return f"<{self._title}>"
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self, with_data: bool = False) -> str:
-        """The text form, for `resume`. Large constants are digests; with `with_data` they are in full."""
-        return self._text(with_data)
-
-    def _repr_svg_(self) -> str:
-        return self._svg()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.value, name)
 
 
 class Executable:

@@ -19,7 +19,7 @@ import tpucc
 from tests.support.cases import each
 from tests.support.kernels import KERNELS, environment, printed
 from tpucc.cli.main import main
-from tpucc.floating import double
+from tpucc.floating import double, exact
 from tpucc.floating.arithmetic import PORTABLE
 from tpucc.floating.exact import matmul
 from tpucc.floating.nan import NAN
@@ -75,6 +75,31 @@ def test_elements_of_products_are_exact_sums_rounded_once(depth: int) -> None:
     same(PORTABLE.product(a, b), by_fractions(a, b))
     again = np.concatenate([a, -a], axis=1), np.concatenate([b, b + np.float32(2.0**-30)])
     same(PORTABLE.product(*again), by_fractions(*again))
+
+
+@pytest.mark.parametrize("deep", [1, 2, 16, 299, 300])
+def test_deep_products_are_sums_of_pieces(deep: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that cancel, near the middle between two float32 numbers."""
+    monkeypatch.setattr(exact, "DEEP", deep)
+    random = np.random.default_rng(deep)
+    for _ in range(40):
+        row, column = random.standard_normal((1, 149), np.float32), random.standard_normal((149, 1), np.float32)
+        ends = np.array([[1.0, random.choice([-1.0, 1.0]) * (2.0**-24 + random.choice([-1.0, 0.0, 1.0]) * 2.0**-47)]], np.float32)
+        order = random.permutation(300)
+        a, b = np.concatenate([row, -row, ends], axis=1)[:, order], np.concatenate([column, column, np.ones((2, 1), np.float32)])[order]
+        same(PORTABLE.product(a, b), by_fractions(a, b))
+    with pytest.raises(ValueError, match=r"size|dimension"):
+        PORTABLE.product(np.ones((1, deep), np.float32), np.ones((deep + 1, 1), np.float32))
+    with np.errstate(all="ignore"):
+        same(PORTABLE.product(np.full((1, 3), np.inf, np.float32), np.eye(3, dtype=np.float32) + 1), np.full((1, 3), np.inf, np.float32))
+
+
+def test_what_adding_pieces_rounds_off_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 ones are lost beside 2^53, one by one. The bound of a piece is 4, and the float32 numbers there are 64 apart."""
+    monkeypatch.setattr(exact, "DEEP", 1)
+    a, b = np.ones((1, 204), np.float32), np.ones((204, 1), np.float32)
+    a[0, [0, 201, 202, 203]], b[[0, 201, 203], 0] = [2.0**27, 2.0**20, 4, -(2.0**27)], [2.0**26, 2.0**9, 2.0**26]
+    assert PORTABLE.product(a, b) == 2.0**29 + 192 == by_fractions(a, b)
 
 
 def test_a_tie_and_what_cancels() -> None:

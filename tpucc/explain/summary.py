@@ -53,8 +53,12 @@ def lead(stats: Stats, accuracy: Accuracy | None = None) -> str:
     if accuracy is not None:
         rows = counted(accuracy.rows, "held-out row")
         right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
-    sentences = (sentence for sentence in (first, limit, device, right) if sentence)
-    return printable(" ".join(f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences))
+    return as_sentences(first, limit, device, right)
+
+
+def as_sentences(*parts: str) -> str:
+    """The parts that aren't empty, each with a capital letter and a full stop."""
+    return printable(" ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts if part))
 
 
 def facts(stats: Stats) -> Iterator[tuple[str, str, str]]:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.floating.nan import NAN
+from tpucc.floating.reduction import halved
 from tpucc.numerics import AnyArray, Float32, Float64
 
 Places = npt.NDArray[np.intp]
@@ -32,6 +33,8 @@ AT_ONCE = 4
 """Sums of which step 2 would take longer than step 3."""
 TOGETHER = 2**19
 """Products of open sums that are gathered at a time."""
+DEEP = 2**10
+"""The depth of a piece of a deep product. What adding the pieces rounds off is kept: so the bound is one for a piece, not for the depth."""
 PART, LEAST_ROWS = 2**15, 64
 """Elements of a part of an operand or of a product, and the rows that it has at least: it stays in a cache."""
 
@@ -49,7 +52,7 @@ def float32_product(a: Float32, b: Float32) -> Float32:
     them, NaN always `NAN`. Raises ValueError if the sizes don't fit.
     """
     right = b.astype(np.float64)
-    reach = np.sqrt(np.einsum("...kn,...kn->...n", right, right))[..., np.newaxis, :] * (right.shape[-2] * 2.0**-52)
+    reach = np.sqrt(np.einsum("...kn,...kn->...n", right, right))[..., np.newaxis, :] * (min(right.shape[-2], DEEP) * 2.0**-52)
     rows = max(LEAST_ROWS, PART // max(1, *b.shape))
     if a.ndim > 2 or b.ndim > 2 or len(a) <= rows:
         once, different = _rounded_once(a, right, reach)
@@ -88,24 +91,40 @@ def _rounded_once(a: Float32, right: Float64, reach: Float64) -> tuple[Float32, 
     Its bound is `reach` [..., 1, N] times the length of a row.
     """
     left = a.astype(np.float64)
-    sums = np.matmul(left, right)
+    sums = _product(left, right)
     bound = np.sqrt(np.einsum("...mk,...mk->...m", left, left))[..., np.newaxis] * reach
     once = (sums - bound).astype(np.float32)
     sums += bound
     return once, once != sums.astype(np.float32)
 
 
+def _product(left: Float64, right: Float64) -> Float64:
+    """`left` [..., M, K] times `right` [..., K, N], piece by piece of the depth. Their sum rounds once more, for which step 1's
+    bound of a piece has room: it is twice as large as a piece needs."""
+    sums: Float64 = np.matmul(left[..., :DEEP], right[..., :DEEP, :])
+    errors = np.zeros(())
+    for start in range(DEEP, max(left.shape[-1], right.shape[-2]), DEEP):
+        piece = slice(start, start + DEEP)
+        sums, error = _two_sum(sums, np.matmul(left[..., piece], right[..., piece, :]))
+        errors = errors + error
+    return sums + errors if errors.ndim else sums
+
+
 def _sum_again(once: Float32, places: Places, a: Float32, right: Float64) -> None:
-    """Puts the exact sums of a [..., M, K] times `right` [..., K, N] into `places` of `once` [..., M, N]."""
+    """Puts the exact sums of a [..., M, K] times `right` [..., K, N] into `places` of `once` [..., M, N].
+
+    Step 1 comes once more, for sums in halving trees: a tree adds each of K numbers at most log₂ K times, rounded up, which
+    bounds its error.
+    """
     lefts = np.broadcast_to(a[..., :, np.newaxis, :], (*once.shape, a.shape[-1]))
     rights = np.broadcast_to(np.swapaxes(right, -1, -2)[..., np.newaxis, :, :], lefts.shape)
     at_once = max(TOGETHER // max(1, a.shape[-1]), 1)
     for start in range(0, places.size, at_once):
         some = np.unravel_index(places[start : start + at_once], once.shape)
         products = lefts[some] * rights[some]
-        sums = np.add.reduce(products, 1)
+        sums: Float64 = halved(products[..., np.newaxis])[:, 0]
         results = sums.astype(np.float32)
-        still = differ(sums, np.add.reduce(np.abs(products), 1) * (products.shape[1] * 2.0**-52)) & np.isfinite(sums)
+        still = differ(sums, np.add.reduce(np.abs(products), 1) * (products.shape[1].bit_length() * 2.0**-52)) & np.isfinite(sums)
         if still.any():
             results[still] = exact_sums(products[still])
         results[np.isnan(sums)] = NAN

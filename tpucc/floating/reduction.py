@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from tpucc.floating.nan import with_one_nan
-from tpucc.numerics import Float32
+from tpucc.numerics import AnyArray, Float32
 
 ZERO = np.array(0, np.float32)
 SHORT = 32
@@ -30,7 +30,7 @@ def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
         return np.array(x, np.float32)
     shape, before, length, after, moved = _sums(x.shape, axes)
     elements = (x if moved is None else x.transpose(moved)).reshape(before, length, after)
-    total = _halved(elements) + ZERO  # -0 + 0 is +0
+    total = halved(elements) + ZERO  # -0 + 0 is +0
     return with_one_nan(total).reshape(shape)
 
 
@@ -48,16 +48,16 @@ def _sums(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...
     return result, 1, length, math.prod(result), (*summed, *kept)
 
 
-def _halved(x: Float32) -> Float32:
+def halved(x: AnyArray) -> AnyArray:
     """x [A, n, B] summed along n; [A, B], which may be a part of x.
 
     What has no partner is kept: adding the padding's zero changes no number but -0.
     """
     n = x.shape[1]
     if n < 2:
-        return x[:, 0] if n else np.zeros((x.shape[0], x.shape[2]), np.float32)
+        return x[:, 0] if n else np.zeros((x.shape[0], x.shape[2]), x.dtype)
     half = 1 << ((n - 1).bit_length() - 1)  # the largest power of two below n
-    parts = np.empty((x.shape[0], half, x.shape[2]), np.float32)
+    parts = np.empty((x.shape[0], half, x.shape[2]), x.dtype)
     np.add(x[:, : n - half], x[:, half:], out=parts[:, : n - half])
     parts[:, n - half :] = x[:, n - half : half]
     rows = parts.swapaxes(0, 1)  # [half, A, B]

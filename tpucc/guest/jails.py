@@ -127,11 +127,9 @@ class Own(Jail):
 
 
 @dataclass(frozen=True)
-class Bubblewrap(Jail):
-    """`bwrap`: namespaces for files, processes, network; as another user too, where the grader is root."""
+class Mounted(Jail):
+    """The kinds in which a child sees a file system of its own, which has only what is mounted for it."""
 
-    name: str = "bubblewrap"
-    summary: str = "bwrap: own file system, processes and network"
     keeps_secrets: bool = True
 
     def folders(self, cell: Cell) -> list[str]:
@@ -142,6 +140,14 @@ class Bubblewrap(Jail):
 
     def reaches(self, place: Path) -> bool:
         return _is_shown(place)
+
+
+@dataclass(frozen=True)
+class Bubblewrap(Mounted):
+    """`bwrap`: namespaces for files, processes, network; as another user too, where the grader is root."""
+
+    name: str = "bubblewrap"
+    summary: str = "bwrap: own file system, processes and network"
 
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         words = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
@@ -174,21 +180,11 @@ class Bubblewrap(Jail):
 
 
 @dataclass(frozen=True)
-class Namespaces(Jail):
+class Namespaces(Mounted):
     """`unshare`, and a script that mounts what the child may see."""
 
     name: str = "namespaces"
     summary: str = "unshare: own file system, processes and network"
-    keeps_secrets: bool = True
-
-    def folders(self, cell: Cell) -> list[str]:
-        return _FOLDERS
-
-    def place(self, cell: Cell) -> str:
-        return f"/guest/submission/{cell.file}"
-
-    def reaches(self, place: Path) -> bool:
-        return _is_shown(place)
 
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         root = cell.user >= 0

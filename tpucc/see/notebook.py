@@ -1,4 +1,4 @@
-"""The view of a compiled model in a notebook, as HTML.
+"""The views of a compiled model and of its stages in a notebook, as HTML and as pictures.
 
 Notebooks strip style sheets and scripts from what they don't trust: the summary has neither, and the report stands in a frame of its own.
 """
@@ -6,8 +6,10 @@ Notebooks strip style sheets and scripts from what they don't trust: the summary
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tpucc.diagnostics import printable
 from tpucc.explain.quantities import size
@@ -58,3 +60,31 @@ def summary_html(runtime: Timed) -> str:
 
 def _text(text: str) -> Markup:
     return escaped(printable(text))
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """A stage's value: `print` shows its text form and a notebook its picture; other attributes are those of the value."""
+
+    value: Any
+    _title: str
+    _text: Callable[[bool], str]
+    _svg: Callable[[], str]
+
+    def __repr__(self) -> str:
+        return f"<{self._title}>"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, with_data: bool = False) -> str:
+        """The text form, for `resume`. Large constants are digests; with `with_data` they are in full."""
+        return self._text(with_data)
+
+    def _repr_svg_(self) -> str:
+        return self._svg()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.value, name)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tpucc.diagnostics import counted, listed, printable
+from tpucc.explain.summary import as_sentences
 from tpucc.explain.sweeps.axes import Axis
 from tpucc.explain.sweeps.figures import COSTS, MEASURES, Figures, figures_of, heads, way_of, worded
 from tpucc.explain.sweeps.points import Points
@@ -106,7 +107,7 @@ def _best(found: Points, figures: Figures, best: int) -> Markup:
     return joined(
         [
             tag("p", escaped(f"{reached(figures, best)}: "), place, escaped(as_good(figures, best))),
-            tag("p", prose(explained(found, figures, best))),
+            tag("p", prose(as_sentences(explained(found, figures, best)))),
         ]
     )
 
