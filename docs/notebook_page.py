@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}, "language_info": {"name": "python"}}
-KEPT = ("text/plain", "text/html", "image/svg+xml")
+KEPT = {"text/plain": "__repr__", "text/html": "_repr_html_", "image/svg+xml": "_repr_svg_"}
+"""The forms of a value that the notebook keeps, and the methods that give them."""
 
 Cell = Mapping[str, Any]
 
@@ -35,21 +36,22 @@ def executed(path: Path) -> str:
 
 
 def code_cells(path: Path) -> Iterator[tuple[str, str]]:
-    """For each code cell its source, and the text that it showed when it was executed: what it printed, and its value's short name."""
+    """For each code cell its source, and what it showed when it was executed: the text that it printed, and the forms of its value."""
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         if cell["cell_type"] == "code":
-            yield "".join(cell["source"]), "".join(map(_shown_text, cell["outputs"]))
+            yield "".join(cell["source"]), "".join(map(_shown, cell["outputs"]))
 
 
 def run_cell(source: str, names: dict[str, object]) -> str:
-    """The text that a cell shows, without a kernel: what it prints, and the `repr` of the expression that it ends in."""
+    """What a cell shows, without a kernel: the text that it prints, and the forms of the value of the expression that it ends in."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(compile(ast.Module(body, []), "<cell>", "exec"), names)
         value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names) if isinstance(last, ast.Expr) else None
-    return printed.getvalue() + ("" if value is None else repr(value))
+    forms = (getattr(value, method, None) for method in KEPT.values() if value is not None)
+    return printed.getvalue() + "".join(form() for form in forms if form is not None)
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
@@ -76,8 +78,10 @@ def _output(output: Cell) -> dict[str, Any]:
     return {"output_type": output["output_type"], "data": data, "metadata": {}, **value}
 
 
-def _shown_text(output: Cell) -> str:
-    return "".join(output["text"] if output["output_type"] == "stream" else output["data"].get("text/plain", ""))
+def _shown(output: Cell) -> str:
+    if output["output_type"] == "stream":
+        return "".join(output["text"])
+    return "".join("".join(output["data"].get(kind, "")) for kind in KEPT)
 
 
 def _lines(text: str) -> list[str]:

@@ -47,13 +47,13 @@ def lead(stats: Stats, accuracy: Accuracy | None = None) -> str:
     whole = stats["end_to_end"]
     first = f"{duration(whole['seconds'])} from inputs to outputs, {counted(stats['cycles'], 'cycle')} of that on the device"
     is_other = whole["bottleneck"] != stats["bottleneck"]
-    limit = f"bottleneck: {whole['bottleneck']}" + (f". {whole['explanation']}" if is_other else "")
+    limit, why = f"bottleneck: {whole['bottleneck']}", whole["explanation"] if is_other else ""
     device = f"of the device: {stats['explanation']}" if is_other and stats["cycles"] else stats["explanation"]
     right = ""
     if accuracy is not None:
         rows = counted(accuracy.rows, "held-out row")
         right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
-    return as_sentences(first, limit, device, right)
+    return as_sentences(first, limit, why, device, right)
 
 
 def as_sentences(*parts: str) -> str:
