@@ -127,7 +127,7 @@ def test_an_order_that_wins_nothing_in_one_program_loses_all_points() -> None:
     found = run(public[0], Here(copied))
     assert found.score == 0
     assert "takes as long as in the order as given" in found.outcome.message
-    why = "Yours takes 18 cycles more than the reference (80 instead of 62, +29.0 %). 12 more are spent waiting for weight tiles"
+    why = "Yours takes 18 cycles more than the reference (80 instead of 62, +29.0 %). 12 more are spent waiting for the weight shift"
     assert f"{why} (weight shift): 6 tiles fetched" in found.outcome.message
     assert "10 fewer are spent while only activation works: with 12 cycles" in found.outcome.message
     assert "than the reference" not in _verdict(found)

@@ -24,7 +24,6 @@ from tests.support.pictures import BIDI, HOSTILE
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain import nesting as nesting_module
-from tpucc.explain.accounting import ROWS
 from tpucc.explain.nesting import Source, calls_of, nesting
 from tpucc.explain.owners import owners
 from tpucc.explain.summary import Accuracy, facts
@@ -58,7 +57,7 @@ def statistics(count: int = 2, name: str = "iris") -> dict[str, Any]:
     layers = [
         {
             "name": f"{name}{i}", "kind": "fc", "line": 2, "cycles": 100 + i, "macs": 5, "tiles": 1, "tops": 0.5,
-            "breakdown": {"weight_stall": 61.0},
+            "waits_by_root": {"weight_memory": 61},
         }
         for i in range(count)
     ]  # fmt: skip
@@ -66,7 +65,7 @@ def statistics(count: int = 2, name: str = "iris") -> dict[str, Any]:
         model=name, target="tpu_v1", tpucc="0.1.0", cycles=12345, seconds=1.7636e-5, macs=1000, tops=1.25, utilization=0.0136,
         instructions=42, tiles=3, weight_bytes=196608, ub_peak_bytes=38400, ub_lower_bound_bytes=38400, host_bytes={"in": 256, "out": 512},
         bottleneck="weight memory", explanation="Why.", layers=layers,
-        breakdown={"array_active": 20.0, "weight_stall": 61.0, "weight_shift": 10.0, "raw_stall": 4.0, "idle": 5.0},
+        waits_by_root={"weight_memory": 7530, "weight_shift": 1235, "activation": 494, "dependencies": 617},
     )  # fmt: skip
 
 
@@ -287,13 +286,11 @@ def test_the_instructions_are_those_of_the_program() -> None:
     assert data(page())["text"].split("\n") == [re.sub(r" +; \d+$", "", line) for line in lines]
 
 
-def test_waits_are_the_breakdown() -> None:
+def test_waits_are_those_of_the_numbers() -> None:
     waits, stats = data(page())["waits"], small().stats
-    causes = np.frombuffer(base64.b64decode(waits["cause"]), np.uint8)
-    total = np.bincount(causes, numbers(waits["length"]), minlength=len(waits["causes"]))
-    for index, name in enumerate(("weight_stall", "weight_shift", "raw_stall", "input_stall")):
-        assert waits["causes"][index]["name"] == name
-        assert 100 * total[index] / stats["cycles"] == pytest.approx(stats["breakdown"][name])
+    roots = np.frombuffer(base64.b64decode(waits["root"]), np.uint8)
+    total = np.bincount(roots, numbers(waits["length"]), minlength=len(waits["roots"]))
+    assert {root["name"]: cycles for root, cycles in zip(waits["roots"], total.tolist(), strict=True)} == stats["waits_by_root"]
 
 
 def test_origins_link_layers_to_the_lines_of_their_weights_and_calls() -> None:
@@ -465,9 +462,8 @@ def test_a_layer_s_cycles_are_given_row_by_row() -> None:
     found, stats = data(page()), small().stats
     for layer, counts in zip(found["layers"], stats["layers"], strict=True):
         assert sum(layer["spent"]) == counts["cycles"]
-        shares = [counts["breakdown"][row.key] for row in ROWS.values()]
-        assert [100 * cycles / counts["cycles"] for cycles in layer["spent"]] == pytest.approx(shares)
-    assert [row["name"] for row in found["rows"][1:]] == [cause["meaning"] for cause in found["waits"]["causes"]]
+        assert layer["spent"][1:] == list(counts["waits_by_root"].values())
+    assert [row["name"] for row in found["rows"][1:]] == [root["meaning"] for root in found["waits"]["roots"]]
     assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "def": [3, 3], "step": ["", ""], "of": [[0], [1]]}
 
 
