@@ -19,8 +19,8 @@ from tpucc.explain.segments import Cause
 from tpucc.explain.summary import facts
 from tpucc.explain.tables import MOST_ROWS, breakdown_table, layer_table, line_table, spent_percent, timeline_table
 from tpucc.see.charts.chart import WAITS
-from tpucc.see.page.summary import breakdown
-from tpucc.see.pictures import roofline_of
+from tpucc.see.charts.peak import UNUSED, USEFUL
+from tpucc.see.pictures import peak_of, roofline_of
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -140,15 +140,35 @@ def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
 
 
 @each(list(MODELS))
-def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None:
-    stats = compiled(name).stats
+def test_the_areas_of_the_peak_add_up_and_have_the_table_s_figures(name: str) -> None:
+    runtime = compiled(name).runtime
+    stats = runtime.stats
     svg = "{http://www.w3.org/2000/svg}"
-    tree = ET.fromstring(f"<div>{breakdown(stats)}</div>")
-    titles = ["".join(rect.itertext()) for rect in tree.iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]
-    found = dict(title.removesuffix(" %").rsplit(", ", 1) for title in titles)
-    rows = {label.strip(): share for label, share in table_rows(breakdown_table(stats)).items()}
-    assert {name: float(share) for name, share in found.items()} == {name: rows.get(name, 0.0) for name in found}
-    assert sum(map(float, found.values())) == pytest.approx(100.0 if stats["cycles"] else 0.0, abs=0.3)
+    areas = {title.text or "": path.get("d", "") for path in ET.fromstring(peak_of(runtime)).iter(f"{svg}path") for title in path}
+    found = dict(words.removesuffix(" %").rsplit(", ", 1) for words in areas)
+    rows = {ROWS[limit].name: 100 * cycles / max(1, stats["cycles"]) for limit, cycles in cycles_by_row(stats).items()}
+    rows |= {USEFUL: 100 * stats["useful_share"], UNUSED: rows.pop(ROWS[Limit.MATRIX_UNIT].name) - 100 * stats["useful_share"]}
+    assert {name: float(share) for name, share in found.items()} == {
+        name: pytest.approx(share, abs=0.051) for name, share in rows.items() if share > 1e-9
+    }
+    drawn = {words: area(path) for words, path in areas.items()}
+    whole = sum(drawn.values())
+    assert {words.rsplit(", ", 1)[0]: 100 * own / max(1e-9, whole) for words, own in drawn.items()} == {
+        name: pytest.approx(rows[name], abs=0.2) for name in found
+    }
+
+
+def area(path: str) -> float:
+    """Of an outline of horizontal and vertical steps, by the areas below its horizontal ones."""
+    [(x, y)] = [(float(a), float(b)) for a, b in re.findall(r"^M([\d.]+) ([\d.]+)", path)]
+    found = 0.0
+    for way, number in re.findall(r"([VH])([\d.]+)", path):
+        if way == "V":
+            y = float(number)
+        else:
+            found += (float(number) - x) * -y
+            x = float(number)
+    return found
 
 
 @each([name for name in MODELS if name != "nothing"])

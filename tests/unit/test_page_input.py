@@ -79,7 +79,7 @@ def test_the_page_is_given_all_that_was_made(both: Executable, given: PageInput)
     assert [stage.name for stage in given.stages][:2] == ["elaborate", "weights"]
     assert [error.layer for error in given.errors] == [-1, 0, -1, 1, 2]
     assert given.accuracy == Accuracy(0.5, 0.75, 8, "int8")
-    assert [picture.name for picture in given.pictures] == ["graph", "roofline"]
+    assert [picture.name for picture in given.pictures] == ["graph", "cells", "roofline"]
     tiles = both.runtime.timeline.tiles
     assert (given.times.shift_starts.tolist(), given.times.shift_ends.tolist()) == (tiles.shifting.tolist(), tiles.shifted.tolist())
 

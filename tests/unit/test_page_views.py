@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.pictures import BIDI
-from tests.support.stats import made_up, waits_by_root
+from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.summary import Accuracy
@@ -18,7 +18,7 @@ from tpucc.ir import Quantisation
 from tpucc.layers.histogram import Histogram
 from tpucc.see.charts.errors import MOST
 from tpucc.see.page.losses import error_view, ranges_view
-from tpucc.see.page.summary import MOST_LAYERS, breakdown, summary
+from tpucc.see.page.summary import MOST_LAYERS, summary
 from tpucc.see.palette import picture_rules, style_sheet
 from tpucc.see.svg import ink_rect, inlined, picture
 
@@ -143,32 +143,6 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
     assert lead.endswith("Of the device: Why. It is right on 75.0 % of 8 held-out rows; in float32 it is right on 87.5 %.")
     assert note == printable(BIDI).replace("\uffff", "\\uffff")
     assert printable(footer) == footer
-
-
-def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
-    """By hand: 6 pixels a percent. A row that is zero is left out."""
-    waits = waits_by_root(weight_memory=30, weight_shift=10, activation=5, host_link=33, dependencies=2)
-    assert bars({"cycles": 100, "waits_by_root": waits}) == [
-        (0.0, 120.0, "array active, 20.0 %"),
-        (120.0, 180.0, "waits for weight memory, 30.0 %"),
-        (300.0, 60.0, "waits for the weight shift, 10.0 %"),
-        (360.0, 30.0, "waits for activation, 5.0 %"),
-        (390.0, 198.0, "waits for the host link, 33.0 %"),
-        (588.0, 12.0, "waits for sums to drain, 2.0 %"),
-    ]
-
-
-def test_each_figure_of_the_legend_is_rounded_by_itself() -> None:
-    """5.549 % is 5.5, whatever the tenths of all rows add up to."""
-    waits = waits_by_root(activation=15_021, host_link=74_694, dependencies=4_736)
-    assert bars({"cycles": 100_000, "waits_by_root": waits})[0][2] == "array active, 5.5 %"
-
-
-def bars(found: dict[str, Any]) -> list[tuple[float, float, str]]:
-    """Left end, width and words of each part of the bar."""
-    svg = "{http://www.w3.org/2000/svg}"
-    titled = [rect for rect in ET.fromstring(f"<div>{breakdown(found)}</div>").iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]
-    return [(float(r.get("x", "")), float(r.get("width", "")), "".join(r.itertext())) for r in titled]
 
 
 def lost(name: str, layer: int, sqnr: float, own: float, kind: str = "fc", above: float = 0.0, line: int = 9) -> LayerError:

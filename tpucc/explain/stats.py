@@ -66,13 +66,13 @@ import numpy.typing as npt
 
 from tpucc.explain.accounting import TABLE_3, WAIT_ROWS
 from tpucc.explain.bottleneck import bottleneck
+from tpucc.explain.cells import cells_in_use
 from tpucc.explain.critical import LIMITS, Limit, Part, critical_path, shares
 from tpucc.explain.end_to_end import end_to_end
 from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
-from tpucc.isa.tilegrid import tile_grid
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.host_work import Edges, host_step_cycles
 from tpucc.sim.stream import Stream, stream
@@ -148,8 +148,7 @@ def _work(program: Program) -> _Work:
     tile, count = resolve(program.instructions, touched).tile, len(program.layers)
     multiplies = np.flatnonzero(touched.multiplies)
     layer = program.layer_of[multiplies].astype(np.int64)
-    working = np.array([layer.macs > 0 for layer in program.layers])
-    useful = touched.rows[multiplies] * touched.bytes_per_value[multiplies] * _used(program, layer, tile[multiplies]) * working[layer]
+    useful = (touched.rows * touched.bytes_per_value * cells_in_use(program))[multiplies]
     pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
     size = int(touched.bytes_per_value[multiplies].max(initial=1))
     own = np.array([layer.macs * size for layer in program.layers], np.float64)  # a tile may have zeros that an expansion put there
@@ -198,17 +197,6 @@ def _limit_of_stream(program: Program, found: Stream, alone: str) -> str:
 def _host_limit(program: Program, found: Stream) -> Limit:
     """What takes most of the host's time in a stream."""
     return Limit.HOST_WORK if 2 * host_step_cycles(program, found.timeline) > found.link else Limit.HOST_LINK
-
-
-def _used(program: Program, layer: Int64, tile: Int64) -> Int64:
-    """For each pair of a layer and a tile the cells with weights of that layer; all of a tile that the layer doesn't list."""
-    listed: dict[tuple[int, int], int] = {}
-    for index, each in enumerate(program.layers):
-        for (own, _, _), cells in zip(each.tile_fills, tile_grid(each, program.target.mxu).used.tolist(), strict=True):
-            listed[index, own] = max(cells, listed.get((index, own), 0))  # equal tiles at several places are one
-    pairs, place = np.unique(np.stack([layer, tile]), axis=1, return_inverse=True)
-    cells = [listed.get((index, own), program.target.tile_bytes) for index, own in pairs.T.tolist()]
-    return np.array(cells, np.int64)[place.ravel()]
 
 
 def _host_bytes(program: Program) -> dict[str, int]:

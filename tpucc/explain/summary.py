@@ -8,7 +8,7 @@ from typing import Any
 
 from tpucc.diagnostics import counted, listed, percent, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
-from tpucc.explain.critical import path_words
+from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.names import MOST_NAMES, first_names
 from tpucc.explain.quantities import layer_rate, rate_text, size
@@ -53,6 +53,17 @@ def lead(stats: Stats, accuracy: Accuracy | None = None) -> str:
         rows = counted(accuracy.rows, "held-out row")
         right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
     return as_sentences(first, limit, why, device, right)
+
+
+def peak_words(stats: Stats) -> tuple[str, str]:
+    """How much of the array's peak does the model's work, and where the others go: a title and a sentence."""
+    rows = cycles_by_row(stats)
+    waited, active = stats["cycles"] - rows[Limit.MATRIX_UNIT], rows[Limit.MATRIX_UNIT]
+    *_, root = waiting_cells(stats)
+    said = [f"in {percent(waited, stats['cycles'])} of the time the array waits, mostly for {root}"] if waited else []
+    cells = percent(stats["useful_share"] * stats["cycles"], active)
+    said += [f"while it multiplies, {cells} of its cells hold weights of the model"] if active else ["it never multiplies"]
+    return f"{percent(stats['useful_share'], 1)} of the array's peak does the model's work", "; ".join(said)
 
 
 def as_sentences(*parts: str) -> str:

@@ -19,6 +19,7 @@ from tpucc.see.charts.chart import WAITS, WIDTH
 from tpucc.see.charts.errors import error_svg
 from tpucc.see.charts.histograms import histograms_svg
 from tpucc.see.charts.memory import memory_svg
+from tpucc.see.charts.peak import peak_svg
 from tpucc.see.charts.roofline import HEIGHT, roofline_svg
 from tpucc.see.charts.tiles import tiles_svg
 from tpucc.see.charts.timeline import Times, timeline_svg
@@ -71,6 +72,14 @@ def memory_of(runtime: Timed) -> str:
     return memory_svg(runtime.program, times.start, times.end, times.makespan)
 
 
+def peak_of(runtime: Timed) -> str:
+    return _peak(runtime, WIDTH)
+
+
+def _peak(runtime: Timed, width: float) -> str:
+    return peak_svg(runtime.program, runtime.stats, times_of(runtime), width)
+
+
 def roofline_of(runtime: Timed) -> str:
     """The model and its layers on one core, under the target's roof."""
     return _roofline(runtime, WIDTH, HEIGHT)
@@ -97,11 +106,12 @@ CHARTS: Mapping[str, Callable[[Timed], str]] = {
     "tiles": lambda runtime: tiles_svg(runtime.program),
     "memory": memory_of,
     "timeline": timeline_of,
+    "peak": peak_of,
     "roofline": roofline_of,
 }
 LOSSES: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
 """Charts of the errors of a model's layers, for which there must be examples; of one layer at least."""
-KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline", *LOSSES)
+KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "peak", "roofline", *LOSSES)
 
 
 def page(
@@ -119,6 +129,7 @@ def page(
     `recording` the values of a run; `quantised` says that the source quantises values itself."""
     openings, rewritings = _opened(diagrams, stages)
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
+    pictures.append(Picture("cells", _peak(runtime, PAGE_WIDTH), narrow=_peak(runtime, NARROW)))
     pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH, PAGE_HEIGHT), narrow=_roofline(runtime, NARROW, PAGE_HEIGHT)))
     return draw_page(
         PageInput(

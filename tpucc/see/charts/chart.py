@@ -161,14 +161,16 @@ def matrix_signs(key: str, roots: Sequence[Limit]) -> list[Entry]:
     return [work, *((box_sign({"fill": hatch_fill(key, root)}), WAITS[root].meaning) for root in roots)]
 
 
-def coverage(starts: Int64, ends: Int64, edges: Float64) -> Float64:
-    """The share of each stretch between two edges that intervals cover. The intervals are sorted and don't overlap."""
+def coverage(starts: Int64, ends: Int64, edges: Float64, weights: Float64 | None = None) -> Float64:
+    """The share of each stretch between two edges that intervals cover, each counting by its weight. The intervals are sorted and don't
+    overlap."""
     if not len(starts):
         return np.zeros(len(edges) - 1)
+    each = np.ones(len(starts)) if weights is None else weights
     before = np.searchsorted(starts, edges, "right")
-    total = np.concatenate([[0.0], np.cumsum((ends - starts).astype(np.float64))])
+    total = np.concatenate([[0.0], np.cumsum((ends - starts) * each)])
     last = np.maximum(before - 1, 0)
-    busy = np.where(before > 0, total[before] - np.maximum(0.0, ends[last] - edges), 0.0)
+    busy = np.where(before > 0, total[before] - np.maximum(0.0, ends[last] - edges) * each[last], 0.0)
     return np.diff(busy) / np.diff(edges)
 
 

@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.diagnostics import printable
-from tpucc.explain.accounting import ROWS, cycles_by_row
-from tpucc.explain.critical import Limit
 from tpucc.explain.names import first_names, shown
 from tpucc.explain.summary import Accuracy, Stats, count_layers, facts, host_words, layer_cells, lead, tenths, waiting_cells
-from tpucc.see.charts.chart import WAITS, hatch_fill, hatches
 from tpucc.see.kit import term
-from tpucc.see.palette import Kind, solid_paint
-from tpucc.see.svg import Markup, Value, escaped, ink_rect, inlined, joined, picture, prose, row, tag, title
+from tpucc.see.svg import NOTHING, Markup, escaped, joined, prose, row, tag
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
-BAR_WIDTH, BAR = 600.0, 28.0
-KEY = "breakdown"
 EMPTY = "\u00a0"
 HEADS = ("layer", "line", "cycles", "share", "tiles", "TOPS", "array active", "waits", "mostly for")
 
 
-def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str]) -> Markup:
-    """The tab as HTML."""
+def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str], peak: Markup = NOTHING) -> Markup:
+    """The tab as HTML. `peak` is the picture of where the array's peak went."""
     parts = [
         tag("p", prose(lead(stats, accuracy)), class_="lead"),
+        peak,
         tag("dl", joined(_number(*fact) for fact in facts(stats)), class_="numbers"),
-        tag("h2", escaped("Where the matrix unit's cycles go")),
-        breakdown(stats),
         tag("h2", escaped("Layers")),
         tag("div", layer_table(stats), class_="scroll"),
         left_out(stats),
@@ -36,24 +29,6 @@ def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str]) -> Ma
         tag("p", escaped(f"Written by tpucc {printable(stats['tpucc'])}."), class_="footer"),
     ]
     return joined(parts)
-
-
-def breakdown(stats: Stats) -> Markup:
-    """The array's work and its waits, row by row of the accounting, as a bar and its legend; they add up to all cycles."""
-    spent = cycles_by_row(stats)
-    roots = [root for root in WAITS if spent[root]]
-    paints: list[tuple[Limit, dict[str, Value]]] = [(Limit.MATRIX_UNIT, dict(solid_paint(Kind.MATRIX)))]
-    paints += [(root, {"fill": hatch_fill(KEY, root)}) for root in roots]
-    parts, legend, x = [hatches(KEY, roots), ink_rect("band", 0, 0, BAR_WIDTH, BAR)], [], 0.0
-    for limit, paint in paints:
-        each, share = ROWS[limit], spent[limit] / max(1, stats["cycles"])
-        width, words = BAR_WIDTH * share, f"{each.name}, {100 * share:.1f} %"
-        parts.append(tag("rect", title(words), attributes=paint, x=x, y=0, width=width, height=BAR))
-        swatch = tag("svg", tag("rect", attributes=paint, width=16, height=12), width=16, height=12, aria_hidden="true")
-        legend.append(tag("li", swatch, escaped(words), title=each.meaning))
-        x += width
-    bar = inlined(picture(KEY, "Where the matrix unit's cycles go", BAR_WIDTH, BAR, *parts))
-    return joined([bar, tag("ul", joined(legend), class_="shares")])
 
 
 def _number(name: str, value: str, remark: str) -> Markup:
