@@ -15,8 +15,9 @@ import pytest
 import tpucc
 from tests.support.reports import PROGRAMS, executable_of, report_of, report_of_text
 from tests.support.visits import settle
-from tpucc.explain.accounting import ROWS
-from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.accounting import WAIT_ROWS
+from tpucc.explain.critical import LIMITS
+from tpucc.explain.segments import matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
@@ -34,12 +35,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.long]
 MODELS = ("05_digits_cnn", pytest.param("06_digits_lstm", marks=pytest.mark.soak))
 TRIED = 8
 """Tiles, multiplies, other instructions and buffers of each model."""
-WAITS = {
-    "weight stall": "weight",
-    "weight shift": "shift",
-    "waits for activation": "raw",
-    "waits for the host": "input",
-}
 NUMBER = r"([\d,]+)"
 WAIT = re.compile(rf"(?!in all)(.+)\t{NUMBER}\t[\d.]+ %")
 TILE = re.compile(rf"Rows {NUMBER}(?:–{NUMBER})? and columns {NUMBER}(?:–{NUMBER})? of the weights; (.+) full\.")
@@ -75,15 +70,11 @@ class Measured:
         return [(index, place) for index, layer in enumerate(self.program.layers) for place in range(len(layer.tile_fills))]
 
     def waits(self, instruction: int) -> dict[str, int]:
-        """Cycles that the matrix unit waits before a multiply; after the last one it is held back by nothing."""
-        found = {words: int(getattr(self.timeline.stalls, name)[instruction]) for words, name in WAITS.items()}
-        if instruction == int(self.timeline.end.argmax()):
-            segments = matrix_segments(self.program, self.timeline)
-            rest = np.flatnonzero((segments.instruction == instruction) & (segments.cause > Cause.INPUT_STALL))
-            for place in rest.tolist():
-                words = ROWS[Cause(int(segments.cause[place]))].name
-                found[words] = found.get(words, 0) + int(segments.cycles[place])
-        return {words: cycles for words, cycles in found.items() if cycles}
+        """Cycles that the matrix unit waits before a multiply, by their roots."""
+        segments = matrix_segments(self.program, self.timeline)
+        own = np.flatnonzero(segments.instruction == instruction)
+        cycles = np.bincount(segments.root[own], segments.cycles[own], len(LIMITS))
+        return {row.name: int(cycles[LIMITS.index(root)]) for root, row in WAIT_ROWS.items() if cycles[LIMITS.index(root)]}
 
     def fetches(self, layer: int, place: int) -> list[int]:
         """The numbers, among all fetches, of those that bring a tile."""

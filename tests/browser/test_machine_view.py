@@ -16,8 +16,9 @@ from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
 from tpucc.diagnostics import counted
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.critical import LIMITS
 from tpucc.explain.recording import usual_window
-from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.segments import matrix_segments
 from tpucc.explain.windows import first_part
 from tpucc.isa.effects import effects, resolve
 from tpucc.machines.v1 import Engine
@@ -187,7 +188,7 @@ def test_forward_and_back_come_to_the_same_states_through_a_whole_run(open_page:
     assert page.inner_text(".cycle") == cycle
 
 
-def test_a_stall_has_the_cause_of_the_timeline_and_the_words_of_the_debugger(open_page: OpenPage, tmp_path: Path) -> None:
+def test_a_wait_has_the_root_of_the_timeline_and_the_words_of_the_debugger(open_page: OpenPage, tmp_path: Path) -> None:
     runtime, _ = compiled("05_digits_cnn")
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
     settle(page)
@@ -199,13 +200,13 @@ def test_a_stall_has_the_cause_of_the_timeline_and_the_words_of_the_debugger(ope
             page.keyboard.press("b")
             assert f": instruction {stretch.instruction:,} waits before it " in page.inner_text(".now"), "the one that waits"
         words = page.inner_text("[data-part=matrix] .does")
-        cause = Cause(int(segments.cause[np.searchsorted(segments.start, stretch.start, "right") - 1]))
+        root = LIMITS[int(segments.root[np.searchsorted(segments.start, stretch.start, "right") - 1])]
         assert f"cycle {stretch.start:,} of" in page.inner_text(".cycle")
         assert words == (
             f"waits {counted(stretch.end - stretch.start, 'cycle')} for {stretch.words}, "
-            f"before instruction {stretch.instruction:,} ({ROWS[cause].name})"
+            f"before instruction {stretch.instruction:,}; the root of the wait is {ROWS[root].root}"
         )
-        seen.append(cause)
+        seen.append(root)
     assert len(seen) >= 10
     assert len(set(seen)) >= 2
 

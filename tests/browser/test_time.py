@@ -12,7 +12,8 @@ import pytest
 from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
-from tpucc.explain.accounting import ROWS
+from tpucc.explain.accounting import ROWS, WAIT_ROWS, cycles_by_row
+from tpucc.explain.critical import Limit
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
 from tpucc.see.charts.chart import coverage
@@ -113,13 +114,14 @@ def test_the_table_the_panel_and_the_numbers_count_a_layer_s_cycles_alike(stem: 
         page.evaluate("(index) => { location.hash = `#layer=${index}`; }", index)
         settle(page)
         rows = [row.locator("td").all_inner_texts() for row in page.locator("#inspector .spent tr").all()]
-        shares = {row: layer["breakdown"][row.key] for row in ROWS.values()}
-        cycles = {row: round(layer["cycles"] * layer["breakdown"][row.key] / 100) for row in ROWS.values()}
-        wanted = [[row.name, f"{cycles[row]:,}", f"{share:.1f} %"] for row, share in shares.items() if cycles[row]]
+        cycles = cycles_by_row(layer)
+        shares = {limit: f"{100 * own / max(1, layer['cycles']):.1f} %" for limit, own in cycles.items()}
+        wanted = [[ROWS[limit].name, f"{own:,}", shares[limit]] for limit, own in cycles.items() if own]
         assert rows == [*wanted, ["in all", f"{layer['cycles']:,}", "100.0 %"]]
         if cells := table.get(str(index)):
-            by_name = {row.name: f"{share:.1f} %" for row, share in shares.items()}
-            assert cells[6:9] == [by_name["array active"], by_name["weight stall"], by_name["weight shift"]]
+            assert cells[6] == shares[Limit.MATRIX_UNIT]
+            roots = [ROWS[root].root for root in WAIT_ROWS if cycles[root] == max(cycles[other] for other in WAIT_ROWS) > 0]
+            assert cells[8] in (roots or ["–"])
 
 
 def size(page: Page, selector: str) -> tuple[float, float]:

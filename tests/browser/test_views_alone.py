@@ -96,7 +96,7 @@ TIMES: dict[str, Any] = {
     "fetches": [{"read": 0, "layer": 0, "place": 0, "turn": 1}, {"read": 0, "layer": 0, "place": 1, "turn": 2}],
     "shifts": [60, 260],
     "machine": {"mxu": 4, "weight_tiles": 9, "clock_hz": 1e6, "shift": 30},
-    "waits": {"causes": [{"name": "raw", "kind": "vector", "meaning": "data", "angle": 0}], "start": [140], "end": [300], "cause": [0],
+    "waits": {"roots": [{"name": "raw", "kind": "vector", "meaning": "data", "angle": 0}], "start": [140], "end": [300], "root": [0],
               "instruction": [2]},
 }  # fmt: skip
 WEIGHTS, SHIFT, MATRIX = 52, 74, 96

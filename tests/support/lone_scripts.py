@@ -41,8 +41,8 @@ MODEL: dict[str, Any] = {
     "rewrites": [],
     "origins": [],
     "waits": {
-        "causes": [{"meaning": "weights"}, {"meaning": "shift"}],
-        "start": [0, 10, 50], "end": [3, 40, 52], "cause": [0, 1, 0], "instruction": [1, 1, 0],
+        "roots": [{"meaning": "weights"}, {"meaning": "shift"}],
+        "start": [0, 10, 50], "end": [3, 40, 52], "root": [0, 1, 0], "instruction": [1, 1, 0],
     },
 }  # fmt: skip
 STUBS = "const insides = {}; const held = []; const selection = { hold: (wanted) => held.push(wanted) };"

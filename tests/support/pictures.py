@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
+from tpucc.explain.critical import Limit
 from tpucc.ir import Attributes, Graph, GraphBuilder, NoAttributes, Node, Quantisation, TensorType
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident
 from tpucc.layers.kinds import Fc, Requantise
 from tpucc.machine.record import RECORD
 from tpucc.machines.v1 import V1, Engine, Flag, Opcode
 from tpucc.machines.v1.blocks import block_dtype
-from tpucc.numerics import Int64
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.see.charts.timeline import Times
@@ -176,10 +176,10 @@ def steady_times(program: Program, step: int = 10) -> Times:
     starts = np.arange(count, dtype=np.int64) * step
     multiplies = program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY
     tiles = starts[program.instructions["opcode"] == Opcode.READ_WEIGHTS]
-    stalls: dict[str, tuple[Int64, Int64]] = {"weight_stall": (starts[~multiplies], starts[~multiplies] + step)}
+    waits = {Limit.WEIGHT_MEMORY: (starts[~multiplies], starts[~multiplies] + step)}
     layers = program.layer_of.astype(np.int64)
     turns = np.flatnonzero(np.diff(layers, prepend=-1))
-    return Times(starts, starts + step, tiles, tiles + step, stalls, count * step, (starts[turns], layers[turns]))
+    return Times(starts, starts + step, tiles, tiles + step, waits, count * step, (starts[turns], layers[turns]))
 
 
 def text_boxes(svg: str) -> list[TextBox]:

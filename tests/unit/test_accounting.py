@@ -12,19 +12,20 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tpucc.api import Executable
-from tpucc.explain.accounting import MATRIX, NON_MATRIX, ROWS, added
+from tpucc.explain.accounting import ROWS, TABLE_3, WAIT_ROWS, cycles_by_row
 from tpucc.explain.by_lines import by_lines
+from tpucc.explain.critical import Limit
 from tpucc.explain.segments import Cause
-from tpucc.explain.summary import SHARES, facts
-from tpucc.explain.tables import BREAKDOWN, MOST_ROWS, breakdown_table, layer_table, line_table, timeline_table
-from tpucc.see.charts.chart import STALLS
-from tpucc.see.charts.textcharts import LETTERS
-from tpucc.see.page.summary import breakdown
-from tpucc.see.pictures import roofline_of
+from tpucc.explain.summary import facts
+from tpucc.explain.tables import MOST_ROWS, breakdown_table, layer_table, line_table, spent_percent, timeline_table
+from tpucc.see.charts.chart import WAITS
+from tpucc.see.charts.peak import UNUSED, USEFUL
+from tpucc.see.pictures import peak_of, roofline_of
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
 ROOT = Path(__file__).resolve().parents[2]
+NO_WAITS = dict.fromkeys(WAIT_ROWS, 0)
 POOL = "model m(x: f32[1, 64, 64, 8] in [-1.0, 1.0]):\n    return max_pool(x, size=2)\n"
 STEP = """
 weights random(seed=0)
@@ -61,32 +62,37 @@ def table_rows(text: str) -> dict[str, float]:
 
 def test_the_rows_mean_what_the_documentation_says() -> None:
     text = (ROOT / "docs" / "accounting.md").read_text("utf-8")
-    found = re.findall(r"^\| (.+?) \| `(\w+)` \| (\w?) ?\| (.+?)(?: \((?:Table 3, )?row \d\))? \|$", text, re.MULTILINE)
-    assert [(row.name, row.key, row.meaning.removeprefix("the matrix unit ")) for row in ROWS.values()] == [
-        (name, key, meaning.replace("`", "")) for name, key, _, meaning in found if key != "non_matrix"
-    ]
+    found = re.findall(r"^\| (.+?) \| `([a-z ]+)` \| (\w) \| (.+?) \|$", text, re.MULTILINE)
+    chain = "the matrix unit waits; at the end of the chain of waits "
+    assert found == [(row.name, limit.value, row.letter, row.meaning.removeprefix(chain)) for limit, row in WAIT_ROWS.items()]
+    keys = re.findall(r"^\| `(\w+)` \| \d? ?\| ", text, re.MULTILINE)
+    assert [key for key in keys if key != "non_matrix"] == list(TABLE_3.values())
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_rows_of_the_numbers_add_up(name: str) -> None:
-    """In the model and in each layer: all rows to 100, the parts of non-matrix to it."""
+    """In the model, in each layer and in a stream: the rows of Table 3 to 100, parts of non-matrix to it; waits and work to all cycles."""
     stats = compiled(name).stats
-    for found in (stats, *stats["layers"]):
-        shares = found["breakdown"]
-        assert added(shares, ROWS) == pytest.approx(100 if found["cycles"] else 0)
-        assert added(shares, NON_MATRIX) == pytest.approx(shares["non_matrix"])
-        assert added(shares, MATRIX) + shares["non_matrix"] == pytest.approx(100 if found["cycles"] else 0)
+    for found in (stats, stats["stream"], *stats["layers"]):
+        shares, whole = found["breakdown"], 100 if found["cycles"] else 0
+        assert sum(shares[key] for key in TABLE_3.values()) == pytest.approx(whole)
+        assert sum(shares[key] for cause, key in TABLE_3.items() if cause >= Cause.RAW_STALL) == pytest.approx(shares["non_matrix"])
         assert min(shares.values()) >= -1e-9
+        rows = cycles_by_row(found)
+        assert rows[Limit.MATRIX_UNIT] == pytest.approx(found["cycles"] * shares["array_active"] / 100)
+        assert min(rows.values()) >= 0
+    layers = [cycles_by_row(layer) for layer in stats["layers"]]
+    assert cycles_by_row(stats) == {limit: sum(layer[limit] for layer in layers) for limit in ROWS}
+    assert stats["useful_share"] == pytest.approx(stats["breakdown"]["useful_macs"] / 100)
 
 
 @each(list(MODELS))
 def test_each_figure_of_the_tables_is_rounded_by_itself(name: str) -> None:
     """So the same share is the same text everywhere; the whole is 100.0, whatever the rounded rows add up to."""
     stats = compiled(name).stats
-    shares = stats["breakdown"]
     rows = table_rows(breakdown_table(stats))
     assert rows.pop("in all") == (100.0 if stats["cycles"] else 0.0)
-    assert rows == {label: round(shares[key], 1) for key, label in BREAKDOWN if label in rows}
+    assert rows == {name: round(share, 1) for name, share in spent_percent(stats).items() if share}
     lines = [line for line in layer_table(stats).split("\n")[1:] if not line.startswith("(")]
     pairs = [re.search(r" ([\d,]+) +(\d+\.\d)(?: |$)", line) for line in lines]
     cycles = [int(pair[1].replace(",", "")) for pair in pairs if pair]
@@ -105,7 +111,7 @@ def test_lines_are_the_sums_of_their_layers(name: str) -> None:
         layers = [layer for layer in stats["layers"] if layer["line"] == line["line"]]
         assert line["cycles"] == sum(layer["cycles"] for layer in layers)
         assert line["macs"] == pytest.approx(line["tops"] * line["cycles"] * stats["macs"] / max(1e-9, stats["tops"] * stats["cycles"]))
-        assert added(line["breakdown"], ROWS) == pytest.approx(100 if line["cycles"] else 0)
+        assert cycles_by_row(line) == {limit: sum(cycles_by_row(layer)[limit] for layer in layers) for limit in ROWS}
         assert line["name"] in [layer["name"] for layer in layers if layer["cycles"] == max(each["cycles"] for each in layers)]
     text = line_table(stats)
     assert max(map(len, text.split("\n"))) <= 80
@@ -123,25 +129,46 @@ def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
         "macs": 1,
         "tiles": 1,
         "tops": 1.0,
-        "breakdown": dict.fromkeys(SHARES, 25.0),
+        "waits_by_root": NO_WAITS,
     }
     note = "(Each row is rounded by itself; as printed they add up to 99.2.)"
     assert [note in layer_table({"cycles": count, "layers": [layer] * count}) for count in (16, 4)] == [True, False]
-    shares = dict.fromkeys((key for key, _ in BREAKDOWN), 0.0) | dict.fromkeys((row.key for row in ROWS.values()), 9.96)
-    which = "as printed array active, the stall, the shift and the rows inside non-matrix add up to"
-    assert which in " ".join(breakdown_table({"breakdown": shares}).split())
+    found = {"cycles": 700, "waits_by_root": dict.fromkeys(WAIT_ROWS, 100), "breakdown": {"useful_macs": 1.0, "unused_macs": 2.0}}
+    assert "as printed array active and the waits add up to 100.1" not in " ".join(breakdown_table(found).split())
+    found |= {"cycles": 1_200, "waits_by_root": dict.fromkeys(WAIT_ROWS, 184)}
+    assert "as printed array active and the waits add up to 99.8" in " ".join(breakdown_table(found).split())
 
 
 @each(list(MODELS))
-def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None:
-    stats = compiled(name).stats
+def test_the_areas_of_the_peak_add_up_and_have_the_table_s_figures(name: str) -> None:
+    runtime = compiled(name).runtime
+    stats = runtime.stats
     svg = "{http://www.w3.org/2000/svg}"
-    tree = ET.fromstring(f"<div>{breakdown(stats['breakdown'])}</div>")
-    titles = ["".join(rect.itertext()) for rect in tree.iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]
-    found = dict(title.removesuffix(" %").rsplit(", ", 1) for title in titles)
-    rows = {label.strip(): share for label, share in table_rows(breakdown_table(stats)).items()}
-    assert {name: float(share) for name, share in found.items()} == {name: rows.get(name, 0.0) for name in found}
-    assert sum(map(float, found.values())) == pytest.approx(100.0 if stats["cycles"] else 0.0, abs=0.3)
+    areas = {title.text or "": path.get("d", "") for path in ET.fromstring(peak_of(runtime)).iter(f"{svg}path") for title in path}
+    found = dict(words.removesuffix(" %").rsplit(", ", 1) for words in areas)
+    rows = {ROWS[limit].name: 100 * cycles / max(1, stats["cycles"]) for limit, cycles in cycles_by_row(stats).items()}
+    rows |= {USEFUL: 100 * stats["useful_share"], UNUSED: rows.pop(ROWS[Limit.MATRIX_UNIT].name) - 100 * stats["useful_share"]}
+    assert {name: float(share) for name, share in found.items()} == {
+        name: pytest.approx(share, abs=0.051) for name, share in rows.items() if share > 1e-9
+    }
+    drawn = {words: area(path) for words, path in areas.items()}
+    whole = sum(drawn.values())
+    assert {words.rsplit(", ", 1)[0]: 100 * own / max(1e-9, whole) for words, own in drawn.items()} == {
+        name: pytest.approx(rows[name], abs=0.2) for name in found
+    }
+
+
+def area(path: str) -> float:
+    """Of an outline of horizontal and vertical steps, by the areas below its horizontal ones."""
+    [(x, y)] = [(float(a), float(b)) for a, b in re.findall(r"^M([\d.]+) ([\d.]+)", path)]
+    found = 0.0
+    for way, number in re.findall(r"([VH])([\d.]+)", path):
+        if way == "V":
+            y = float(number)
+        else:
+            found += (float(number) - x) * -y
+            x = float(number)
+    return found
 
 
 @each([name for name in MODELS if name != "nothing"])
@@ -171,7 +198,6 @@ def test_outputs_that_leave_and_host_steps_have_rows() -> None:
 
 
 def test_charts_have_the_names_of_the_rows() -> None:
-    rows = {row.key: row for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
-    assert {key: stall.meaning for key, stall in STALLS.items()} == {key: row.name for key, row in rows.items()}
-    assert {key: row.letter for key, row in rows.items()} == LETTERS
-    assert len({row.letter for row in ROWS.values()}) == len({row.name for row in ROWS.values()}) == len(Cause) == len(ROWS)
+    assert {root: wait.meaning for root, wait in WAITS.items()} == {root: row.name for root, row in WAIT_ROWS.items()}
+    assert list(WAITS) == list(ROWS)[1:]
+    assert len({row.letter for row in ROWS.values()}) == len({row.name for row in ROWS.values()}) == len(Limit) == len(ROWS)

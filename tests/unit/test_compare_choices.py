@@ -10,7 +10,7 @@ from tests.support.reports import PROGRAMS
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.comparison.pairs import Pair
 from tpucc.explain.comparison.reasons import reasons_of
-from tpucc.explain.segments import Cause
+from tpucc.explain.critical import Limit
 
 WIDE = """weights random(seed=0)
 model wide(x: f32[{rows}, 256] in [0.0, 1.0]) -> f32[{rows}, 256]:
@@ -51,7 +51,7 @@ def test_where_tiles_are_waited_for_or_nothing_is_depthwise_neither_is_said() ->
     """What a fetch takes is said once: with the tiles that are waited for, or alone where they make no difference."""
     found = tpucc.compare(*(tpucc.compile_source(WIDE.format(rows=512), target=target) for target in ("tpu_v1", "tpu_v1_prime")))
     assert "A tile is fetched in 250 cycles instead of 1,349; the matrix unit waits for none in either." in found.cause
-    assert all(found.rows[ROWS[cause].key].a == 0 for cause in (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT))
+    assert all(found.rows[limit].a == 0 for limit in (Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT))
     one, other = (tpucc.compile_source(WIDE.format(rows=8), target=target) for target in ("tpu_v1", "tpu_v1_prime"))
     said = tpucc.compare(one, other).cause
     assert "waits for none" not in said
@@ -61,10 +61,10 @@ def test_where_tiles_are_waited_for_or_nothing_is_depthwise_neither_is_said() ->
 
 def test_of_equal_cycles_it_says_what_they_are_spent_on_and_how_far_buffers_reach() -> None:
     """A shorter wait for tiles only lengthens that for the host, where rows come last; an allocator changes rows, not cycles."""
-    host, stall = ROWS[Cause.INPUT_STALL], ROWS[Cause.WEIGHT_STALL]
-    same = {row.key: Pair(5, 5) for row in ROWS.values()}
-    rows = same | {host.key: Pair(0, 827), stall.key: Pair(827, 0)}
-    assert list(reasons_of(rows)) == [f"They spend these cycles in other ways: {stall.name} -827, {host.name} +827."]
+    host, tiles = Limit.HOST_LINK, Limit.WEIGHT_MEMORY
+    same = {limit: Pair(5, 5) for limit in ROWS}
+    rows = same | {host: Pair(0, 827), tiles: Pair(827, 0)}
+    assert list(reasons_of(rows)) == [f"They spend these cycles in other ways: {ROWS[tiles].name} -827, {ROWS[host].name} +827."]
     assert list(reasons_of(same)) == []
     iris = PROGRAMS / "02_iris.tpu"
     higher = tpucc.Stages(allocate=lambda lives, rows: tpucc.Stages().allocate(lives, rows) + 8)

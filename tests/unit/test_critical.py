@@ -13,8 +13,10 @@ from tests.support.cases import one_of
 from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.explain.bottleneck import bottleneck
-from tpucc.explain.critical import Limit, Part, critical_path, path_words, shares
+from tpucc.explain.critical import LIMITS, Limit, Part, activities, critical_path, path_words, shares
+from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.tilerows import TileRows
+from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Division, Program, Resident
 from tpucc.machines.v1 import Flag, Opcode
@@ -177,3 +179,60 @@ def test_shares_are_named_from_the_largest_on() -> None:
     assert path_words(shares(path)) == "host link 99.8, activation 0.2"
     assert path_words(shares(path), 1) == "host link 99.8"
     assert list(shares([]).values()) == [0.0] * len(Limit)
+
+
+@pytest.mark.parametrize(("stem", "level"), [("05_digits_cnn", 0), ("06_digits_lstm", 2), ("09_cifar_resnet", 2)])
+def test_a_wait_is_longer_by_what_its_root_takes_longer(stem: str, level: int) -> None:
+    """Where the root is an instruction: the multiply that waits begins as much later. So the root is what to make shorter."""
+    runtime = compiled(stem, level).runtime
+    program, timeline = runtime.program, runtime.timeline
+    touched = effects(program.instructions)
+    cycles, multiplies = instruction_cycles(program, touched), np.flatnonzero(touched.multiplies)
+    known, before, tried = activities(program, timeline), 0, 0
+    for turn, multiply in enumerate(multiplies.tolist()):
+        start = int(timeline.start[multiply])
+        chain = [number for number in known.chain(int(known.predecessor[multiply]), before) if number < len(touched)]
+        before, waited = int(timeline.end[multiply]), start > before
+        if not (waited and chain) or turn % (1 + len(multiplies) // 200):
+            continue
+        loop = EventLoop(program, touched, cycles + 5 * (np.arange(len(touched)) == chain[-1]))
+        loop.run()
+        assert loop.start[multiply] == start + 5
+        tried += 1
+    assert tried >= 3
+
+
+def test_roots_by_hand() -> None:
+    """The matrix unit of the tiny machine waits 12 cycles for its tile, which is fetched and shifted in; at the end the array drains."""
+    made = program()
+    timeline = Timed(made).timeline
+    segments = matrix_segments(made, timeline)
+    found = [(LIMITS[root].value, cycles) for root, cycles in zip(segments.root.tolist(), segments.cycles.tolist(), strict=True)]
+    together: dict[str, int] = {}
+    for root, spent in found:
+        together[root] = together.get(root, 0) + spent
+    assert together == {"weight memory": 8, "weight shift": 4, "matrix unit": 10, "data dependencies": made.target.pipeline_cycles}
+
+
+@pytest.mark.parametrize(("stem", "level"), [("05_digits_cnn", 2), ("06_digits_lstm", 0)])
+def test_the_root_of_each_cycle_is_at_work_then(stem: str, level: int) -> None:
+    """From the multiply that waits back to the first predecessor that had begun by then, for each segment alone."""
+    runtime = compiled(stem, level).runtime
+    program, timeline = runtime.program, runtime.timeline
+    known, segments = activities(program, timeline), matrix_segments(program, timeline)
+    multiplies = effects(program.instructions).multiplies
+    before = 0
+    for start, end, instruction, cause, root in zip(
+        *(c.tolist() for c in (segments.start, segments.end, segments.instruction, segments.cause, segments.root)), strict=True
+    ):
+        assert start == before
+        before = end
+        if cause == Cause.ACTIVE:
+            assert LIMITS[root] is Limit.MATRIX_UNIT
+            continue
+        waits = multiplies[instruction] and timeline.start[instruction] >= end
+        number = int(known.predecessor[instruction]) if waits else known.last
+        while known.start[number] > start:
+            number = int(known.predecessor[number])
+        assert known.start[number] <= start < end <= known.end[number]
+        assert root == known.limit[number]

@@ -14,9 +14,10 @@ import pytest
 import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
+from tpucc.explain.critical import LIMITS, Limit
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.owners import owners
-from tpucc.explain.segments import Cause, Segments
+from tpucc.explain.segments import Segments
 from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
 from tpucc.ir.codec import stamped
@@ -78,7 +79,7 @@ def test_the_page_is_given_all_that_was_made(both: Executable, given: PageInput)
     assert [stage.name for stage in given.stages][:2] == ["elaborate", "weights"]
     assert [error.layer for error in given.errors] == [-1, 0, -1, 1, 2]
     assert given.accuracy == Accuracy(0.5, 0.75, 8, "int8")
-    assert [picture.name for picture in given.pictures] == ["graph", "roofline"]
+    assert [picture.name for picture in given.pictures] == ["graph", "cells", "roofline"]
     tiles = both.runtime.timeline.tiles
     assert (given.times.shift_starts.tolist(), given.times.shift_ends.tolist()) == (tiles.shifting.tolist(), tiles.shifted.tolist())
 
@@ -147,17 +148,17 @@ def test_a_box_opens_if_there_is_a_picture(given: PageInput) -> None:
     assert _inside(Opening(replace(closed, diagram=pictures.operator_diagram(given.stages[0].graph)), ""))["opens"] is True
 
 
-def test_waits_of_one_cause_before_one_instruction_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing lies between them. Causes are numbered as the page's legend has them."""
-    a, w, s, r, i, o = Cause.ACTIVE, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.RAW_STALL, Cause.INPUT_STALL, Cause.ACTIVATION
+def test_waits_of_one_root_before_one_instruction_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing lies between them. Roots are numbered as the page's legend has them."""
+    a, w, s, r, i, o = Limit.MATRIX_UNIT, Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT, Limit.ACTIVATION, Limit.HOST_WORK, Limit.HOST_LINK
     parts = [(10, a, 2), (5, w, 3), (5, w, 3), (5, w, 4), (5, s, 4), (5, a, 4), (5, s, 4), (5, o, 7), (5, r, 7), (5, i, 8)]
     ends = np.cumsum([cycles for cycles, _, _ in parts])
     instruction = np.array([number for _, _, number in parts], np.int64)
-    cause = np.array([cause for _, cause, _ in parts], np.int8)
-    made = Segments(np.concatenate([[0], ends[:-1]]), ends, cause, instruction, instruction)
+    root = np.array([LIMITS.index(root) for _, root, _ in parts], np.int8)
+    made = Segments(np.concatenate([[0], ends[:-1]]), ends, root, instruction, instruction, root)
     monkeypatch.setattr(pictures, "matrix_segments", lambda *_: made)
     waits = pictures._waits(SimpleNamespace(program=None, timeline=None))  # type: ignore[arg-type]
-    assert list(zip(waits.start.tolist(), waits.end.tolist(), waits.cause.tolist(), waits.instruction.tolist(), strict=True)) == [
+    assert list(zip(waits.start.tolist(), waits.end.tolist(), waits.root.tolist(), waits.instruction.tolist(), strict=True)) == [
         (10, 20, 0, 3), (20, 25, 0, 4), (25, 30, 1, 4), (35, 40, 1, 4), (40, 45, 4, 7), (45, 50, 2, 7), (50, 55, 3, 8),
     ]  # fmt: skip
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.support.pictures import BIDI
-from tests.support.stats import breakdown as shares
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.explain.layer_error import LayerError
@@ -19,13 +18,13 @@ from tpucc.ir import Quantisation
 from tpucc.layers.histogram import Histogram
 from tpucc.see.charts.errors import MOST
 from tpucc.see.page.losses import error_view, ranges_view
-from tpucc.see.page.summary import MOST_LAYERS, breakdown, summary
+from tpucc.see.page.summary import MOST_LAYERS, summary
 from tpucc.see.palette import picture_rules, style_sheet
 from tpucc.see.svg import ink_rect, inlined, picture
 
 LAYER = {
     "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25,
-    "breakdown": {"array_active": 40.0, "weight_stall": 30.0, "weight_shift": 20.0, "raw_stall": 10.0},
+    "waits_by_root": {"weight_memory": 150, "weight_shift": 100, "activation": 50},
 }  # fmt: skip
 PATH = {"host_link": 37.5, "weight_memory": 62.5, "activation": 0.0}
 STREAM = {"cycles": 1500, "seconds": 1.5e-6, "bottleneck": "activation", "fits": True}
@@ -38,7 +37,7 @@ STATISTICS = {
         "seconds": 4e-6, "host_before": 1.5e-6, "device": 2e-6, "host_after": 5e-7, "stream_seconds": 2e-6, "bottleneck": "host work",
         "stream_bottleneck": "host work", "explanation": "The host.",
     },
-    "breakdown": {"array_active": 50.0, "weight_stall": 30.0, "raw_stall": 15.0, "idle": 5.0},
+    "waits_by_root": {"weight_memory": 600, "activation": 300, "dependencies": 100},
     "layers": [LAYER],
 }  # fmt: skip
 
@@ -65,21 +64,21 @@ def rows(markup: str) -> list[tuple[str | None, list[str]]]:
 
 
 def test_each_number_of_a_layer_is_under_its_head() -> None:
-    layers = [LAYER, {**LAYER, "name": "h", "line": 0, "cycles": 1500}]
+    layers = [LAYER, {**LAYER, "name": "h", "line": 0, "cycles": 1500, "waits_by_root": {}}]
     markup = summary(statistics(layers=layers), None, ())
     heads = [words(head) for head in parsed(markup).iter("th")]
     assert [dict(zip(heads, cells, strict=True)) for _, cells in rows(markup)] == [
         {
             "layer": "fc (conv)", "line": "7", "tiles": "1,234", "cycles": "500", "share": "25.0 %", "TOPS": "0.25",
-            "array active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
+            "array active": "40.0 %", "waits": "60.0 %", "mostly for": "weight memory",
         },
         {
             "layer": "h (conv)", "line": "–", "tiles": "1,234", "cycles": "1,500", "share": "75.0 %", "TOPS": "0.25",
-            "array active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
+            "array active": "100.0 %", "waits": "0.0 %", "mostly for": "–",
         },
         {
             "layer": "in all", "line": "", "tiles": "", "cycles": "2,000", "share": "100.0 %", "TOPS": "",
-            "array active": "50.0 %", "weight stall": "30.0 %", "weight shift": "0.0 %", "non-matrix": "20.0 %",
+            "array active": "50.0 %", "waits": "50.0 %", "mostly for": "weight memory",
         },
     ]  # fmt: skip
 
@@ -144,33 +143,6 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
     assert lead.endswith("Of the device: Why. It is right on 75.0 % of 8 held-out rows; in float32 it is right on 87.5 %.")
     assert note == printable(BIDI).replace("\uffff", "\\uffff")
     assert printable(footer) == footer
-
-
-def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
-    """By hand: 6 pixels a percent. A row that is zero is left out."""
-    found = shares(array_active=20.0, weight_stall=30.0, weight_shift=10.0, raw_stall=5.0, input_stall=15.0, output=18.0, idle=2.0)
-    assert bars(found) == [
-        (0.0, 120.0, "array active, 20.0 %"),
-        (120.0, 180.0, "weight stall, 30.0 %"),
-        (300.0, 60.0, "weight shift, 10.0 %"),
-        (360.0, 30.0, "waits for activation, 5.0 %"),
-        (390.0, 90.0, "waits for the host, 15.0 %"),
-        (480.0, 108.0, "outputs leave, 18.0 %"),
-        (588.0, 12.0, "nothing to do, 2.0 %"),
-    ]
-
-
-def test_each_figure_of_the_legend_is_rounded_by_itself() -> None:
-    """5.549 % is 5.5, whatever the tenths of all rows add up to."""
-    found = shares(array_active=5.549, raw_stall=13.171, input_stall=37.347, output=37.347, activation=1.85, idle=4.736)
-    assert bars(found)[0][2] == "array active, 5.5 %"
-
-
-def bars(found: dict[str, float]) -> list[tuple[float, float, str]]:
-    """Left end, width and words of each part of the bar."""
-    svg = "{http://www.w3.org/2000/svg}"
-    titled = [rect for rect in ET.fromstring(f"<div>{breakdown(found)}</div>").iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]
-    return [(float(r.get("x", "")), float(r.get("width", "")), "".join(r.itertext())) for r in titled]
 
 
 def lost(name: str, layer: int, sqnr: float, own: float, kind: str = "fc", above: float = 0.0, line: int = 9) -> LayerError:

@@ -57,15 +57,13 @@ def test_a_layer_in_two_halves_fetches_its_tiles_twice() -> None:
 
 
 @pytest.mark.parametrize("name", ["02_iris", "05_digits_cnn"])
-def test_stalls_are_intervals_of_their_causes(name: str) -> None:
-    """They add up to the timeline's columns, never overlap, and the last ends with the program."""
+def test_waits_are_intervals_of_their_roots(name: str) -> None:
+    """They add up to the numbers of `stats.json`, never overlap, and the last ends with the program."""
     runtime = tpucc.compile(PROGRAMS / f"{name}.tpu").runtime
-    times, stalls = times_of(runtime), runtime.timeline.stalls
-    columns = {"weight_stall": stalls.weight, "weight_shift": stalls.shift, "raw_stall": stalls.raw, "input_stall": stalls.input}
-    assert {cause: int((times.stalls[cause][1] - times.stalls[cause][0]).sum()) for cause in columns} == {
-        cause: int(column.sum()) for cause, column in columns.items()
-    }
-    starts, ends = (np.sort(np.concatenate([pair[side] for pair in times.stalls.values()])) for side in (0, 1))
+    times, waits = times_of(runtime), runtime.stats["waits_by_root"]
+    found = {root.value: int((ends - starts).sum()) for root, (starts, ends) in times.waits.items()}
+    assert found == {root: cycles for root, cycles in waits.items() if cycles}
+    starts, ends = (np.sort(np.concatenate([pair[side] for pair in times.waits.values()])) for side in (0, 1))
     assert (starts < ends).all()
     assert (ends[:-1] <= starts[1:]).all()
     assert ends[-1] <= times.cycles == runtime.timeline.makespan

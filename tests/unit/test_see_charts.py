@@ -23,7 +23,7 @@ from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import Opcode
 from tpucc.prose import folded
 from tpucc.see.charts import memory
-from tpucc.see.charts.chart import STALLS, Scale, coverage, ticks
+from tpucc.see.charts.chart import WAITS, Scale, coverage, ticks
 from tpucc.see.charts.memory import memory_svg
 from tpucc.see.charts.roofline import roofline_svg
 from tpucc.see.charts.tiles import largest_layers, tiles_svg
@@ -96,7 +96,7 @@ def test_no_text_leaves_the_picture(kind: str, program: Program) -> None:
 def test_the_timeline_says_what_takes_most_of_the_time() -> None:
     program = chain_program("iris", 150, [4, 256, 3])
     times = steady_times(program)
-    assert headline("iris", times) == "iris: 150 cycles, 86.7 % of them: weight stall"
+    assert headline("iris", times) == "iris: 150 cycles, 86.7 % of them: waits for weight memory"
     assert headline("iris", replace_stalls(times)) == "iris: 150 cycles, 100.0 % of them: array active"
 
 
@@ -140,7 +140,7 @@ def test_a_layer_has_the_cycles_of_the_table_of_layers() -> None:
 
 
 def replace_stalls(times: Times) -> Times:
-    return replace(times, stalls={})
+    return replace(times, waits={})
 
 
 def test_every_instruction_with_time_is_a_bar_on_its_lane() -> None:
@@ -166,7 +166,7 @@ def test_every_instruction_with_time_is_a_bar_on_its_lane() -> None:
         "activate · fc1 · instruction 6",
         "write_host_memory · fc2 · instruction 13",
     } <= {*named}, named
-    assert any(re.fullmatch(r"weight stall · cycles \d+–\d+", title) for title in titles(svg))
+    assert any(re.fullmatch(r"waits for weight memory · cycles \d+–\d+", title) for title in titles(svg))
 
 
 def test_many_instructions_become_shares_of_time() -> None:
@@ -186,7 +186,7 @@ def test_a_lane_is_coloured_for_as_much_of_it_as_its_unit_works(count: int) -> N
     times = steady_times(program)
     lengths = np.arange(len(times.starts)) % 7 + 1
     starts = np.cumsum(lengths * 31) + 5
-    times = replace(times, starts=starts, ends=starts + lengths, cycles=int(starts[-1]) + 40, stalls={})
+    times = replace(times, starts=starts, ends=starts + lengths, cycles=int(starts[-1]) + 40, waits={})
     root = ET.fromstring(timeline_svg(program, times))
     _, *bars = [rect for rect in root.iter(f"{SVG}rect") if str(rect.get("class", "")).startswith("s-")]
     own = [bar for bar in bars if bar.get("class") == "s-matrix"]
@@ -404,7 +404,7 @@ def test_widths_are_those_of_helvetica() -> None:
 
 def test_scales_and_hatches() -> None:
     assert Scale(0, 10, 100, 200)(2.5) == 125
-    assert {stall.kind for stall in STALLS.values()} <= set(Kind)
+    assert {wait.kind for wait in WAITS.values()} <= set(Kind)
 
 
 @pytest.mark.long

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -24,7 +23,6 @@ from tests.support.pictures import BIDI, HOSTILE
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain import nesting as nesting_module
-from tpucc.explain.accounting import ROWS
 from tpucc.explain.nesting import Source, calls_of, nesting
 from tpucc.explain.owners import owners
 from tpucc.explain.summary import Accuracy, facts
@@ -58,7 +56,7 @@ def statistics(count: int = 2, name: str = "iris") -> dict[str, Any]:
     layers = [
         {
             "name": f"{name}{i}", "kind": "fc", "line": 2, "cycles": 100 + i, "macs": 5, "tiles": 1, "tops": 0.5,
-            "breakdown": {"weight_stall": 61.0},
+            "waits_by_root": {"weight_memory": 61},
         }
         for i in range(count)
     ]  # fmt: skip
@@ -66,7 +64,7 @@ def statistics(count: int = 2, name: str = "iris") -> dict[str, Any]:
         model=name, target="tpu_v1", tpucc="0.1.0", cycles=12345, seconds=1.7636e-5, macs=1000, tops=1.25, utilization=0.0136,
         instructions=42, tiles=3, weight_bytes=196608, ub_peak_bytes=38400, ub_lower_bound_bytes=38400, host_bytes={"in": 256, "out": 512},
         bottleneck="weight memory", explanation="Why.", layers=layers,
-        breakdown={"array_active": 20.0, "weight_stall": 61.0, "weight_shift": 10.0, "raw_stall": 4.0, "idle": 5.0},
+        waits_by_root={"weight_memory": 7530, "weight_shift": 1235, "activation": 494, "dependencies": 617},
     )  # fmt: skip
 
 
@@ -151,7 +149,7 @@ def read(html: str) -> Reader:
 def test_the_page_nests_and_its_ids_and_links_hold_together() -> None:
     reader = read(page())
     assert len(set(reader.ids)) == len(reader.ids)
-    assert {"view-summary", "view-graph", "view-roofline", "line-1", "line-7", "graph", "program", "breakdown", "data"} <= set(reader.ids)
+    assert {"view-summary", "view-graph", "view-roofline", "line-1", "line-7", "graph", "program", "cells", "data"} <= set(reader.ids)
     assert all(link.startswith("#") and link[1:] in reader.ids for link in reader.links)
 
 
@@ -228,15 +226,6 @@ def test_a_large_model_shows_its_slowest_layers() -> None:
     assert "iris3 (fc)" not in html
 
 
-def test_the_breakdown_is_a_bar_that_is_full() -> None:
-    svg = re.search(r'<svg [^>]*id="breakdown".*?</svg>', summary(statistics(), None, ()), re.DOTALL)
-    assert svg is not None
-    root = ET.fromstring(svg.group())
-    bars = [r for r in root.iter("{http://www.w3.org/2000/svg}rect") if r.get("y") == "0" and not r.get("class", "").startswith("f-")]
-    assert sum(float(bar.get("width", "")) for bar in bars) == pytest.approx(600, abs=0.5)
-    assert len(bars) == 5
-
-
 def test_the_same_page_every_time() -> None:
     assert page() == page_of(tpucc.compile_source(DENSE), Accuracy(0.9825, 0.984, 57, "int8"))
 
@@ -287,13 +276,11 @@ def test_the_instructions_are_those_of_the_program() -> None:
     assert data(page())["text"].split("\n") == [re.sub(r" +; \d+$", "", line) for line in lines]
 
 
-def test_waits_are_the_breakdown() -> None:
+def test_waits_are_those_of_the_numbers() -> None:
     waits, stats = data(page())["waits"], small().stats
-    causes = np.frombuffer(base64.b64decode(waits["cause"]), np.uint8)
-    total = np.bincount(causes, numbers(waits["length"]), minlength=len(waits["causes"]))
-    for index, name in enumerate(("weight_stall", "weight_shift", "raw_stall", "input_stall")):
-        assert waits["causes"][index]["name"] == name
-        assert 100 * total[index] / stats["cycles"] == pytest.approx(stats["breakdown"][name])
+    roots = np.frombuffer(base64.b64decode(waits["root"]), np.uint8)
+    total = np.bincount(roots, numbers(waits["length"]), minlength=len(waits["roots"]))
+    assert {root["name"]: cycles for root, cycles in zip(waits["roots"], total.tolist(), strict=True)} == stats["waits_by_root"]
 
 
 def test_origins_link_layers_to_the_lines_of_their_weights_and_calls() -> None:
@@ -465,9 +452,8 @@ def test_a_layer_s_cycles_are_given_row_by_row() -> None:
     found, stats = data(page()), small().stats
     for layer, counts in zip(found["layers"], stats["layers"], strict=True):
         assert sum(layer["spent"]) == counts["cycles"]
-        shares = [counts["breakdown"][row.key] for row in ROWS.values()]
-        assert [100 * cycles / counts["cycles"] for cycles in layer["spent"]] == pytest.approx(shares)
-    assert [row["name"] for row in found["rows"][1:]] == [cause["meaning"] for cause in found["waits"]["causes"]]
+        assert layer["spent"][1:] == list(counts["waits_by_root"].values())
+    assert [row["name"] for row in found["rows"][1:]] == [root["meaning"] for root in found["waits"]["roots"]]
     assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "def": [3, 3], "step": ["", ""], "of": [[0], [1]]}
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.support.cases import each
-from tpucc.see.charts.chart import STALLS
+from tpucc.see.charts.chart import WAITS
 from tpucc.see.palette import INKS, KINDS, SOURCE_INKS, VARIABLES, Kind
 
 Colour = npt.NDArray[np.float64]
@@ -87,9 +87,9 @@ def test_kinds_of_boxes_differ_in_fill_or_outline(dark: str, vision: str) -> Non
 
 
 @each(product(["line", "dark_line"], VISIONS))
-def test_units_and_stalls_in_the_timeline_differ(line: str, vision: str) -> None:
+def test_units_and_waits_in_the_timeline_differ(line: str, vision: str) -> None:
     """Bars by their colours; hatching by its colour or its slant."""
     bars = [getattr(KINDS[kind], line) for kind in (Kind.HOST, Kind.WEIGHTS, Kind.MATRIX, Kind.VECTOR)]
     assert min(distance(*pair, vision) for pair in combinations(bars, 2)) >= FAR
-    for one, other in combinations(STALLS.values(), 2):
+    for one, other in combinations(WAITS.values(), 2):
         assert one.angle != other.angle or distance(getattr(KINDS[one.kind], line), getattr(KINDS[other.kind], line), vision) >= FAR

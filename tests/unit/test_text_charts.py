@@ -19,16 +19,17 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import run
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tests.support.terminal import on_a_terminal
+from tpucc.explain.accounting import ROWS
+from tpucc.explain.critical import Limit
 from tpucc.explain.occupancy import rows_in_use
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import V1, Engine, Opcode
-from tpucc.see.charts.chart import STALLS
+from tpucc.see.charts.chart import WAITS
 from tpucc.see.charts.textcharts import (
     ASCII,
     BLOCKS,
     COLUMNS,
-    LETTERS,
     NAMES,
     SHARES,
     Canvas,
@@ -85,25 +86,23 @@ def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: i
 
 
 @each(list(NETWORKS))
-def test_a_letter_is_the_stall_that_takes_most_of_a_cell(name: str) -> None:
+def test_a_letter_is_the_root_that_takes_most_of_a_cell(name: str) -> None:
     program = chain_program(name, 5, NETWORKS[name])
     runtime = Timed(program)
     times, cells = times_of(runtime), CELLS
     shares = {
-        stall: busy_cycles(*times.stalls[stall], times.cycles, cells).reshape(cells, -1).mean(axis=1)
-        for stall in STALLS
-        if stall in times.stalls
+        root: busy_cycles(*times.waits[root], times.cycles, cells).reshape(cells, -1).mean(axis=1) for root in WAITS if root in times.waits
     }
     lines = charts(program)
     for cell, letter in enumerate(lane(lines, "  waits", cells)):
-        here = {stall: share[cell] for stall, share in shares.items()}
+        here = {root: share[cell] for root, share in shares.items()}
         if not any(here.values()):
             assert letter == " "
             continue
-        assert here[next(s for s in LETTERS if LETTERS[s] == letter.lower())] == pytest.approx(max(here.values()))
+        assert here[next(root for root in WAITS if ROWS[root].letter == letter.lower())] == pytest.approx(max(here.values()))
         assert letter.isupper() == (sum(here.values()) > 0.5 + 1e-9)
     text = "\n".join(lines)
-    assert all((f"{LETTERS[stall]} {STALLS[stall].meaning}" in text) == bool(share.any()) for stall, share in shares.items())
+    assert all((f"{ROWS[root].letter} {WAITS[root].meaning}" in text) == bool(share.any()) for root, share in shares.items())
 
 
 def test_rows_in_use_are_those_of_the_residents_alive() -> None:
@@ -176,9 +175,9 @@ def test_letters_and_shares_by_hand() -> None:
     first = np.flatnonzero(program.instructions["opcode"] == Opcode.READ_HOST_MEMORY)[0]
     for cycles, words in ((0, "0 %"), (3, "<1 %"), (4, "1 %"), (310, "50 %")):
         ends = np.where(np.arange(len(program.instructions)) == first, cycles, 0).astype(np.int64)
-        stalls = {"weight_stall": (np.int64([0]), np.int64([5])), "raw_stall": (np.int64([10]), np.int64([16]))}
+        waits = {Limit.WEIGHT_MEMORY: (np.int64([0]), np.int64([5])), Limit.ACTIVATION: (np.int64([10]), np.int64([16]))}
         none = np.zeros(0, np.int64)
-        times = Times(np.zeros_like(ends), ends, none, none, stalls, 620, (none, none))
+        times = Times(np.zeros_like(ends), ends, none, none, waits, 620, (none, none))
         lines = [plain(line) for line in lane_lines(program, times, Canvas(620, 1e6))]
         assert [line[:NAMES].strip() for line in lines] == ["host", "weights", "shift", "matrix", "waits", "activation"]
         assert lines[0].endswith(f" {words}")

@@ -17,6 +17,7 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import PROGRAM_SUFFIX, executable_from, print_warnings
 from tpucc.diagnostics import printable
+from tpucc.explain.accounting import TABLE_3
 from tpucc.explain.comparison.compare import Comparison, compare
 from tpucc.explain.comparison.items import Items
 from tpucc.explain.comparison.tables import comparison_table
@@ -122,7 +123,8 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
         "items": None if found.items is None else _items(found.items),
         "cause": found.cause,
         "notes": dict(zip("ab", map(list, found.notes), strict=True)),
-        "breakdown": {key: pair(value) | {"difference": value.difference} for key, value in found.rows.items()},
+        "by_root": {limit.value: value.difference for limit, value in found.rows.items()},
+        "breakdown": {key: _row(key, sides) for key in TABLE_3.values()},
         "counts": {name.strip(): pair(value) | {"difference": value.difference} for name, value in found.counts.items()},
         "layers": [
             {
@@ -140,6 +142,12 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
             for layer in found.layers
         ],
     }
+
+
+def _row(key: str, sides: list[Executable]) -> dict[str, int]:
+    """The cycles of a row of the paper's Table 3, of both sides."""
+    a, b = (round(side.stats["cycles"] * side.stats["breakdown"][key] / 100) for side in sides)
+    return {"a": a, "b": b, "difference": b - a}
 
 
 def _items(found: Items) -> dict[str, Any]:

@@ -1,66 +1,74 @@
-"""One accounting of time: what the matrix unit's cycles go to, each row with one key and one name, in all tables, charts and sentences.
+"""One accounting of time: what the matrix unit's cycles go to, each row with one name, in all tables, charts and sentences.
 
-The rows are `Cause`s, so that each cycle is in one of them. Four rows and one sum are those of the TPU paper's Table 3 (Jouppi et al.,
-ISCA 2017): `non_matrix` is the sum of all rows from `RAW_STALL` on. Table 3 names two of these, its rows 7 and 8; the others are ours.
+The unit multiplies, or it waits. A wait counts for its root: what is at work at the end of the chain of waits (`tpucc.explain.critical`).
+So the rows are `Limit`s, and each cycle is in one of them. The TPU paper's Table 3 (Jouppi et al., ISCA 2017) counts otherwise: by what the
+matrix unit itself waits for. Its rows are `TABLE_3`, and `breakdown` of `stats.json` has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
+from tpucc.explain.critical import Limit
 from tpucc.explain.segments import Cause
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row's key in `stats.json`, its name, its letter in charts of characters, and what happens in its cycles."""
+    """A row's name, its letter in charts of characters, and what happens in its cycles."""
 
-    key: str
     name: str
     letter: str
     meaning: str
 
+    @property
+    def root(self) -> str:
+        """`the host link`, for which the matrix unit waits."""
+        return self.name.removeprefix(WAITS)
 
-ROWS: Mapping[Cause, Row] = MappingProxyType(
+
+WAITS = "waits for "
+_AT_WORK = "the matrix unit waits; at the end of the chain of waits"
+
+
+def _wait(root: str, letter: str, meaning: str) -> Row:
+    return Row(f"{WAITS}{root}", letter, f"{_AT_WORK} {meaning}")
+
+
+ROWS: Mapping[Limit, Row] = MappingProxyType(
     {
-        Cause.ACTIVE: Row("array_active", "array active", "m", "the matrix unit multiplies"),
-        Cause.WEIGHT_STALL: Row("weight_stall", "weight stall", "w", "the matrix unit waits for a tile that hasn't arrived"),
-        Cause.WEIGHT_SHIFT: Row(
-            "weight_shift", "weight shift", "s", "the matrix unit waits for a tile that has arrived and is being shifted in"
-        ),
-        Cause.RAW_STALL: Row(
-            "raw_stall",
-            "waits for activation",
-            "a",
-            "the matrix unit waits, at a synchronize, for the activation unit, and for sums that drain first",
-        ),
-        Cause.INPUT_STALL: Row(
-            "input_stall", "waits for the host", "h", "the matrix unit waits, at a synchronize, for a transfer or a step of the host"
-        ),
-        Cause.ACTIVATION: Row("activation", "only activation works", "v", "the matrix unit waits for nothing; the activation unit works"),
-        Cause.HOST_STEP: Row("host_step", "host computes a step", "c", "the matrix unit waits for nothing; the host computes"),
-        Cause.OUTPUT: Row(
-            "output", "outputs leave", "o", "the matrix unit waits for nothing; rows cross from the unified buffer to the host"
-        ),
-        Cause.INPUT: Row(
-            "input", "only inputs arrive", "i", "the matrix unit waits for nothing; rows cross from the host to the unified buffer"
-        ),
-        Cause.IDLE: Row(
-            "idle",
-            "nothing to do",
-            "n",
-            "the matrix unit waits for nothing, and none of these units works: the array fills, or drains without a synchronize",
-        ),
+        Limit.MATRIX_UNIT: Row("array active", "m", "the matrix unit multiplies"),
+        Limit.WEIGHT_MEMORY: _wait("weight memory", "w", "a weight tile is fetched"),
+        Limit.WEIGHT_SHIFT: _wait("the weight shift", "s", "a tile that has arrived is shifted in"),
+        Limit.ACTIVATION: _wait("activation", "a", "the activation unit works"),
+        Limit.HOST_WORK: _wait("host work", "c", "the host computes a step"),
+        Limit.HOST_LINK: _wait("the host link", "h", "rows cross between the host and the unified buffer"),
+        Limit.DEPENDENCIES: _wait("sums to drain", "d", "sums are on their way through the array"),
     }
 )
-MATRIX = tuple(cause for cause in Cause if cause < Cause.RAW_STALL)
-NON_MATRIX = tuple(cause for cause in Cause if cause >= Cause.RAW_STALL)
-ALWAYS = frozenset({Cause.RAW_STALL, Cause.INPUT_STALL, Cause.OUTPUT, Cause.IDLE})
-"""Rows below `non_matrix` that a table has though they are zero."""
+WAIT_ROWS: Mapping[Limit, Row] = MappingProxyType({limit: row for limit, row in ROWS.items() if limit is not Limit.MATRIX_UNIT})
+TABLE_3: Mapping[Cause, str] = MappingProxyType(
+    {
+        Cause.ACTIVE: "array_active",
+        Cause.WEIGHT_STALL: "weight_stall",
+        Cause.WEIGHT_SHIFT: "weight_shift",
+        Cause.RAW_STALL: "raw_stall",
+        Cause.INPUT_STALL: "input_stall",
+        Cause.ACTIVATION: "activation",
+        Cause.HOST_STEP: "host_step",
+        Cause.OUTPUT: "output",
+        Cause.INPUT: "input",
+        Cause.IDLE: "idle",
+    }
+)
+"""The keys of `breakdown`. Four rows, and `non_matrix`, the sum of all rows from `RAW_STALL` on, are those of Table 3, which names two more
+of these, its rows 7 and 8; the others are ours."""
 
 
-def added(shares: Mapping[str, float], causes: Iterable[Cause]) -> float:
-    """The sum of rows."""
-    return sum(shares[ROWS[cause].key] for cause in causes)
+def cycles_by_row(stats: Mapping[str, Any]) -> dict[Limit, int]:
+    """The cycles of each row, of a program or of one of its layers by their entries in `stats.json`; they add up to `cycles`."""
+    waits = {limit: int(stats["waits_by_root"][limit]) for limit in WAIT_ROWS}
+    return {Limit.MATRIX_UNIT: int(stats["cycles"]) - sum(waits.values()), **waits}

@@ -12,7 +12,7 @@ def by_lines(layers: Layers) -> list[dict[str, Any]]:
     """The layers of `stats.json` added up by their `line`, in the order of the lines' first layers.
 
     Of each line: `line`, how many `layers` it has, the `name` of that of most cycles; the sums of `cycles`, `macs`, `tile_fetches` and
-    `instructions`; and `tops` and `breakdown` of them together.
+    `instructions` and `waits_by_root`; and `tops` and `breakdown` of them together.
     """
     groups: dict[int, list[Mapping[str, Any]]] = {}
     for layer in layers:
@@ -31,6 +31,7 @@ def _together(line: int, layers: Layers) -> dict[str, Any]:
         "cycles": cycles,
         **{key: sum(layer[key] for layer in layers) for key in keys},
         "tops": sum(layer["tops"] * layer["cycles"] for layer in layers) / max(1, cycles),
+        "waits_by_root": {root: sum(layer["waits_by_root"][root] for layer in layers) for root in largest["waits_by_root"]},
         "breakdown": {
             key: sum(layer["breakdown"][key] * layer["cycles"] for layer in layers) / max(1, cycles) for key in largest["breakdown"]
         },

@@ -1,21 +1,28 @@
-"""The critical path: a chain of work that is as long as the program, each part of it beginning when the one before ends.
+"""The critical path of a program, and the roots of waits.
 
-The chain is found from its end. An instruction begins when its unit is free, or when what its synchronisations wait for has finished, or,
-before a multiply, when its tile has been shifted in: whichever was last is the part before. So a program takes as long as the parts of
-this chain, and it only gets faster when one of them does. If two were last, the chain goes on with the unit's own work.
+An *activity* is an instruction at work, the sums that drain from the array behind one, or the shift of a tile. An instruction begins when
+its unit is free, or when what its synchronisations wait for has finished, or, before a multiply, when its tile has been shifted in:
+whichever was last is its *predecessor*. If two were last, it is the unit's own work.
+
+The predecessors of an activity are a chain back through time, without gaps. From the end of the program the chain is the critical path: the
+program takes as long as these activities, and it only gets faster when one of them does. From the end of a wait the chain says, for each
+cycle of the wait, which activity was at work: the *root* of the wait. A multiply that waits for the activation unit, which waits for rows
+of the host, has waited for the host link.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import Program
+from tpucc.numerics import Int64
 from tpucc.sim.timing import Timeline
 
 
@@ -31,6 +38,8 @@ class Limit(StrEnum):
     DEPENDENCIES = "data dependencies"
 
 
+LIMITS = tuple(Limit)
+DRAINS, SHIFTS = LIMITS.index(Limit.DEPENDENCIES), LIMITS.index(Limit.WEIGHT_SHIFT)
 LEAST_SHARE = 0.05
 """Percent from which on a share is named."""
 
@@ -53,7 +62,10 @@ def critical_path(program: Program, timeline: Timeline) -> list[Part]:
 
     Of a batch in a stream, the chain begins where the batch does: of what began before, for example a fetch, the cycles from 0 on count.
     """
-    return [part for part in reversed(list(_Chain(program, timeline).parts())) if part.cycles]
+    known = activities(program, timeline)
+    numbers = list(known.chain(known.last, 0))[::-1]
+    rows = zip(*(column[numbers].tolist() for column in (known.limit, known.instruction, known.start, known.end)), strict=True)
+    return [Part(LIMITS[limit], index, max(start, 0), end) for limit, index, start, end in rows if end > start]
 
 
 def shares(path: list[Part]) -> dict[Limit, float]:
@@ -71,99 +83,99 @@ def path_words(found: Mapping[str, float], most: int = len(Limit)) -> str:
     return ", ".join(f"{limit.replace('_', ' ')} {share:.1f}" for limit, share in largest if share >= LEAST_SHARE)
 
 
-class _Chain:
-    """What each instruction of a program waits for, looked up for those of the chain alone."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Activities:
+    """The activities of a timed program, one entry of each column for each: its n instructions, by their numbers; then the sums that drain
+    behind each of them; then the shifts of its tiles."""
 
-    def __init__(self, program: Program, timeline: Timeline) -> None:
-        touched, self._program, self._timeline = effects(program.instructions, program.machine), program, timeline
-        machine, target = program.machine, program.target
-        self._machine, self._units = machine, range(len(machine.units))
-        self._drains = [unit.drain(target) for unit in machine.units]
-        self._depth = machine.queue.depth(target) if machine.queue is not None else 0
-        self._interrupts, self._pushes = touched.interrupts, touched.pushes
-        self._fetches: list[int] = np.flatnonzero(touched.pushes).tolist()
-        self._unit_of: list[int] = touched.engine.tolist()
-        self._work: list[list[int]] = [np.flatnonzero(touched.engine == unit).tolist() for unit in self._units]
-        self._takers: list[int] = np.flatnonzero(touched.pops).tolist()
-        """The multiply that takes each fetched tile."""
-        self._waits = self._synchronisations()
+    start: Int64
+    end: Int64
+    limit: npt.NDArray[np.int8]
+    """Places in `LIMITS`; -1 of a unit that has none, and of synchronisations."""
+    instruction: Int64
+    """Of a shift the fetch of its tile."""
+    predecessor: Int64
+    """The number of an activity; -1 where there is none: the activity began in cycle 0, or before the batch, in a stream."""
+    last: int
+    """The number of the activity that ends with the program; -1 where nothing runs."""
 
-    def _synchronisations(self) -> dict[tuple[int, int], list[int]]:
-        """The synchronisations, in order, at which a unit waits for another, by these two units."""
-        found: dict[tuple[int, int], list[int]] = {}
-        opcodes, waiting, engines = (self._program.instructions[name].tolist() for name in ("opcode", "index", "engines"))
-        for index, unit in enumerate(self._unit_of):
-            if unit == self._machine.control:
-                for blocked, awaited in self._machine.by_opcode[opcodes[index]].waits(waiting[index], engines[index]):
-                    for other in self._units:
-                        if awaited >> other & 1:
-                            found.setdefault((blocked, other), []).append(index)
-        return found
+    def chain(self, number: int, until: int) -> Iterator[int]:
+        """An activity and its predecessors, back to the one that began in cycle `until` or before: their numbers."""
+        start, predecessor = self.start.data, self.predecessor.data
+        while number >= 0:
+            yield number
+            number = predecessor[number] if start[number] > until else -1
 
-    def parts(self) -> Iterator[Part]:
-        """From the last to the first."""
-        end, count = self._timeline.makespan, len(self._unit_of)
-        part = next((done for unit in self._units if (done := self._finishing(unit, count, end))), None)
-        while part:
-            yield part._replace(start=max(part.start, 0))
-            part = self._before(part) if part.start > 0 else None
 
-    def _before(self, part: Part) -> Part | None:
-        """What ends where a part starts. None: what the batch before left, in a stream."""
-        match part.limit:
-            case Limit.DEPENDENCIES:
-                return self._done(part.instruction)
-            case Limit.WEIGHT_SHIFT:
-                tile = self._tile(part.instruction)
-                if self._timeline.tiles.arrived[tile] == part.start:
-                    return self._done(part.instruction)
-                return self._awaited(self._takers[tile - 1])  # the shadow was free when this multiply began
-            case _:
-                return self._awaited(part.instruction)
+def activities(program: Program, timeline: Timeline) -> Activities:
+    """The activities of a program, in a time that is linear in its instructions."""
+    machine, target, touched = program.machine, program.target, effects(program.instructions, program.machine)
+    tiles, count = timeline.tiles, len(touched)
+    drains = np.array([*(unit.drain(target) for unit in machine.units), 0], np.int64)[touched.engine]
+    of_units = [LIMITS.index(Limit(unit.limit)) if unit.limit else -1 for unit in machine.units]
+    limit = np.array([*of_units, -1], np.int8)[touched.engine]
+    limit[touched.interrupts] = LIMITS.index(Limit.HOST_WORK)
+    predecessor = _predecessors(program, timeline, touched, drains)
+    fetches, takers = (np.flatnonzero(which)[: len(tiles.shifting)] for which in (touched.pushes, touched.pops))
+    # A tile that had arrived waited for the shadow, which was free when the multiply before it began.
+    of_shifts = np.where(tiles.arrived[: len(fetches)] == tiles.shifting, fetches, predecessor[np.roll(takers, 1)])
+    ends = timeline.end + drains
+    return Activities(
+        start=np.concatenate([timeline.start, timeline.end, tiles.shifting]),
+        end=np.concatenate([timeline.end, ends, tiles.shifted]),
+        limit=np.concatenate([limit, np.full(count, DRAINS), np.full(len(fetches), SHIFTS)]),
+        instruction=np.concatenate([np.arange(count), np.arange(count), fetches]),
+        predecessor=np.concatenate([predecessor, np.arange(count), of_shifts]),
+        last=_last(touched, ends == timeline.makespan, drains, machine.control),
+    )
 
-    def _awaited(self, index: int) -> Part | None:
-        """What ends where an instruction starts: its unit's work before, a shift, or what a synchronisation waits for."""
-        unit, time = self._unit_of[index], int(self._timeline.start[index])
-        last = self._last(unit, index)
-        if last >= 0 and self._timeline.end[last] == time:
-            return self._done(last)
-        tile = self._shifted_for(index)
-        if tile >= 0 and self._timeline.tiles.shifted[tile] == time:
-            return Part(Limit.WEIGHT_SHIFT, self._fetches[tile], int(self._timeline.tiles.shifting[tile]), time)
-        for other in self._units:
-            waits = self._waits.get((unit, other), [])
-            place = bisect_left(waits, index)
-            if place and (found := self._finishing(other, waits[place - 1], time)):
-                return found
-        return None
 
-    def _shifted_for(self, index: int) -> int:
-        """The tile whose shift an instruction waits for: the multiply's own, or the one whose place in the FIFO a fetch takes; -1: none."""
-        if self._pushes[index]:
-            return max(-1, self._tile(index) - self._depth)
-        place = bisect_left(self._takers, index)
-        return place if self._takers[place : place + 1] == [index] else -1
+def _last(touched: Effects, finishing: Bools, drains: Int64, control: int) -> int:
+    """The last of the instructions that finish with the program, of the first unit; the sums behind it, if they drain."""
+    found = np.flatnonzero(finishing & (touched.engine < control))
+    if not len(found):
+        return -1
+    index = int(found[touched.engine[found] == touched.engine[found].min()][-1])
+    return index + len(touched) if drains[index] else index
 
-    def _finishing(self, unit: int, index: int, time: int) -> Part | None:
-        """The end of a unit's last instruction before `index`, if others could use its results at `time`."""
-        last = self._last(unit, index)
-        if last < 0:
-            return None
-        if not self._drains[unit]:
-            return self._done(last) if self._timeline.end[last] == time else None
-        drained = int(self._timeline.end[last]) + self._drains[unit]
-        return Part(Limit.DEPENDENCIES, last, int(self._timeline.end[last]), time) if drained == time else None
 
-    def _done(self, index: int) -> Part:
-        """The work of an instruction."""
-        limit = Limit.HOST_WORK if self._interrupts[index] else Limit(self._machine.units[self._unit_of[index]].limit)
-        return Part(limit, index, int(self._timeline.start[index]), int(self._timeline.end[index]))
+def _predecessors(program: Program, timeline: Timeline, touched: Effects, drains: Int64) -> Int64:
+    """For each instruction the number of its predecessor."""
+    machine, count = program.machine, len(touched)
+    own = [np.flatnonzero(touched.engine == unit) for unit in range(len(machine.units))]
+    found = np.full(count, -1, np.int64)
 
-    def _tile(self, fetch: int) -> int:
-        """Which of the fetched tiles an instruction fetches."""
-        return bisect_left(self._fetches, fetch)
+    def precede(numbers: Int64, ends: Int64, instructions: Int64) -> None:
+        """Activities that end in these cycles, before instructions that begin then and that have no predecessor yet."""
+        here = (timeline.start[instructions] == ends) & (found[instructions] < 0)
+        found[instructions[here]] = numbers[here]
 
-    def _last(self, unit: int, index: int) -> int:
-        """A unit's last instruction before `index`; -1 where there is none."""
-        place = bisect_left(self._work[unit], index)
-        return self._work[unit][place - 1] if place else -1
+    for each in own:
+        precede(each[:-1], timeline.end[each[:-1]], each[1:])
+    shifted = timeline.tiles.shifted
+    shifts = 2 * count + np.arange(len(shifted))
+    precede(shifts, shifted, np.flatnonzero(touched.pops)[: len(shifts)])
+    if machine.queue is not None:  # a fetch may wait for the place of a tile before it
+        fetches = np.flatnonzero(touched.pushes)[machine.queue.depth(program.target) :][: len(shifts)]
+        precede(shifts[: len(fetches)], shifted[: len(fetches)], fetches)
+    for (blocked, awaited), waits in sorted(_synchronisations(program, touched).items()):
+        behind = own[blocked][own[blocked] > waits[0]]
+        wait = waits[np.searchsorted(waits, behind) - 1]
+        place = np.searchsorted(own[awaited], wait) - 1
+        behind, last = behind[place >= 0], own[awaited][place[place >= 0]]
+        precede(np.where(drains[last] > 0, last + count, last), timeline.end[last] + drains[last], behind)
+    return found
+
+
+def _synchronisations(program: Program, touched: Effects) -> dict[tuple[int, int], Int64]:
+    """The synchronisations, in order, at which a unit waits for another, by these two units."""
+    machine = program.machine
+    controls = np.flatnonzero(touched.engine == machine.control)
+    opcodes, waiting, engines = (program.instructions[name][controls].tolist() for name in ("opcode", "index", "engines"))
+    found: dict[tuple[int, int], list[int]] = {}
+    for index, opcode, *operands in zip(controls.tolist(), opcodes, waiting, engines, strict=True):
+        for blocked, awaited in machine.by_opcode[opcode].waits(*operands):
+            for other in range(len(machine.units)):
+                if awaited >> other & 1:
+                    found.setdefault((blocked, other), []).append(index)
+    return {pair: np.array(indices, np.int64) for pair, indices in found.items()}

@@ -2,16 +2,21 @@
 
 The segments partition the program's time, so that every share of it adds up: rows 1, 4, 5 and 6 of the TPU paper's Table 3 are sums
 over all segments, a layer's cycles the sum over its own.
+
+A wait has two reasons. Its *cause* is what the matrix unit itself waits for, as Table 3 counts. Its *root* is what is at work at the end of
+the chain of waits (`tpucc.explain.critical`): only less of that makes the wait shorter.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tpucc.explain.critical import LIMITS, Activities, Limit, activities
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machine.memory import Contents
@@ -42,6 +47,22 @@ IN_TURN = (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.WEIGHT_STALL, Cause.WEIGHT_
 """The causes before a multiply and then the multiply, in the order of time, as in `Stalls`."""
 
 
+_ROOTS = {
+    Cause.ACTIVE: Limit.MATRIX_UNIT,
+    Cause.WEIGHT_STALL: Limit.WEIGHT_MEMORY,
+    Cause.WEIGHT_SHIFT: Limit.WEIGHT_SHIFT,
+    Cause.RAW_STALL: Limit.ACTIVATION,
+    Cause.INPUT_STALL: Limit.HOST_LINK,
+    Cause.ACTIVATION: Limit.ACTIVATION,
+    Cause.HOST_STEP: Limit.HOST_WORK,
+    Cause.OUTPUT: Limit.HOST_LINK,
+    Cause.INPUT: Limit.HOST_LINK,
+    Cause.IDLE: Limit.DEPENDENCIES,
+}
+_ROOT_OF = np.array([LIMITS.index(_ROOTS[cause]) for cause in Cause], np.int8)
+"""The root of a wait whose chain began before the batch, in a stream, or at a unit without a limit: that of its cause."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Segments:
     """Cycles [start, end) one after the other from 0 to the makespan; one entry of each column a segment, none empty."""
@@ -54,6 +75,9 @@ class Segments:
     layer: Int64
     """Whose cycles these are. While the matrix unit waits and the activation unit works, it is the layer that the latter works on; while it
     doesn't either and the host computes a step, the layer of that interrupt."""
+    root: npt.NDArray[np.int8]
+    """Places in `LIMITS`: the matrix unit where it multiplies; where it waits, what is at work meanwhile at the end of the chain of
+    waits."""
 
     @property
     def cycles(self) -> Int64:
@@ -64,10 +88,12 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     """The segments of a program; empty when it takes no time."""
     touched, account = effects(program.instructions, program.machine), program.machine.account
     engine = touched.engine
-    bounds, causes, instructions = _waits_and_work(np.flatnonzero(engine == account.computes), timeline)
+    multiplies = np.flatnonzero(engine == account.computes)
+    bounds, causes, instructions = _waits_and_work(multiplies, timeline)
+    roots = _roots(multiplies, activities(program, timeline))
     activation, host = _busy(engine, timeline, account.finishes), _busy(engine, timeline, account.supplies)
     others = np.concatenate([activation, host])
-    cuts = np.unique(np.concatenate([bounds, timeline.start[others], timeline.end[others]]))
+    cuts = np.unique(np.concatenate([bounds, roots.start, timeline.start[others], timeline.end[others]]))
     start, end = cuts[:-1], cuts[1:]
     within = np.searchsorted(bounds, start, "right") - 1
     working, hosting = _at(timeline, activation, start), _at(timeline, host, start)
@@ -80,7 +106,37 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     cause = np.where(cause == Cause.IDLE, meanwhile, cause).astype(np.int8)
     owner = np.where(working >= 0, working, np.where(stepping, hosting, instructions[within]))
     layer = program.layer_of.astype(np.int64)[np.where(cause >= Cause.RAW_STALL, owner, instructions[within])]
-    return Segments(start, end, cause, instructions[within], layer)
+    root = roots.at(start)
+    root = np.select([cause == Cause.ACTIVE, root >= 0], [LIMITS.index(Limit.MATRIX_UNIT), root], _ROOT_OF[cause])
+    return Segments(start, end, cause, instructions[within], layer, root.astype(np.int8))
+
+
+class _Roots(NamedTuple):
+    """The activities at the ends of all chains of waits of the matrix unit, in the order of time: the cycles that count, and the limit."""
+
+    start: Int64
+    end: Int64
+    limit: npt.NDArray[np.int8]
+
+    def at(self, times: Int64) -> npt.NDArray[np.int8]:
+        """The limit of the activity of each time; -1 where none is known."""
+        place = np.searchsorted(self.start, times, "right") - 1
+        known = (place >= 0) & (times < np.append(self.end, -1)[place])
+        return np.where(known, np.append(self.limit, np.int8(-1))[place], np.int8(-1))
+
+
+def _roots(multiplies: Int64, known: Activities) -> _Roots:
+    """Before each multiply, and before the end of the program, from the end of the multiply before on."""
+    ends = [0, *known.end[multiplies].tolist()]
+    chains = [
+        (number, since)
+        for last, since in zip([*known.predecessor[multiplies].tolist(), known.last], ends, strict=True)
+        for number in reversed([*known.chain(last, since)])
+    ]
+    numbers, since = np.array(chains, np.int64).reshape(-1, 2).T
+    start, end = np.maximum(known.start[numbers], since), known.end[numbers]
+    waited = end > start
+    return _Roots(start[waited], end[waited], known.limit[numbers[waited]])
 
 
 def _leaves(program: Program, touched: Effects) -> Bools:

@@ -23,12 +23,14 @@
 | `host_bytes` | bytes that cross the host link for all cores, spills included |
 | `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
 | `breakdown` | percentages; see below |
+| `useful_share` | multiply-accumulates on cells with weights of the model ÷ those that the array could do in the time, 0…1 |
+| `waits_by_root` | cycles in which the matrix unit waits, by what is at work at the end of the chain of waits: `host link` and so on |
 | `critical_path` | percent of the critical path that each limit takes (`tpucc.explain.critical`): `weight_memory` and so on |
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`, that of the largest part of the critical path; a sentence with the numbers behind it |
 | `bottleneck_share` | percent of the critical path that the bottleneck takes |
 | `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
 | `stream` | the same in a stream of batches, for each of them; see below |
-| `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
+| `layers` | of each `name`, `kind`, `line` (0: none), `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, and its waits |
 
 A layer that is a step of the host has its `operators`, too. Each part of `untimed` has its `operators`, those first that take longest,
 its `lines` of the source, the `macs` of `host_macs` that are there, and `elements`, the measure of its time. All these come from the
@@ -37,18 +39,21 @@ host's graphs, by `tpucc.explain.host_numbers`.
 On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
 the weights.
 
-The breakdown has the rows of the TPU paper's Table 3. Of the matrix unit's cycles, `array_active`, `weight_stall` (the tile hasn't
-arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and `unused_macs` divide
+`waits_by_root` and the cycles of `array_active` add up to `cycles` (`tpucc.explain.accounting`). The breakdown has the rows of the TPU
+paper's Table 3, in which a wait counts for what the matrix unit itself waits for. Of the matrix unit's cycles, `array_active`,
+`weight_stall` (the tile hasn't arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and
+`unused_macs` divide
 `array_active` into cells with and without weights of the model, whatever rows use them. `non_matrix` is the sum of seven parts: `raw_stall`
 (waiting for the activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the
 activation unit works), `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of
 these). A layer's cycles are those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer of the kind
 `host`.
 
-In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown` and `bottleneck` are those of a batch whose inputs arrive during the
-batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are what it takes
-without the link, and the link alone; what the second one is longer by counts for `input_stall`. `ub_bytes` is the unified buffer that a
-stream needs; where `fits` is false there is less, and the figures are those of a batch alone.
+In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown`, `waits_by_root` and `bottleneck` are those of a batch whose inputs
+arrive during the batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are
+what it takes without the link, and the link alone; what the second one is longer by counts for `input_stall`, and by its root for the host
+link, or for host work if steps take most of it. `ub_bytes` is the unified buffer that a stream needs; where `fits` is false there is less,
+and the figures are those of a batch alone.
 """
 
 from __future__ import annotations
@@ -57,16 +62,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tpucc.explain.accounting import MATRIX, NON_MATRIX, ROWS
+from tpucc.explain.accounting import TABLE_3, WAIT_ROWS
 from tpucc.explain.bottleneck import bottleneck
-from tpucc.explain.critical import Part, critical_path, shares
+from tpucc.explain.cells import cells_in_use
+from tpucc.explain.critical import LIMITS, Limit, Part, critical_path, shares
 from tpucc.explain.end_to_end import end_to_end
 from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
-from tpucc.isa.tilegrid import tile_grid
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.host_work import Edges, host_step_cycles
 from tpucc.sim.stream import Stream, stream
@@ -81,10 +87,10 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
     """
     target, cycles = program.target, timeline.makespan
     segments = matrix_segments(program, timeline)
-    work, spent = _work(program), _spent(program, segments)
+    work, (spent, by_limit) = _work(program), _spent(program, segments)
     macs = sum(layer.macs for layer in program.layers) * program.cores
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
-    fetches = len(timeline.tiles.asked)
+    fetches, useful = len(timeline.tiles.asked), float(work.useful.sum()) / target.tile_bytes
     path = critical_path(program, timeline)
     limit = bottleneck(program, path, edges)
     found = {
@@ -111,14 +117,16 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
         "host_bytes": _host_bytes(program),
         "host_steps": len(program.host_steps),
         "host_step_cycles": host_step_cycles(program, timeline),
-        "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
+        "breakdown": _breakdown(spent.sum(axis=0), useful),
+        "useful_share": useful / max(1, cycles),
+        "waits_by_root": _by_root(by_limit.sum(axis=0)),
         "critical_path": _path_shares(path),
         "bottleneck": limit.name,
         "bottleneck_share": limit.share,
         "explanation": limit.explanation,
         "advice": limit.advice,
         "stream": _streamed(program, timeline, work, limit.name, peak),
-        "layers": [_layer(program, work, index, by_cause) for index, by_cause in enumerate(spent)],
+        "layers": [_layer(program, work, index, *both) for index, both in enumerate(zip(spent, by_limit, strict=True))],
     }
     return {**found, "end_to_end": end_to_end(found, program, timeline, edges)}
 
@@ -140,8 +148,7 @@ def _work(program: Program) -> _Work:
     tile, count = resolve(program.instructions, touched).tile, len(program.layers)
     multiplies = np.flatnonzero(touched.multiplies)
     layer = program.layer_of[multiplies].astype(np.int64)
-    working = np.array([layer.macs > 0 for layer in program.layers])
-    useful = touched.rows[multiplies] * touched.bytes_per_value[multiplies] * _used(program, layer, tile[multiplies]) * working[layer]
+    useful = (touched.rows * touched.bytes_per_value * cells_in_use(program))[multiplies]
     pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
     size = int(touched.bytes_per_value[multiplies].max(initial=1))
     own = np.array([layer.macs * size for layer in program.layers], np.float64)  # a tile may have zeros that an expansion put there
@@ -161,8 +168,9 @@ def _path_shares(path: list[Part]) -> dict[str, float]:
 def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, peak: float) -> dict[str, Any]:
     found = stream(program, timeline)
     segments = matrix_segments(program, found.timeline)
-    spent = _spent(program, segments).sum(axis=0)
+    spent, by_limit = (own.sum(axis=0) for own in _spent(program, segments))
     spent[Cause.INPUT_STALL] += found.waiting
+    by_limit[LIMITS.index(_host_limit(program, found))] += found.waiting
     tops = _tops(program, sum(layer.macs for layer in program.layers) * program.cores, found.cycles)
     return {
         "cycles": found.cycles,
@@ -174,27 +182,21 @@ def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, pea
         "ub_bytes": found.rows * program.target.mxu,
         "fits": found.fits,
         "breakdown": _breakdown(spent, float(work.useful.sum()) / program.target.tile_bytes),
+        "waits_by_root": _by_root(by_limit),
         "bottleneck": _limit_of_stream(program, found, alone),
     }
 
 
 def _limit_of_stream(program: Program, found: Stream, alone: str) -> str:
-    """What limits a stream. Where nothing computes while the host isn't done, it is what takes most of the host's time."""
+    """What limits a stream. Where nothing computes while the host isn't done, it is the host."""
     if not found.waiting:
         return bottleneck(program, critical_path(program, found.timeline)).name if found.fits else alone
-    steps = host_step_cycles(program, found.timeline)
-    return "host work" if 2 * steps > found.link else "host link"
+    return _host_limit(program, found).value
 
 
-def _used(program: Program, layer: Int64, tile: Int64) -> Int64:
-    """For each pair of a layer and a tile the cells with weights of that layer; all of a tile that the layer doesn't list."""
-    listed: dict[tuple[int, int], int] = {}
-    for index, each in enumerate(program.layers):
-        for (own, _, _), cells in zip(each.tile_fills, tile_grid(each, program.target.mxu).used.tolist(), strict=True):
-            listed[index, own] = max(cells, listed.get((index, own), 0))  # equal tiles at several places are one
-    pairs, place = np.unique(np.stack([layer, tile]), axis=1, return_inverse=True)
-    cells = [listed.get((index, own), program.target.tile_bytes) for index, own in pairs.T.tolist()]
-    return np.array(cells, np.int64)[place.ravel()]
+def _host_limit(program: Program, found: Stream) -> Limit:
+    """What takes most of the host's time in a stream."""
+    return Limit.HOST_WORK if 2 * host_step_cycles(program, found.timeline) > found.link else Limit.HOST_LINK
 
 
 def _host_bytes(program: Program) -> dict[str, int]:
@@ -203,14 +205,18 @@ def _host_bytes(program: Program) -> dict[str, int]:
     return {way: int(size[moving].sum()) * program.cores for way, moving in ways.items()}
 
 
-def _spent(program: Program, segments: Segments) -> Float64:
-    """[layers, causes]: cycles of each layer by cause, whole numbers."""
-    shape = len(program.layers), len(Cause)
-    place = segments.layer * len(Cause) + segments.cause
-    return np.bincount(place, segments.cycles, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
+def _spent(program: Program, segments: Segments) -> tuple[Float64, Float64]:
+    """[layers, causes] and [layers, limits]: cycles of each layer by cause, and by root, whole numbers."""
+    count = len(program.layers)
+
+    def by(reason: npt.NDArray[np.int8], reasons: int) -> Float64:
+        place = segments.layer * reasons + reason
+        return np.bincount(place, segments.cycles, minlength=count * reasons).astype(np.float64).reshape(count, reasons)
+
+    return by(segments.cause, len(Cause)), by(segments.root, len(LIMITS))
 
 
-def _layer(program: Program, work: _Work, index: int, by_cause: Float64) -> dict[str, Any]:
+def _layer(program: Program, work: _Work, index: int, by_cause: Float64, by_limit: Float64) -> dict[str, Any]:
     layer, cycles = program.layers[index], int(by_cause.sum())
     return {
         "name": layer.name,
@@ -223,6 +229,7 @@ def _layer(program: Program, work: _Work, index: int, by_cause: Float64) -> dict
         "instructions": int(work.instructions[index]),
         "tops": _tops(program, layer.macs * program.cores, cycles),
         "breakdown": _breakdown(by_cause, float(work.useful[index]) / program.target.tile_bytes),
+        "waits_by_root": _by_root(by_limit),
     }
 
 
@@ -235,10 +242,15 @@ def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
         "array_active": active,
         "useful_macs": useful,
         "unused_macs": max(0.0, active - useful),
-        **{ROWS[cause].key: float(percent[cause]) for cause in MATRIX if cause is not Cause.ACTIVE},
+        **{TABLE_3[cause]: float(percent[cause]) for cause in (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT)},
         "non_matrix": float(percent[Cause.RAW_STALL :].sum()),
-        **{ROWS[cause].key: float(percent[cause]) for cause in NON_MATRIX},
+        **{key: float(percent[cause]) for cause, key in TABLE_3.items() if cause >= Cause.RAW_STALL},
     }
+
+
+def _by_root(waits: Float64) -> dict[str, int]:
+    """Of cycles [limits] those of each root of waits."""
+    return {limit.value: int(waits[LIMITS.index(limit)]) for limit in WAIT_ROWS}
 
 
 def _tops(program: Program, macs: int, cycles: int) -> float:

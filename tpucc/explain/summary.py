@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import counted, listed, percent, printable
-from tpucc.explain.critical import path_words
+from tpucc.explain.accounting import ROWS, cycles_by_row
+from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.names import MOST_NAMES, first_names
 from tpucc.explain.quantities import layer_rate, rate_text, size
@@ -17,8 +18,6 @@ from tpucc.target import machine_name
 
 Stats = Mapping[str, Any]
 """The dictionary of `stats.json`, or one of a layer in it."""
-SHARES = ("array_active", "weight_stall", "weight_shift", "non_matrix")
-"""The rows of the breakdown that a table of layers has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,17 @@ def lead(stats: Stats, accuracy: Accuracy | None = None) -> str:
         rows = counted(accuracy.rows, "held-out row")
         right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
     return as_sentences(first, limit, why, device, right)
+
+
+def peak_words(stats: Stats) -> tuple[str, str]:
+    """How much of the array's peak does the model's work, and where the others go: a title and a sentence."""
+    rows = cycles_by_row(stats)
+    waited, active = stats["cycles"] - rows[Limit.MATRIX_UNIT], rows[Limit.MATRIX_UNIT]
+    *_, root = waiting_cells(stats)
+    said = [f"in {percent(waited, stats['cycles'])} of the time the array waits, mostly for {root}"] if waited else []
+    cells = percent(stats["useful_share"] * stats["cycles"], active)
+    said += [f"while it multiplies, {cells} of its cells hold weights of the model"] if active else ["it never multiplies"]
+    return f"{percent(stats['useful_share'], 1)} of the array's peak does the model's work", "; ".join(said)
 
 
 def as_sentences(*parts: str) -> str:
@@ -95,10 +105,17 @@ def count_layers(layers: Sequence[Stats], more: str = "") -> str:
 
 
 def layer_cells(layer: Stats, whole: int) -> tuple[str, ...]:
-    """The cells of a layer in tables: cycles, their percentage of `whole`, tiles, speed in TOPS, and the percentages `SHARES`."""
-    parts = (f"{layer['breakdown'][key]:.1f}" for key in SHARES)
+    """The cells of a layer in tables: cycles, their percentage of `whole`, tiles, speed in TOPS, and those of `waiting_cells`."""
     speed = layer_rate(layer["tops"], layer["macs"])
-    return (f"{layer['cycles']:,}", tenths(layer["cycles"], whole), f"{layer['tiles']:,}", speed, *parts)
+    return (f"{layer['cycles']:,}", tenths(layer["cycles"], whole), f"{layer['tiles']:,}", speed, *waiting_cells(layer))
+
+
+def waiting_cells(layer: Stats) -> tuple[str, str, str]:
+    """The percentages in which the array is active and in which it waits, and the root of most of the waiting."""
+    active, *waits = cycles_by_row(layer).items()
+    root, most = max(waits, key=lambda wait: wait[1])
+    waited = sum(cycles for _, cycles in waits)
+    return tenths(active[1], layer["cycles"]), tenths(waited, layer["cycles"]), ROWS[root].root if most else "–"
 
 
 def tenths(cycles: int, whole: int) -> str:

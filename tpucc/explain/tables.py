@@ -6,41 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from tpucc.diagnostics import counted, percent, printable
-from tpucc.explain.accounting import ALWAYS, NON_MATRIX, ROWS, added
+from tpucc.explain.accounting import ROWS, cycles_by_row
 from tpucc.explain.by_lines import by_lines
 from tpucc.explain.counts import WAYS
-from tpucc.explain.critical import path_words
+from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.names import first_names, shortened
 from tpucc.explain.quantities import rate_text, size
 from tpucc.explain.roofs import works_of
-from tpucc.explain.segments import Cause
-from tpucc.explain.summary import SHARES, end_to_end_parts, host_words, layer_cells, machine_of, tenths
+from tpucc.explain.summary import end_to_end_parts, host_words, layer_cells, machine_of, tenths, waiting_cells
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
 from tpucc.prose import folded
 from tpucc.sim.durations import duration
 
 WIDTH = 80
+USEFUL, UNUSED = "  useful MACs, of peak", "  unused MACs, of peak"
+"""The rows inside `array active`: cells with and without weights of the model."""
 GAP = 2
 """Blanks between two columns of a table."""
 MOST_ROWS = 40
-BREAKDOWN = (
-    ("array_active", ROWS[Cause.ACTIVE].name),
-    ("useful_macs", "  useful MACs, of peak"),
-    ("unused_macs", "  unused MACs, of peak"),
-    ("weight_stall", ROWS[Cause.WEIGHT_STALL].name),
-    ("weight_shift", ROWS[Cause.WEIGHT_SHIFT].name),
-    ("non_matrix", "non-matrix"),
-    *((ROWS[cause].key, f"  {ROWS[cause].name}") for cause in NON_MATRIX),
-)
-"""The rows of the paper's Table 3 (Jouppi et al., ISCA 2017), in its order. Unindented rows add up to 100 %, indented ones to the row
-above them."""
 BY_LANES = "(The {} of peak above count products of the activation unit too, the useful MACs do not.)"
 HOST_PRICE = "Assumed: what the host takes, host_step_seconds and 1 / host_elements_per_second for each value."
-OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
-"""Rows that are left out where they are zero."""
-LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "stall", "shift", "non-matrix")
-LINE_HEADS = ("largest layer", "layers", "line", "cycles", "%", "fetches", "active", "stall", "shift", "non-matrix")
+LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "waits", "mostly for")
+LINE_HEADS = ("largest layer", "layers", "line", "cycles", "%", "fetches", "active", "waits", "mostly for")
 BY_LINE = "\n(tpucc profile --by line adds up the layers of each line of the source.)"
 SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
 
@@ -75,7 +63,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
 
 
 def timeline_table(runtime: Timed, width: int = WIDTH, *, by_line: bool = False) -> str:
-    """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer, or a line of the source, of at most `width` columns."""
+    """Where the cycles go: the model's numbers, what the matrix unit did, and a row a layer or a line, of at most `width` columns."""
     stats = runtime.stats
     head = f"{printable(stats['model'])} on {machine_of(stats)}: {duration(stats['end_to_end']['seconds'])} end to end; of it "
     head += f"{stats['cycles']:,} cycles of the device and its link, {duration(stats['seconds'])}, {speed(stats)}"
@@ -159,10 +147,9 @@ def stream_table(runtime: Timed, batches: int) -> str:
         row("each further one", 1, found["cycles"]),
         row(counted(batches, "batch", "batches"), batches, whole),
     ]
-    shares = [source["breakdown"] for source in (stats, found)]
-    kept = [(label, key) for key, label in BREAKDOWN if key not in OPTIONAL or any(part[key] for part in shares)]
-    causes = [(label, *(f"{part[key]:.1f}" for part in shares)) for label, key in kept]
-    causes.append(("in all", *(f"{added(part, ROWS):.1f}" for part in shares)))
+    columns = [spent_percent(part) for part in (stats, found)]
+    causes = [(name, *(f"{column[name]:.1f}" for column in columns)) for name in columns[0] if any(column[name] for column in columns)]
+    causes.append(("in all", *(f"{100.0 if part['cycles'] else 0.0:.1f}" for part in (stats, found))))
     if found["fits"]:
         computing, link = found["computing_cycles"], found["link_cycles"]
         words = (
@@ -216,10 +203,18 @@ def counts_table(runtime: Timed, width: int = WIDTH) -> str:
 
 def breakdown_table(stats: dict[str, Any]) -> str:
     """Rows that add up to 100, each rounded to tenths by itself."""
-    shares = stats["breakdown"]
-    rows = [(label, f"{shares[key]:.1f}") for key, label in BREAKDOWN if shares[key] or key not in OPTIONAL]
-    note = _rounding([shares[ROWS[cause].key] for cause in ROWS], "array active, the stall, the shift and the rows inside non-matrix")
-    return table(("cycles", "%"), [*rows, ("in all", f"{added(shares, ROWS):.1f}")]) + note
+    shown = {name: share for name, share in spent_percent(stats).items() if share}
+    note = _rounding([share for name, share in shown.items() if name not in (USEFUL, UNUSED)], "array active and the waits")
+    rows = [*((name, f"{share:.1f}") for name, share in shown.items()), ("in all", f"{100.0 if stats['cycles'] else 0.0:.1f}")]
+    return table(("cycles", "%"), rows) + note
+
+
+def spent_percent(stats: Mapping[str, Any]) -> dict[str, float]:
+    """What the matrix unit's cycles go to, by the names of the accounting's rows. Rows that aren't indented add up to 100."""
+    rows, cells = cycles_by_row(stats), stats["breakdown"]
+    shares = {ROWS[limit].name: 100 * cycles / max(1, stats["cycles"]) for limit, cycles in rows.items()}
+    active = ROWS[Limit.MATRIX_UNIT].name
+    return {active: shares.pop(active), USEFUL: cells["useful_macs"], UNUSED: cells["unused_macs"], **shares}
 
 
 def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
@@ -300,9 +295,8 @@ def _layer_row(layer: dict[str, Any], whole: int, step: str) -> tuple[str, ...]:
 
 
 def _line_row(line: dict[str, Any], whole: int) -> tuple[str, ...]:
-    parts = (f"{line['breakdown'][key]:.1f}" for key in SHARES)
     numbers = (f"{line['cycles']:,}", tenths(line["cycles"], whole), f"{line['tile_fetches']:,}")
-    return (line["name"], f"{line['layers']:,}", str(line["line"]), *numbers, *parts)
+    return (line["name"], f"{line['layers']:,}", str(line["line"]), *numbers, *waiting_cells(line))
 
 
 def _name(layer: Mapping[str, Any], step: str = "step ") -> str:

@@ -51,7 +51,8 @@ SPOKEN = ("parameter block", "block", "chunk", "group", "pitch", "walk")
 """Words of sentences about layers and instructions; one that is a part of another stands after it."""
 TERMS: Mapping[str, str] = {
     **{row.name: row.meaning for row in ROWS.values()},
-    "non-matrix": "cycles in which the matrix unit neither multiplies nor waits for weights: the sum of all other rows",
+    "waits": "cycles in which the matrix unit doesn't multiply: the sum of the rows of waits",
+    "mostly for": "the root of most of these waits: what is at work at the end of the chain of waits",
     "end to end": (
         "the time of a batch from the model's inputs to its outputs: the host's work before the device starts, the device with its link, "
         "and the host's work after. What the host takes is assumed: host_step_seconds, and 1 / host_elements_per_second for each value"

@@ -21,9 +21,10 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tpucc.explain.accounting import ROWS
+from tpucc.explain.accounting import WAIT_ROWS
+from tpucc.explain.critical import LIMITS
 from tpucc.explain.occupancy import rows_in_use, step_function, sums_in_use
-from tpucc.explain.segments import Cause, Segments, matrix_segments
+from tpucc.explain.segments import Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Engine, Opcode
@@ -194,14 +195,14 @@ def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Arg
 
 
 def _waits(segments: Segments, clock: Clock, places: list[Arguments]) -> Iterator[Event]:
-    """A slice for each stretch in which the matrix unit waits for one reason before one multiply, on behalf of one layer."""
-    key = np.stack([segments.cause, segments.layer, segments.instruction])
+    """A slice for each stretch in which the matrix unit waits for one root before one multiply, on behalf of one layer."""
+    key = np.stack([segments.root, segments.layer, segments.instruction])
     first = np.flatnonzero(np.append(True, (np.diff(key) != 0).any(axis=0))[: key.shape[1]])
     start, end = segments.start[first], np.append(segments.start[first[1:]], segments.end[-1:])
-    for cause, layer, number, begin, cycles, ts, dur in _timed(clock, start, end, *key[:, first]):
-        if cause != Cause.ACTIVE:
+    for root, layer, number, begin, cycles, ts, dur in _timed(clock, start, end, *key[:, first]):
+        if (row := WAIT_ROWS.get(LIMITS[root])) is not None:
             arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number)
-            yield Event(ph="X", tid=WAIT_LANE[0], name=ROWS[Cause(cause)].name, ts=ts, dur=dur, args=arguments)
+            yield Event(ph="X", tid=WAIT_LANE[0], name=row.name, ts=ts, dur=dur, args=arguments)
 
 
 def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Event]:

@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from tpucc.ir.dtypes import Format
 from tpucc.training.passes.build import Apart
 
 PACKAGES = ("diagnostics", "ir", "isa", "lowering", "ops", "schedule", "target")
@@ -73,7 +74,7 @@ def _packed(value: Any, builders: list[Apart]) -> Any:
     held, defaults = {name: getattr(value, name) for name in _fields(type(value))}, _defaults(type(value))
     return {
         "class": f"{type(value).__module__}.{type(value).__qualname__}",
-        "fields": {name: _packed(entry, builders) for name, entry in held.items() if entry is not defaults.get(name, MISSING)},
+        "fields": {name: _packed(entry, builders) for name, entry in held.items() if not _is_same(entry, defaults.get(name, MISSING))},
     }
 
 
@@ -130,6 +131,11 @@ def _fields(kind: type) -> Sequence[str]:
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         return [entry.name for entry in fields(kind) if entry.init]
     raise TypeError(f"{kind.__module__}.{kind.__qualname__} is no class of frozen values")
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    """Whether a value is a default. A format of numbers that has come from another process is one of equal fields."""
+    return value is default or (isinstance(value, Format) and value == default)
 
 
 def _defaults(kind: type) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.accounting import ROWS, WAIT_ROWS
 from tpucc.explain.comparison.compare import compare, spent_more
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.segments import matrix_segments
@@ -18,8 +19,8 @@ from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, UNITS, V1, Opcode
 from tpucc.numerics import Int64
-from tpucc.see.charts.chart import STALLS, WIDTH, Scale, cycle_axis
-from tpucc.see.charts.textcharts import LETTERS, Canvas, lane_lines, named, plain
+from tpucc.see.charts.chart import WIDTH, Scale, cycle_axis
+from tpucc.see.charts.textcharts import Canvas, lane_lines, named, plain
 from tpucc.see.charts.timeline import LANE, LANE_GAP, LEFT, Lane, Times, lanes
 from tpucc.see.diagrams.paint import arrow
 from tpucc.see.heading import EDGE, heading
@@ -107,9 +108,9 @@ def _lane_texts(run: Shown, canvas: Canvas) -> Iterator[str]:
 
 def _letters(runs: Sequence[Shown]) -> list[str]:
     """What the letters of the waits mean."""
-    causes = {name for run in runs for name in run.times.causes}
-    meanings = ", ".join(f"{LETTERS[name]} {STALLS[name].meaning}" for name in STALLS if name in causes)
-    return textwrap.wrap(f"waits: {meanings}; capitals: most of a column's time", COLUMNS, subsequent_indent="  ") if causes else []
+    waited = {root for run in runs for root in run.times.roots}
+    meanings = ", ".join(f"{ROWS[root].letter} {ROWS[root].name}" for root in WAIT_ROWS if root in waited)
+    return textwrap.wrap(f"waits: {meanings}; capitals: most of a column's time", COLUMNS, subsequent_indent="  ") if waited else []
 
 
 def timelines_svg(name: str, own: Shown, other: Shown | Reference, said: str = "") -> str:

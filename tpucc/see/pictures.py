@@ -7,18 +7,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.explain.accounting import ROWS
+from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.recording import Recording
 from tpucc.explain.roofs import works_of
-from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.segments import matrix_segments
 from tpucc.explain.summary import Accuracy
 from tpucc.explain.timed import Timed
 from tpucc.ir import Graph
-from tpucc.see.charts.chart import WIDTH
+from tpucc.see.charts.chart import WAITS, WIDTH
 from tpucc.see.charts.errors import error_svg
 from tpucc.see.charts.histograms import histograms_svg
 from tpucc.see.charts.memory import memory_svg
+from tpucc.see.charts.peak import peak_svg
 from tpucc.see.charts.roofline import HEIGHT, roofline_svg
 from tpucc.see.charts.tiles import tiles_svg
 from tpucc.see.charts.timeline import Times, timeline_svg
@@ -38,7 +39,6 @@ DIAGRAMS = ("graph", "layers", "program")
 """Pictures of boxes and arrows."""
 PAGE_WIDTH, PAGE_HEIGHT, NARROW = 660.0, 300.0, 366.0
 """The width of a chart in the report, which has panes beside it, and the height of its axis."""
-STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
 
 
 def graph_svg(graph: Graph, words: str = SUBTITLE, layers: Graph | None = None) -> str:
@@ -72,6 +72,14 @@ def memory_of(runtime: Timed) -> str:
     return memory_svg(runtime.program, times.start, times.end, times.makespan)
 
 
+def peak_of(runtime: Timed) -> str:
+    return _peak(runtime, WIDTH)
+
+
+def _peak(runtime: Timed, width: float) -> str:
+    return peak_svg(runtime.program, runtime.stats, times_of(runtime), width)
+
+
 def roofline_of(runtime: Timed) -> str:
     """The model and its layers on one core, under the target's roof."""
     return _roofline(runtime, WIDTH, HEIGHT)
@@ -98,11 +106,12 @@ CHARTS: Mapping[str, Callable[[Timed], str]] = {
     "tiles": lambda runtime: tiles_svg(runtime.program),
     "memory": memory_of,
     "timeline": timeline_of,
+    "peak": peak_of,
     "roofline": roofline_of,
 }
 LOSSES: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
 """Charts of the errors of a model's layers, for which there must be examples; of one layer at least."""
-KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline", *LOSSES)
+KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "peak", "roofline", *LOSSES)
 
 
 def page(
@@ -120,6 +129,7 @@ def page(
     `recording` the values of a run; `quantised` says that the source quantises values itself."""
     openings, rewritings = _opened(diagrams, stages)
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
+    pictures.append(Picture("cells", _peak(runtime, PAGE_WIDTH), narrow=_peak(runtime, NARROW)))
     pictures.append(Picture("roofline", _roofline(runtime, PAGE_WIDTH, PAGE_HEIGHT), narrow=_roofline(runtime, NARROW, PAGE_HEIGHT)))
     return draw_page(
         PageInput(
@@ -153,19 +163,18 @@ def _drawn(diagram: Diagram | None) -> str:
 
 
 def times_of(runtime: Timed) -> Times:
-    """The timeline as the picture wants it: the stalls of each cause as intervals."""
+    """The timeline as the picture wants it: the waits of each root as intervals."""
     return Times.of(runtime.timeline, matrix_segments(runtime.program, runtime.timeline))
 
 
 def _waits(runtime: Timed) -> Waits:
-    """The matrix unit's waits; segments of one cause, one after the other before one instruction, are one."""
+    """The matrix unit's waits; segments of one root, one after the other before one instruction, are one."""
     segments = matrix_segments(runtime.program, runtime.timeline)
-    own = np.flatnonzero(segments.cause >= Cause.WEIGHT_STALL)
-    start, end, instruction = (column[own] for column in (segments.start, segments.end, segments.instruction))
-    cause = segments.cause[own]
+    places = np.array([list(WAITS).index(limit) if limit in WAITS else -1 for limit in LIMITS], np.int64)[segments.root]
+    own = np.flatnonzero(places >= 0)
+    start, end, instruction, root = (column[own] for column in (segments.start, segments.end, segments.instruction, places))
     begins = np.ones(len(own), np.bool_)
-    begins[1:] = (start[1:] != end[:-1]) | (cause[1:] != cause[:-1]) | (instruction[1:] != instruction[:-1])
+    begins[1:] = (start[1:] != end[:-1]) | (root[1:] != root[:-1]) | (instruction[1:] != instruction[:-1])
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(own)) - 1 if len(first) else first
-    order = np.array([list(STALLED.values()).index(Cause(c)) if c in STALLED.values() else 0 for c in Cause], np.uint8)
-    return Waits(start[first], end[last], order[cause[first]], instruction[first])
+    return Waits(start[first], end[last], root[first].astype(np.uint8), instruction[first])

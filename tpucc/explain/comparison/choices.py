@@ -8,10 +8,9 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import counted, listed
-from tpucc.explain.accounting import ROWS
 from tpucc.explain.comparison.layers import LayerDifference
 from tpucc.explain.comparison.pairs import Pair, Sides, together
-from tpucc.explain.segments import Cause
+from tpucc.explain.critical import Limit
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
 
@@ -61,12 +60,12 @@ def _by_vector_unit(side: Timed) -> frozenset[str]:
     return frozenset(program.layers[number].name for number in numbers)
 
 
-def fetches(sides: Sides, rows: Mapping[str, Pair], reasons: Sequence[str]) -> Iterator[str]:
+def fetches(sides: Sides, rows: Mapping[Limit, Pair], reasons: Sequence[str]) -> Iterator[str]:
     """What a tile of another weight memory takes, unless one of the `reasons` says it; and whether the matrix unit waits for none."""
     each = sides.pair(lambda side: side.program.target.tile_fetch_cycles)
     if not each.difference or not all(side.stats["tile_fetches"] for side in sides):
         return
-    waits = together(rows[ROWS[cause].key] for cause in (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT))
+    waits = together(rows[limit] for limit in (Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT))
     words = f"A tile is fetched in {each.b:,} cycles instead of {each.a:,}"
     if not waits.a and not waits.b:
         yield f"{words}; the matrix unit waits for none in either."

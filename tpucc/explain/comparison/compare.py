@@ -2,8 +2,8 @@
 how many cycles the device takes more, in what, in which layers, and why.
 
 The cycles of the matrix unit are divided as everywhere (`tpucc.explain.accounting`). So the differences of the rows add up to the whole
-difference, in each layer and in the model. The rows that make most of the difference are named in `cause`, together with those that wait
-for the same (`GROUPS`), each with the numbers of both programs that explain it: rows multiplied, tiles fetched, bytes that cross the link.
+difference, in each layer and in the model. The rows that make most of the difference are named in `cause`, each with the numbers of both
+programs that explain it (`GROUPS`): rows multiplied, tiles fetched, bytes that cross the link.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ import numpy as np
 
 from tpucc.diagnostics import counted, listed, printable
 from tpucc.explain.comparison.choices import by_vector_unit, fetches, machines, moved_cycles, other_peak
-from tpucc.explain.comparison.groups import COUNTS, cycles_for_host
+from tpucc.explain.comparison.groups import COUNTS
 from tpucc.explain.comparison.items import Items, item_words, items_of
 from tpucc.explain.comparison.layers import LayerDifference, enumerated, largest_words
 from tpucc.explain.comparison.matching import layers_of
 from tpucc.explain.comparison.pairs import Pair, Seconds, Sides, begun, more, paired, spent, together
 from tpucc.explain.comparison.reasons import MOST, explanation, reasons_of
+from tpucc.explain.critical import Limit
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import Division
 from tpucc.machines.v1 import SPECS, Opcode
@@ -47,7 +48,7 @@ class Comparison:
     """What `tpucc compare` says.
 
     `names` are those of the sides, `end_to_end` their entries of `stats.json`. `items` is there where their batches differ. `rows` are
-    those of the accounting, by their keys in `stats.json`; they add up to `cycles`. `counts` are numbers of the programs by their names.
+    those of the accounting; they add up to `cycles`. `counts` are numbers of the programs by their names.
     `layers` are sorted by the size of their difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a
     batch in a stream of them. `on_device` are the sentences of `cause` about the device's cycles.
     """
@@ -59,7 +60,7 @@ class Comparison:
     items: Items | None
     cause: str
     on_device: str
-    rows: Mapping[str, Pair]
+    rows: Mapping[Limit, Pair]
     counts: Mapping[str, Pair]
     layers: tuple[LayerDifference, ...]
     notes: tuple[tuple[str, ...], tuple[str, ...]]
@@ -90,7 +91,7 @@ def compare(
     layers = tuple(sorted(layers_of(sides, items), key=lambda layer: -abs(layer.cycles.difference)))
     moved = moved_cycles(sides, layers)
     is_moved = moved.difference * cycles.difference > 0 and abs(moved.difference) >= MOST * abs(cycles.difference)
-    reasons = list(reasons_of(rows, sides.pair(cycles_for_host), partial(explanation, sides)))
+    reasons = list(reasons_of(rows, partial(explanation, sides)))
     first = _sentence(sides, cycles)
     others = [
         *_other_models(sides, layers),

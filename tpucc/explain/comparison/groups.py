@@ -1,4 +1,4 @@
-"""Rows of the accounting that wait for the same, and the numbers of a program that can explain their cycles."""
+"""What can explain the cycles of each row of the accounting: numbers of a program."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.explain.comparison.pairs import Sides
-from tpucc.explain.segments import Cause, matrix_segments
+from tpucc.explain.critical import LIMITS, Limit
+from tpucc.explain.segments import matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Bools, effects
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.sim.timing import finishing_work
-
-OF_THEM = "of them"
-"""A part of what has just been counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +46,11 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of the accounting with one reason, and the numbers that can explain them. `words` say what their cycles are spent on."""
+    """A row of the accounting, and the numbers that can explain it. `words` say what its cycles are spent on."""
 
     words: str
-    unit: Engine
-    """Whose work the matrix unit does, or waits for."""
-    rows: tuple[Cause, ...]
-    numbers: tuple[Number, ...]
-    apart: tuple[Cause, ...] = ()
-    """Those of the rows that aren't waits for the unit's work."""
+    limit: Limit
+    numbers: tuple[Number, ...] = ()
 
 
 def rows_of(engine: Engine) -> Callable[[Timed], int]:
@@ -84,16 +78,8 @@ def _rate(runtime: Timed) -> str:
     return f"{f'{_work(runtime) / rows:,.1f}'.removesuffix('.0')} a row" if rows else ""
 
 
-def _waits_itself(reason: Engine, runtime: Timed) -> int:
-    """Cycles in which the matrix unit waits for the activation unit, and that one for something else."""
-    segments, waits = matrix_segments(runtime.program, runtime.timeline), runtime.waiting
-    own = np.flatnonzero((waits.unit == Engine.ACTIVATION) & (waits.reason == reason))
-    if not len(own):
-        return 0
-    times = np.stack([waits.start[own], waits.end[own]], axis=1).reshape(-1)
-    lengths = np.cumsum(np.diff(times, prepend=times[0]) * (np.arange(len(times)) % 2))
-    raw = segments.cause == Cause.RAW_STALL
-    return int(sum(np.interp(segments.end[raw], times, lengths) - np.interp(segments.start[raw], times, lengths)))
+def _fetches(runtime: Timed) -> int:
+    return int(runtime.stats["tile_fetches"])
 
 
 def _transfers(runtime: Timed) -> int:
@@ -107,16 +93,6 @@ def _latency(runtime: Timed) -> float:
     return target.host_latency_seconds * target.clock_hz
 
 
-def cycles_for_host(runtime: Timed) -> int:
-    """Cycles of waiting for the activation unit that are counted with what waits for the host."""
-    return _waits_itself(Engine.HOST, runtime)
-
-
-def cycles_for_sums(runtime: Timed) -> int:
-    """Cycles of waiting for the activation unit while that one waits for the array's sums."""
-    return _waits_itself(Engine.MATRIX, runtime)
-
-
 BYTES = Number(
     "bytes across the link",
     lambda runtime: sum(runtime.stats["host_bytes"].values()),
@@ -125,43 +101,43 @@ BYTES = Number(
 )
 
 GROUPS = (
-    Group("multiplying", Engine.MATRIX, (Cause.ACTIVE,), (Number("rows multiplied", rows_of(Engine.MATRIX)),)),
+    Group("multiplying", Limit.MATRIX_UNIT, (Number("rows multiplied", rows_of(Engine.MATRIX)),)),
     Group(
-        "waiting for weight tiles",
-        Engine.WEIGHTS,
-        (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT),
+        "waiting for weight memory",
+        Limit.WEIGHT_MEMORY,
         (
             Number(
                 "tiles fetched",
-                lambda runtime: int(runtime.stats["tile_fetches"]),
+                _fetches,
                 lambda runtime: runtime.program.target.tile_fetch_cycles,
                 lambda runtime: f"{runtime.program.target.tile_fetch_cycles:,} cycles each",
             ),
         ),
-        apart=(Cause.WEIGHT_SHIFT,),  # the tile is there
+    ),
+    Group(
+        "waiting for the weight shift",
+        Limit.WEIGHT_SHIFT,
+        (Number("tiles shifted in", _fetches, lambda runtime: runtime.program.target.tile_shift_cycles),),
     ),
     Group(
         "waiting for the activation unit",
-        Engine.ACTIVATION,
-        (Cause.RAW_STALL, Cause.ACTIVATION),
-        (
-            Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise)),
-            Number(OF_THEM, cycles_for_sums, words="that unit itself waits for the array's sums in "),
-        ),
+        Limit.ACTIVATION,
+        (Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise)),),
     ),
     Group(
-        "waiting for the host",
-        Engine.HOST,
-        (Cause.INPUT_STALL, Cause.HOST_STEP, Cause.OUTPUT, Cause.INPUT),
+        "waiting for host work", Limit.HOST_WORK, (Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),)
+    ),
+    Group(
+        "waiting for the host link",
+        Limit.HOST_LINK,
         (
             BYTES,
             Number("transfers", _transfers, _latency, lambda runtime: f"{_latency(runtime):,.0f} cycles of latency each", beyond=BYTES),
-            Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),
         ),
     ),
-    Group("with nothing to do, while the array fills or drains", Engine.MATRIX, (Cause.IDLE,), ()),
+    Group("waiting for sums to drain", Limit.DEPENDENCIES),
 )
-"""Each row of the accounting is in one of them."""
+"""One for each row of the accounting."""
 
 
 COUNTS: Mapping[str, Callable[[Timed], int]] = {
@@ -169,8 +145,6 @@ COUNTS: Mapping[str, Callable[[Timed], int]] = {
     "multiply-accumulates of the host": lambda side: side.stats["host_macs"],
     "rows multiplied": rows_of(Engine.MATRIX),
     "rows through the activation unit": rows_of(Engine.ACTIVATION),
-    "activation unit waits for host, cycles": cycles_for_host,
-    "activation unit waits for sums, cycles": cycles_for_sums,
     "weight tiles": lambda side: side.stats["tiles"],
     "tiles fetched": lambda side: side.stats["tile_fetches"],
     "bytes from the host": lambda side: side.stats["host_bytes"]["in"],
@@ -183,14 +157,6 @@ COUNTS: Mapping[str, Callable[[Timed], int]] = {
 
 
 def stretches(runtime: Timed, group: Group) -> tuple[Int64, Bools]:
-    """The edges of stretches of time, and of each stretch whether the matrix unit spends it on what the group has.
-
-    Where it waits for the activation unit, and that one for the host, it waits for the host.
-    """
-    segments, waits = matrix_segments(runtime.program, runtime.timeline), runtime.waiting
-    own = (waits.unit == Engine.ACTIVATION) & (waits.reason == Engine.HOST)
-    edges = np.unique(np.concatenate([segments.start[:1], segments.end, waits.start[own], waits.end[own]]))
-    begun, done = (np.searchsorted(np.sort(times[own]), edges[:-1], side="right") for times in (waits.start, waits.end))
-    causes = segments.cause[np.searchsorted(segments.end, edges[:-1], side="right").clip(max=len(segments.cause) - 1)]
-    by_way = (causes == Cause.RAW_STALL) & (begun > done)
-    return edges, np.where(by_way, group.unit == Engine.HOST, np.isin(causes, group.rows))
+    """The edges of stretches of time, and of each stretch whether the matrix unit spends it on what the group has."""
+    segments = matrix_segments(runtime.program, runtime.timeline)
+    return np.append(segments.start[:1], segments.end), segments.root == LIMITS.index(group.limit)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS
-from tpucc.explain.comparison.groups import GROUPS
 from tpucc.explain.comparison.pairs import Pair, begun, together
+from tpucc.explain.critical import Limit
 
 MOST = 20
 """Layers that have a row of their own. More have one for each line of the source."""
@@ -20,7 +20,7 @@ SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class LayerDifference:
-    """What a layer of both sides computes, or one of a side alone: its cycles, and the differences of the accounting's rows by their names.
+    """What a layer of both sides computes, or one of a side alone: its cycles, and the differences of the accounting's rows.
 
     `names` and `lines` are those of the layer on both sides, empty and 0 on a side that has none. `kind` is that of b, or else of a.
     `place` is the same for all layers of one product of the source. `parts` are further layers of each side, which the other side computes
@@ -33,7 +33,7 @@ class LayerDifference:
     lines: tuple[int, int]
     place: str
     cycles: Pair
-    rows: Mapping[str, int]
+    rows: Mapping[Limit, int]
     parts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     is_resized: bool = False
     members: tuple[LayerDifference, ...] = ()
@@ -78,30 +78,9 @@ class LayerDifference:
 
 
 def largest_row(layer: LayerDifference) -> str:
-    """The row that makes most of the difference of a layer; empty where there is none.
-
-    Rows that wait for the same count together, as in the sentences; of these the row with the largest change is named. What changed the
-    other way is taken off those whose change is next to it in size: a wait that has only got another name isn't the largest.
-    """
-    rows, difference = layer.rows, layer.cycles.difference
-    sign = 1 if difference > 0 else -1
-    groups = [{name: sign * rows[name] for cause in group.rows if (name := ROWS[cause].name) in rows} for group in GROUPS]
-    along = {number: change for number, own in enumerate(groups) if (change := sum(own.values())) > 0}
-    for against in sorted(-change for own in groups if (change := sum(own.values())) < 0):
-        _take_off(along, against)
-    if not difference:
-        return ""
-    largest = groups[max(along, key=lambda number: along[number])]
-    return max(largest, key=lambda name: largest[name])
-
-
-def _take_off(along: dict[int, int], cycles: int) -> None:
-    """Takes cycles off the group that is next to them in size, and what it doesn't have off the others, which have more."""
-    while cycles:
-        number = min((number for number, left in along.items() if left), key=lambda number: abs(along[number] - cycles))
-        taken = min(cycles, along[number])
-        along[number] -= taken
-        cycles -= taken
+    """The name of the row that makes most of the difference of a layer; empty where there is none."""
+    sign = 1 if layer.cycles.difference > 0 else -1
+    return ROWS[max(layer.rows, key=lambda limit: sign * layer.rows[limit])].name if layer.cycles.difference else ""
 
 
 def enumerated(names: Sequence[str]) -> str:
@@ -134,7 +113,7 @@ def _of_a_line(layers: Sequence[LayerDifference]) -> LayerDifference:
 
 def _together(layers: Sequence[LayerDifference], name: str, lines: tuple[int, int]) -> LayerDifference:
     """Layers as one with this name; it is of one side alone if all of them are."""
-    rows, sides = Counter[str](), {layer.only for layer in layers}
+    rows, sides = Counter[Limit](), {layer.only for layer in layers}
     for layer in layers:
         rows.update(layer.rows)
     names = ("" if sides == {"b"} else name, "" if sides == {"a"} else name)

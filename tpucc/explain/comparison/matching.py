@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import Origin
-from tpucc.explain.accounting import ROWS
+from tpucc.explain.accounting import ROWS, cycles_by_row
 from tpucc.explain.comparison.items import Items
 from tpucc.explain.comparison.layers import LayerDifference
-from tpucc.explain.comparison.pairs import Pair, Sides, row_cycles
+from tpucc.explain.comparison.pairs import Pair, Sides
+from tpucc.explain.critical import Limit
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import LayerInfo
 
@@ -53,14 +54,18 @@ class _Match:
         names = (a[0].name if a else "", b[0].name if b else "")
         lines = (a[0].numbers["line"] if a else 0, b[0].numbers["line"] if b else 0)
         cycles = Pair(*(sum(int(layer.numbers["cycles"]) for layer in own) for own in self.sides))
-        rows = {row.name: _row(b, row.key) - _row(a, row.key) for row in ROWS.values()}
+        before, after = (_rows(own) for own in self.sides)
+        rows = {limit: after[limit] - before[limit] for limit in ROWS}
         parts = (tuple(layer.name for layer in a[1:]), tuple(layer.name for layer in b[1:]))
         is_resized = bool(a and b) and a[0].macs != b[0].macs
         return LayerDifference(names, first.numbers["kind"], lines, first.place, cycles, rows, parts, is_resized)
 
 
-def _row(layers: Sequence[_Layer], key: str) -> int:
-    return sum(row_cycles(layer.numbers, key) for layer in layers)
+def _rows(layers: Sequence[_Layer]) -> Counter[Limit]:
+    rows = Counter[Limit]()
+    for layer in layers:
+        rows.update(cycles_by_row(layer.numbers))
+    return rows
 
 
 def layers_of(sides: Sides, items: Items | None) -> Iterator[LayerDifference]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from tpucc.explain.accounting import ROWS
+from tpucc.explain.accounting import ROWS, cycles_by_row
+from tpucc.explain.critical import Limit
 from tpucc.explain.timed import Timed
 from tpucc.sim.durations import duration, durations
 
@@ -110,17 +111,12 @@ def together(pairs: Iterable[Pair]) -> Pair:
 
 
 def spent(runtime: Timed) -> dict[str, int]:
-    """The cycles of each row of the accounting, by its key."""
-    return {row.key: row_cycles(runtime.stats, row.key) for row in ROWS.values()}
+    """The cycles of each row of the accounting, by the words of its limit."""
+    return {limit.value: cycles for limit, cycles in cycles_by_row(runtime.stats).items()}
 
 
-def paired(a: Mapping[str, int], b: Mapping[str, int]) -> dict[str, Pair]:
-    return {row.key: Pair(a[row.key], b[row.key]) for row in ROWS.values()}
-
-
-def row_cycles(stats: Mapping[str, Any], key: str) -> int:
-    """A row of a breakdown in cycles."""
-    return round(float(stats["cycles"] * stats["breakdown"][key] / 100))
+def paired(a: Mapping[str, int], b: Mapping[str, int]) -> dict[Limit, Pair]:
+    return {limit: Pair(a[limit], b[limit]) for limit in ROWS}
 
 
 def begun(words: str) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from tpucc.explain.accounting import ROWS
-from tpucc.explain.comparison.groups import GROUPS, OF_THEM, Group, Number, stretches
+from tpucc.explain.comparison.groups import GROUPS, Group, Number, stretches
 from tpucc.explain.comparison.pairs import Pair, Sides, more, together
+from tpucc.explain.critical import LIMITS, Limit, activities
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
-from tpucc.machines.v1 import V1, Engine
 
 ENOUGH = 0.75
 """The share that the named groups have of all groups that changed the way the whole did."""
@@ -27,67 +26,37 @@ TELLING = 0.2
 MOST = 0.5
 """Numbers and parts explain a change of cycles if together they have at least this part of it."""
 
-OWN_WORDS = frozenset(ROWS[cause].name for cause in (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.IDLE))
-"""The rows whose names say what the words of their group say."""
 
-BY_WAY = "waits for the host by way of the activation unit"
-"""Waits for the activation unit while that one waits for the host."""
-
-ITSELF = "waits for activation itself"
-"""The other waits for the activation unit, where there are some of those."""
-
-FOR_IT = f"{ROWS[Cause.INPUT_STALL].name} "
-"""What isn't said again behind the first row of a list."""
-
-NONE = Pair(0, 0)
-
-
-def reasons_of(
-    rows: Mapping[str, Pair], by_way: Pair = NONE, why: Callable[[Group, Pair], str] = lambda group, cycles: ""
-) -> Iterator[str]:
-    """The groups that make most of the difference, and one that is large the other way; `why` says of one what explains it. Last come the
-    rows of the other groups, so that all numbers add up to the difference. `by_way` are the cycles of waiting for the activation unit in
-    which that one waits for the host: they count as waiting for the host. Changes that make no difference in all are only listed."""
+def reasons_of(rows: Mapping[Limit, Pair], why: Callable[[Group, Pair], str] = lambda group, cycles: "") -> Iterator[str]:
+    """The rows that make most of the difference, and one that is large the other way; `why` says of one what explains it. Last come the
+    other rows, so that all numbers add up to the difference. Changes that make no difference in all are only listed."""
     difference = together(rows.values()).difference
     if not difference:
-        if changed := _changed((ROWS[cause].name, rows[ROWS[cause].key]) for group in GROUPS for cause in group.rows):
+        if changed := _changed(rows, GROUPS):
             yield f"They spend these cycles in other ways: {', '.join(changed)}."
         return
     sign = 1 if difference > 0 else -1
-    changes = [(group, _rows(group, rows, by_way)) for group in GROUPS]
-    changes.sort(key=lambda change: -sign * _sum(change[1]))
-    along, explained = sum(abs(_sum(own)) for _, own in changes if _sum(own) * sign > 0), 0
+    left = sorted(GROUPS, key=lambda group: -sign * rows[group.limit].difference)
+    along, explained = sum(abs(pair.difference) for pair in rows.values() if pair.difference * sign > 0), 0
     while explained < ENOUGH * along:
-        group, own = changes.pop(0)
-        yield _reason(group, own, why)
-        explained += abs(_sum(own))
-    if changes and -sign * _sum(changes[-1][1]) >= AGAINST * abs(difference):
-        group, own = changes.pop()
-        yield f"On the other hand, {_reason(group, own, why)}"
-    if others := _changed(pair for _, own in changes for pair in own.items()):
+        group = left.pop(0)
+        yield _reason(group, rows[group.limit], why)
+        explained += abs(rows[group.limit].difference)
+    if left and -sign * rows[left[-1].limit].difference >= AGAINST * abs(difference):
+        group = left.pop()
+        yield f"On the other hand, {_reason(group, rows[group.limit], why)}"
+    if others := _changed(rows, left):
         yield f"Other rows: {', '.join(others)}."
 
 
-def _rows(group: Group, rows: Mapping[str, Pair], by_way: Pair) -> dict[str, Pair]:
-    """The rows of a group by their names, the waits of the activation unit for the host with those for the host."""
-    found = {ROWS[cause].name: rows[ROWS[cause].key] for cause in group.rows}
-    if by_way == NONE:
-        return found
-    if group.unit == Engine.HOST:
-        return found | {BY_WAY: by_way}
-    name = ROWS[Cause.RAW_STALL].name
-    itself = {ITSELF: Pair(found[name].a - by_way.a, found[name].b - by_way.b)} if name in found else {}
-    return itself | {other: pair for other, pair in found.items() if not itself or other != name}
+def _reason(group: Group, cycles: Pair, why: Callable[[Group, Pair], str]) -> str:
+    """`25,000 fewer are spent waiting for weight memory: 30 tiles fetched instead of 64, 1,349 cycles each.`"""
+    return f"{more(cycles.difference)} are spent {group.words}{why(group, cycles)}."
 
 
-def _sum(own: Mapping[str, Pair]) -> int:
-    return together(own.values()).difference
-
-
-def _reason(group: Group, own: Mapping[str, Pair], why: Callable[[Group, Pair], str]) -> str:
-    """`25,000 fewer are spent waiting for weight tiles: 30 tiles fetched instead of 64, 1,349 cycles each.`"""
-    cycles = together(own.values())
-    return f"{more(cycles.difference)} are spent {_spent(group, own)}{why(group, cycles)}."
+def _changed(rows: Mapping[Limit, Pair], groups: Iterable[Group]) -> list[str]:
+    """`waits for weight memory +31,873` for each row that changed."""
+    return [f"{ROWS[group.limit].name} {change:+,}" for group in groups if (change := rows[group.limit].difference)]
 
 
 def explanation(sides: Sides, group: Group, cycles: Pair) -> str:
@@ -162,43 +131,19 @@ def _hidden_words(sides: Sides, group: Group, cycles: Pair, explained: float) ->
 
 
 def _hidden(runtime: Timed, group: Group) -> int:
-    """The cycles in which the unit of a group works and the matrix unit doesn't wait for that."""
-    waited = replace(group, rows=tuple(cause for cause in group.rows if cause not in group.apart))
-    times, (edges, waits) = runtime.timeline, stretches(runtime, waited)
-    own = (V1.engine_of[runtime.program.instructions["opcode"]] == group.unit) & (times.end > times.start)
+    """The cycles in which what a group waits for is at work, and the matrix unit doesn't wait for that."""
+    times, (edges, waits) = runtime.timeline, stretches(runtime, group)
+    own = (activities(runtime.program, times).limit[: len(times.start)] == LIMITS.index(group.limit)) & (times.end > times.start)
     passed = np.concatenate([[0], np.cumsum(np.diff(edges) * ~waits)])
     return int((np.interp(times.end[own], edges, passed) - np.interp(times.start[own], edges, passed)).sum())
 
 
 def _instead(pair: Pair, unit: str) -> str:
-    before = f"instead of {_count(pair.a, unit)}" if pair.difference else "in both"
-    return f"{_count(pair.b, unit)} {_unit(pair.b, unit)} {before}"
-
-
-def _count(number: int, unit: str) -> str:
-    return "none" if not number and unit == OF_THEM else f"{number:,}"
+    before = f"instead of {pair.a:,}" if pair.difference else "in both"
+    return f"{pair.b:,} {_unit(pair.b, unit)} {before}"
 
 
 def _unit(number: int, unit: str) -> str:
     """`1 tile fetched`, `2 tiles fetched`: the first word is what is counted."""
     first, space, rest = unit.partition(" ")
     return f"{first.removesuffix('s') if number == 1 else first}{space}{rest}"
-
-
-def _spent(group: Group, own: Mapping[str, Pair]) -> str:
-    """What a change of cycles is spent on. Rows of the accounting are named where several changed, or the words don't name the one that
-    did: `waiting for weight tiles (weight stall +31,873, weight shift +8,715)`, `while outputs leave`."""
-    changed = _changed(own.items())
-    if len(changed) > 1:
-        return f"{group.words} ({', '.join([changed[0], *(words.removeprefix(FOR_IT) for words in changed[1:])])})"
-    name = next((name for name, pair in own.items() if pair.difference), "")
-    if name == ITSELF:
-        return f"{group.words} itself"
-    if not name or name == BY_WAY or name in OWN_WORDS:
-        return group.words
-    return f"{group.words} ({name})" if group.unit in (Engine.MATRIX, Engine.WEIGHTS) else f"while {name}"
-
-
-def _changed(rows: Iterable[tuple[str, Pair]]) -> list[str]:
-    """`weight stall +31,873` for each row that changed."""
-    return [f"{name} {pair.difference:+,}" for name, pair in rows if pair.difference]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpucc.diagnostics import counted, printable
-from tpucc.explain.accounting import NON_MATRIX, ROWS
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.layers import layer_rows
-from tpucc.explain.comparison.pairs import Pair, Seconds, together
-from tpucc.explain.tables import BREAKDOWN, WIDTH, table, wrapped
+from tpucc.explain.comparison.pairs import Pair, Seconds
+from tpucc.explain.tables import WIDTH, table, wrapped
 
 
 def comparison_table(found: Comparison, width: int = WIDTH) -> str:
@@ -47,10 +47,8 @@ def time_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
 
 
 def accounting_rows(found: Comparison) -> Iterator[tuple[str, Pair]]:
-    """The rows of `profile` that are not zero on both sides, and their sum; those of `non-matrix` are indented below it."""
-    sums = {**found.rows, "non_matrix": together([found.rows[ROWS[cause].key] for cause in NON_MATRIX])}
-    shown = ((name, sums[key]) for key, name in BREAKDOWN if key in sums)
-    yield from ((name, pair) for name, pair in shown if pair.a or pair.b)
+    """The rows of `profile` that are not zero on both sides, and their sum."""
+    yield from ((ROWS[limit].name, pair) for limit, pair in found.rows.items() if pair.a or pair.b)
     yield "in all", found.cycles
 
 

@@ -1,4 +1,4 @@
-"""The common parts of the charts: axes with round numbers, hatching for stalls, headings."""
+"""The common parts of the charts: axes with round numbers, hatching for waits, headings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.critical import Limit
 from tpucc.explain.quantities import number, numbers
-from tpucc.explain.segments import Cause
 from tpucc.numerics import Float64, Int64
 from tpucc.see.legend import Entry, box_sign
 from tpucc.see.palette import KINDS, Kind, solid_paint
@@ -30,28 +30,23 @@ TICK = 70.0
 
 @dataclass(frozen=True, slots=True)
 class Hatch:
-    """How a stall is drawn: the hue of what it waits for, the angle of the lines, and its name."""
+    """How a wait is drawn: the hue of its root, the angle of the lines, and its name."""
 
     kind: Kind
     angle: int
     meaning: str
 
 
-_HATCHES: Mapping[Cause, tuple[Kind, int]] = {
-    Cause.WEIGHT_STALL: (Kind.WEIGHTS, 45),
-    Cause.WEIGHT_SHIFT: (Kind.WEIGHTS, 135),
-    Cause.RAW_STALL: (Kind.VECTOR, 45),
-    Cause.INPUT_STALL: (Kind.HOST, 45),
-    Cause.ACTIVATION: (Kind.VECTOR, 135),
-    Cause.HOST_STEP: (Kind.HOST, 135),
-    Cause.OUTPUT: (Kind.HOST, 0),
-    Cause.INPUT: (Kind.VECTOR, 0),
-    Cause.IDLE: (Kind.HOST, 90),
+_HATCHES: Mapping[Limit, tuple[Kind, int]] = {
+    Limit.WEIGHT_MEMORY: (Kind.WEIGHTS, 45),
+    Limit.WEIGHT_SHIFT: (Kind.WEIGHTS, 135),
+    Limit.ACTIVATION: (Kind.VECTOR, 45),
+    Limit.HOST_WORK: (Kind.HOST, 135),
+    Limit.HOST_LINK: (Kind.HOST, 45),
+    Limit.DEPENDENCIES: (Kind.MATRIX, 90),
 }
-STALLS: Mapping[str, Hatch] = MappingProxyType(
-    {ROWS[cause].key: Hatch(kind, angle, ROWS[cause].name) for cause, (kind, angle) in _HATCHES.items()}
-)
-"""The reasons for which the matrix unit stands still, by their keys in `stats.json`."""
+WAITS: Mapping[Limit, Hatch] = MappingProxyType({limit: Hatch(*drawn, ROWS[limit].name) for limit, drawn in _HATCHES.items()})
+"""The roots of the matrix unit's waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +127,17 @@ def row_axis(scale: Scale, x: float, right: float, words: str) -> Markup:
     return side_axis(scale, x, right, words, values, numbers(values))
 
 
-def hatches(key: str, names: Sequence[str]) -> Markup:
+def hatches(key: str, roots: Sequence[Limit]) -> Markup:
     """Definitions of the hatchings that a picture uses."""
-    return tag("defs", joined(_hatch(key, name) for name in names))
+    return tag("defs", joined(_hatch(key, root) for root in roots))
 
 
-def hatch_fill(key: str, name: str) -> str:
-    return f"url(#{key}-{name})"
+def hatch_fill(key: str, root: Limit) -> str:
+    return f"url(#{hatch_name(key, root)})"
+
+
+def hatch_name(key: str, root: Limit) -> str:
+    return f"{key}-{root.name.lower()}"
 
 
 def cycle_axis(scale: Scale, y: float, clock_hz: float | None = None) -> Markup:
@@ -156,25 +155,27 @@ def cycle_axis(scale: Scale, y: float, clock_hz: float | None = None) -> Markup:
     return joined(parts)
 
 
-def matrix_signs(key: str, names: Sequence[str]) -> list[Entry]:
-    """What the lane of the matrix unit shows: its work, and the hatchings of these stalls."""
-    work = (box_sign(solid_paint(Kind.MATRIX)), ROWS[Cause.ACTIVE].name)
-    return [work, *((box_sign({"fill": hatch_fill(key, name)}), STALLS[name].meaning) for name in names)]
+def matrix_signs(key: str, roots: Sequence[Limit]) -> list[Entry]:
+    """What the lane of the matrix unit shows: its work, and the hatchings of waits with these roots."""
+    work = (box_sign(solid_paint(Kind.MATRIX)), ROWS[Limit.MATRIX_UNIT].name)
+    return [work, *((box_sign({"fill": hatch_fill(key, root)}), WAITS[root].meaning) for root in roots)]
 
 
-def coverage(starts: Int64, ends: Int64, edges: Float64) -> Float64:
-    """The share of each stretch between two edges that intervals cover. The intervals are sorted and don't overlap."""
+def coverage(starts: Int64, ends: Int64, edges: Float64, weights: Float64 | None = None) -> Float64:
+    """The share of each stretch between two edges that intervals cover, each counting by its weight. The intervals are sorted and don't
+    overlap."""
     if not len(starts):
         return np.zeros(len(edges) - 1)
+    each = np.ones(len(starts)) if weights is None else weights
     before = np.searchsorted(starts, edges, "right")
-    total = np.concatenate([[0.0], np.cumsum((ends - starts).astype(np.float64))])
+    total = np.concatenate([[0.0], np.cumsum((ends - starts) * each)])
     last = np.maximum(before - 1, 0)
-    busy = np.where(before > 0, total[before] - np.maximum(0.0, ends[last] - edges), 0.0)
+    busy = np.where(before > 0, total[before] - np.maximum(0.0, ends[last] - edges) * each[last], 0.0)
     return np.diff(busy) / np.diff(edges)
 
 
-def _hatch(key: str, name: str) -> Markup:
-    hatch = STALLS[name]
+def _hatch(key: str, root: Limit) -> Markup:
+    hatch = WAITS[root]
     stroke = tag("line", class_=f"t-{hatch.kind}", stroke=KINDS[hatch.kind].line, x1=0, y1=0, x2=0, y2=6, stroke_width=2.4)
     turn = f"rotate({hatch.angle})"
-    return tag("pattern", stroke, id=f"{key}-{name}", width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)
+    return tag("pattern", stroke, id=hatch_name(key, root), width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)

@@ -14,13 +14,13 @@ from itertools import groupby
 import numpy as np
 
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.critical import Limit
 from tpucc.explain.occupancy import rows_in_use
 from tpucc.explain.quantities import number
-from tpucc.explain.segments import Cause
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.prose import glued, loose
-from tpucc.see.charts.chart import STALLS, coverage, ticks
+from tpucc.see.charts.chart import WAITS, coverage, ticks
 from tpucc.see.charts.timeline import Lane, Times, lanes, stretches
 from tpucc.see.palette import Kind
 from tpucc.sim.durations import duration, seconds_unit
@@ -30,8 +30,6 @@ NAMES, SHARES = 11, 7
 """Columns for the lanes' names at the left, and for their shares of the time at the right."""
 HEIGHT = 4
 """Lines of the buffer's chart; a line has as many steps as there are block characters."""
-LETTERS = {row.key: row.letter for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
-"""The marks of the stalls, which `chart.STALLS` explains; capitals where they take most of a column's time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,21 +202,21 @@ def _share(share: float) -> str:
 
 
 def _waits(times: Times, canvas: Canvas) -> Line:
-    """For each cell the letter of the stall that takes most of it; a capital where stalls take more than half."""
-    names = list(LETTERS)
+    """For each cell the letter of the root for which most of it is waited; a capital where waits take more than half."""
     none = np.zeros(0, np.int64)
-    shares = np.stack([coverage(*times.stalls.get(name, (none, none)), canvas.edges) for name in names])
+    shares = np.stack([coverage(*times.waits.get(root, (none, none)), canvas.edges) for root in WAITS])
     which, whole = shares.argmax(axis=0).tolist(), shares.sum(axis=0).round(6).tolist()
-    letters = [_wait(names[index], share) for index, share in zip(which, whole, strict=True)]
+    letters = [_wait(list(WAITS)[index], share) for index, share in zip(which, whole, strict=True)]
     pieces = [Piece("".join(piece.text for piece in alike), kind) for kind, alike in groupby(letters, lambda piece: piece.kind)]
-    waiting = sum(int((ends - starts).sum()) for starts, ends in times.stalls.values()) / times.cycles
+    waiting = sum(int((ends - starts).sum()) for starts, ends in times.waits.values()) / times.cycles
     return Piece(named("  waits")), *pieces, Piece(_share(waiting))
 
 
-def _wait(name: str, share: float) -> Piece:
+def _wait(root: Limit, share: float) -> Piece:
     if not share:
         return Piece(" ")
-    return Piece(LETTERS[name].upper() if share > 0.5 else LETTERS[name], STALLS[name].kind)
+    letter = ROWS[root].letter
+    return Piece(letter.upper() if share > 0.5 else letter, WAITS[root].kind)
 
 
 def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
@@ -232,12 +230,12 @@ def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
 def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:
     """The meanings of the letters of the waits, as many to a line as fit."""
     pieces, used = [Piece(named(""))], NAMES
-    for name in times.causes:
-        words = f"{LETTERS[name]} {STALLS[name].meaning}   "
+    for root in times.roots:
+        words = f"{ROWS[root].letter} {WAITS[root].meaning}   "
         if used + len(words.rstrip()) > NAMES + canvas.cells + SHARES:
             yield tuple(pieces)
             pieces, used = [Piece(named(""))], NAMES
-        pieces += [Piece(words[0], STALLS[name].kind), Piece(words[1:])]
+        pieces += [Piece(words[0], WAITS[root].kind), Piece(words[1:])]
         used += len(words)
-    if times.causes:
+    if times.roots:
         yield tuple(pieces)

@@ -11,12 +11,13 @@ import numpy as np
 
 from tpucc.diagnostics import counted, percent
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.critical import LIMITS, Limit
 from tpucc.explain.names import MAX_NAME, shortened, shown, whole
-from tpucc.explain.segments import Cause, Segments
+from tpucc.explain.segments import Segments
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.numerics import Float64, Int64
-from tpucc.see.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs
+from tpucc.see.charts.chart import WAITS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.legend import legend
 from tpucc.see.palette import Kind, solid_paint
@@ -37,37 +38,37 @@ KEY = "timeline"
 class Times:
     """When everything happens, in cycles from the program's start; an interval is [start, end).
 
-    `starts`, `ends`: one entry an instruction. `shift_starts`, `shift_ends`: one for each tile that is shifted in. `stalls`: for each name
-    of `chart.STALLS` the intervals in which the matrix unit stood still for that reason, sorted. `cycles`: the makespan. `turns`: the
-    cycles from which on the time is another layer's, and the layers, as the table of layers counts them.
+    `starts`, `ends`: one entry an instruction. `shift_starts`, `shift_ends`: one for each tile that is shifted in. `waits`: for each root
+    that the matrix unit waited for, in the order of `chart.WAITS`, the intervals, sorted. `cycles`: the makespan. `turns`: the cycles from
+    which on the time is another layer's, and the layers, as the table of layers counts them.
     """
 
     starts: Int64
     ends: Int64
     shift_starts: Int64
     shift_ends: Int64
-    stalls: Mapping[str, tuple[Int64, Int64]]
+    waits: Mapping[Limit, tuple[Int64, Int64]]
     cycles: int
     turns: tuple[Int64, Int64]
 
     @classmethod
     def of(cls, timeline: Timeline, segments: Segments) -> Times:
-        stalled = {row.key: segments.cause == cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
+        waited = {root: segments.root == LIMITS.index(root) for root in WAITS}
         turns = np.flatnonzero(np.diff(segments.layer, prepend=-1))
         return cls(
             starts=timeline.start,
             ends=timeline.end,
             shift_starts=timeline.tiles.shifting,
             shift_ends=timeline.tiles.shifted,
-            stalls={name: (segments.start[own], segments.end[own]) for name, own in stalled.items()},
+            waits={root: (segments.start[own], segments.end[own]) for root, own in waited.items() if own.any()},
             cycles=timeline.makespan,
             turns=(segments.start[turns], segments.layer[turns]),
         )
 
     @property
-    def causes(self) -> list[str]:
-        """The stalls of the program, in the order of `chart.STALLS`."""
-        return [name for name in STALLS if name in self.stalls and len(self.stalls[name][0])]
+    def roots(self) -> list[Limit]:
+        """Those of the program's waits, in the order of `chart.WAITS`."""
+        return list(self.waits)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -82,16 +83,15 @@ class Lane:
 
 
 def timeline_svg(program: Program, times: Times, until: int = 0, across: float = WIDTH) -> str:
-    """Lanes for host, weights, shift, matrix and activation over a common axis; the layers above, stalls hatched.
+    """Lanes for host, weights, shift, matrix and activation over a common axis; the layers above, waits hatched.
 
     The axis ends with the program, or at the cycle `until`, if that is later. The picture is `across` pixels wide.
     """
     scale = Scale(0, max(1, times.cycles, until), LEFT, across - EDGE)
     head = heading(headline(program.title, times), _subtitle(program, times, scale), (), most=across - 2 * EDGE)
     top = EDGE + head.height
-    names = times.causes
-    key = legend(matrix_signs(KEY, names), EDGE, top - 6, across - EDGE)
-    parts = [hatches(KEY, names), head.markup, key.markup]
+    key = legend(matrix_signs(KEY, times.roots), EDGE, top - 6, across - EDGE)
+    parts = [hatches(KEY, times.roots), head.markup, key.markup]
     top += key.height + 10
     parts.append(_layers(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
     top += 28
@@ -99,18 +99,18 @@ def timeline_svg(program: Program, times: Times, until: int = 0, across: float =
         dense = _is_dense(lane, times, scale)
         parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top, dense)]
         if lane.name == "matrix":
-            parts.append(_stalls(times, names, scale, top, dense))
+            parts.append(_waits(times, scale, top, dense))
         top += LANE + LANE_GAP
     parts.append(cycle_axis(scale, top, program.target.clock_hz))
     return picture(KEY, headline(program.title, times), across, top + 44, *parts)
 
 
 def headline(name: str, times: Times) -> str:
-    """The largest share of the matrix unit's time: `mlp0: 453,123 cycles, 61 % of them weight stall`."""
-    waits = {STALLS[stall].meaning: int((ends - starts).sum()) for stall, (starts, ends) in times.stalls.items()}
-    spent = {ROWS[Cause.ACTIVE].name: times.cycles - sum(waits.values()), **waits}
-    words, most = max(spent.items(), key=lambda pair: pair[1])
-    return f"{name}: {counted(times.cycles, 'cycle')}, {100 * most / max(1, times.cycles):.1f} % of them: {words}"
+    """The largest share of the matrix unit's time: `mlp0: 453,123 cycles, 61.0 % of them: waits for weight memory`."""
+    waits = {root: int((ends - starts).sum()) for root, (starts, ends) in times.waits.items()}
+    spent = {Limit.MATRIX_UNIT: times.cycles - sum(waits.values()), **waits}
+    most = max(spent, key=lambda limit: spent[limit])
+    return f"{name}: {counted(times.cycles, 'cycle')}, {100 * spent[most] / max(1, times.cycles):.1f} % of them: {ROWS[most].name}"
 
 
 def _subtitle(program: Program, times: Times, scale: Scale) -> str:
@@ -139,9 +139,9 @@ def lanes(program: Program, times: Times) -> Iterator[Lane]:
 
 
 def _is_dense(lane: Lane, times: Times, scale: Scale) -> bool:
-    """Whether the lane has too many intervals for bars, the stalls of the matrix unit among them."""
-    stalls = sum(len(starts) for starts, _ in times.stalls.values()) if lane.name == "matrix" else 0
-    return (len(lane.starts) + stalls) * STRETCH > scale.end - scale.start
+    """Whether the lane has too many intervals for bars, the waits of the matrix unit among them."""
+    waits = sum(len(starts) for starts, _ in times.waits.values()) if lane.name == "matrix" else 0
+    return (len(lane.starts) + waits) * STRETCH > scale.end - scale.start
 
 
 def _bars(program: Program, lane: Lane, scale: Scale, top: float, dense: bool) -> Markup:
@@ -196,28 +196,28 @@ def _cuts(values: Int64) -> Int64:
     return np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
 
 
-def _stalls(times: Times, names: list[str], scale: Scale, top: float, dense: bool) -> Markup:
-    """The stalls, hatched on the lane of the matrix unit; in columns stacked from the top by their shares."""
+def _waits(times: Times, scale: Scale, top: float, dense: bool) -> Markup:
+    """The waits, hatched on the lane of the matrix unit; in columns stacked from the top by their shares."""
     if not dense:
-        return joined(_stalled(name, *times.stalls[name], scale, top) for name in names)
+        return joined(_waited(root, *times.waits[root], scale, top) for root in times.roots)
     edges = _edges(scale)
     used = np.zeros(len(edges) - 1)
     parts = []
-    for name in reversed(names):
-        shares = coverage(*times.stalls[name], edges)
+    for root in reversed(times.roots):
+        shares = coverage(*times.waits[root], edges)
         for place in np.flatnonzero(np.rint(shares * LANE * 10)).tolist():
             x, width = scale(edges[place]), scale(edges[place + 1]) - scale(edges[place])
-            words = title(f"{STALLS[name].meaning}: {percent(shares[place], 1)}")
+            words = title(f"{WAITS[root].meaning}: {percent(shares[place], 1)}")
             y, height = top + used[place] * LANE, shares[place] * LANE
-            parts.append(tag("rect", words, x=x, y=y, width=width, height=height, fill=hatch_fill(KEY, name)))
+            parts.append(tag("rect", words, x=x, y=y, width=width, height=height, fill=hatch_fill(KEY, root)))
         used += shares
     return joined(parts)
 
 
-def _stalled(name: str, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
-    fill, parts = hatch_fill(KEY, name), []
+def _waited(root: Limit, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
+    fill, parts = hatch_fill(KEY, root), []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        words, (left, width) = f"{STALLS[name].meaning} · cycles {start:,}–{end:,}", _extent(scale, start, end)
+        words, (left, width) = f"{WAITS[root].meaning} · cycles {start:,}–{end:,}", _extent(scale, start, end)
         parts.append(tag("rect", title(words), x=left, y=top, width=width, height=LANE, fill=fill))
     return joined(parts)
 

@@ -68,7 +68,8 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     """Name, title and content of each tab, in their order. The content is empty if scripts draw it."""
     drawn = {picture.name: picture for picture in given.pictures}
     empty = Markup("")
-    found = [("summary", "Summary", summary(given.stats, given.accuracy, given.notes))]
+    peak = tag("div", _both(drawn["cells"]), class_="peak has-narrow") if "cells" in drawn else empty
+    found = [("summary", "Summary", summary(given.stats, given.accuracy, given.notes, peak))]
     found += [(name, TITLES[name], _picture(drawn[name])) for name in ("graph", "layers", "program") if name in drawn]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
     found += [("passes", "Passes", empty)] if given.stages else []
@@ -83,9 +84,13 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
 
 
 def _picture(picture: Picture) -> Markup:
-    kind = "picture" if picture.boxes else "picture chart"
-    narrow = inlined(beside(picture.narrow, picture.name)) if picture.narrow else Markup("")
-    return tag("div", inlined(picture.svg), narrow, class_=f"{kind} has-narrow" if narrow else kind, tabindex=0)
+    drawn, kind = _both(picture), "picture" if picture.boxes else "picture chart"
+    return tag("div", drawn, class_=f"{kind} has-narrow" if picture.narrow else kind, tabindex=0)
+
+
+def _both(picture: Picture) -> Markup:
+    """The picture, and the one for narrow windows behind it."""
+    return joined([inlined(picture.svg), *([inlined(beside(picture.narrow, picture.name))] if picture.narrow else [])])
 
 
 def _templates(given: PageInput) -> Iterator[Markup]:

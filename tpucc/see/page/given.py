@@ -51,14 +51,14 @@ class Rewriting:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Waits:
-    """The stretches in which the matrix unit stands still, in their order: from and to which cycle, why, and for which instruction.
+    """The stretches in which the matrix unit waits, in their order: from and to which cycle, for which root, before which instruction.
 
-    `cause` is an index of `chart.STALLS`; `instruction` the multiply that waits, at the end of the program the one that finishes last.
+    `root` is an index of `chart.WAITS`; `instruction` the multiply that waits, at the end of the program the one that finishes last.
     """
 
     start: Int64
     end: Int64
-    cause: npt.NDArray[np.uint8]
+    root: npt.NDArray[np.uint8]
     instruction: Int64
 
 

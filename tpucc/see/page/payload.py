@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted, percent, printable
-from tpucc.explain.accounting import ROWS
+from tpucc.explain.accounting import ROWS, cycles_by_row
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.nesting import Source, Turn, nesting
@@ -25,7 +25,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.machines.v1 import V1, Engine, Opcode
-from tpucc.see.charts.chart import STALLS
+from tpucc.see.charts.chart import WAITS
 from tpucc.see.charts.memory import kind_of
 from tpucc.see.charts.tiles import order_of, places_of
 from tpucc.see.charts.timeline import Times, layer_spans
@@ -161,7 +161,7 @@ def _tiles(layer: LayerInfo, mxu: int) -> dict[str, Any]:
 
 def _spent(layer: Stats) -> list[int]:
     """The layer's cycles in each row of the accounting."""
-    return [round(layer["cycles"] * layer["breakdown"][row.key] / 100) for row in ROWS.values()]
+    return list(cycles_by_row(layer).values())
 
 
 def _calls(program: Program) -> dict[str, Any]:
@@ -252,10 +252,13 @@ def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:
 
 def _waits(waits: Waits) -> dict[str, Any]:
     return {
-        "causes": [{"name": name, "meaning": stall.meaning, "kind": stall.kind, "angle": stall.angle} for name, stall in STALLS.items()],
+        "roots": [
+            {"name": limit, "root": ROWS[limit].root, "meaning": wait.meaning, "kind": wait.kind, "angle": wait.angle}
+            for limit, wait in WAITS.items()
+        ],
         "start": deltas(waits.start),
         "length": plain(waits.end - waits.start),
-        "cause": octets(waits.cause),
+        "root": octets(waits.root),
         "instruction": deltas(waits.instruction),
     }
 

@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.diagnostics import printable
-from tpucc.explain.accounting import ROWS, Row
 from tpucc.explain.names import first_names, shown
-from tpucc.explain.summary import SHARES, Accuracy, Stats, count_layers, facts, host_words, layer_cells, lead, tenths
-from tpucc.see.charts.chart import hatch_fill, hatches
+from tpucc.explain.summary import Accuracy, Stats, count_layers, facts, host_words, layer_cells, lead, tenths, waiting_cells
 from tpucc.see.kit import term
-from tpucc.see.palette import Kind, solid_paint
-from tpucc.see.svg import Markup, Value, escaped, ink_rect, inlined, joined, picture, prose, row, tag, title
+from tpucc.see.svg import NOTHING, Markup, escaped, joined, prose, row, tag
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
-BAR_WIDTH, BAR = 600.0, 28.0
-KEY = "breakdown"
 EMPTY = "\u00a0"
-HEADS = ("layer", "line", "cycles", "share", "tiles", "TOPS", "array active", "weight stall", "weight shift", "non-matrix")
+HEADS = ("layer", "line", "cycles", "share", "tiles", "TOPS", "array active", "waits", "mostly for")
 
 
-def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str]) -> Markup:
-    """The tab as HTML."""
+def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str], peak: Markup = NOTHING) -> Markup:
+    """The tab as HTML. `peak` is the picture of where the array's peak went."""
     parts = [
         tag("p", prose(lead(stats, accuracy)), class_="lead"),
+        peak,
         tag("dl", joined(_number(*fact) for fact in facts(stats)), class_="numbers"),
-        tag("h2", escaped("Where the matrix unit's cycles go")),
-        breakdown(stats["breakdown"]),
         tag("h2", escaped("Layers")),
         tag("div", layer_table(stats), class_="scroll"),
         left_out(stats),
@@ -35,23 +29,6 @@ def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str]) -> Ma
         tag("p", escaped(f"Written by tpucc {printable(stats['tpucc'])}."), class_="footer"),
     ]
     return joined(parts)
-
-
-def breakdown(found: Stats) -> Markup:
-    """The array's work and its stalls, row by row of the accounting, as a bar and its legend; they add up to all cycles."""
-    active, *stalls = ROWS.values()
-    shown_stalls = [stall for stall in stalls if found[stall.key] > 0]
-    paints: list[tuple[Row, dict[str, Value]]] = [(active, dict(solid_paint(Kind.MATRIX)))]
-    paints += [(stall, {"fill": hatch_fill(KEY, stall.key)}) for stall in shown_stalls]
-    parts, legend, x = [hatches(KEY, [stall.key for stall in shown_stalls]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)], [], 0.0
-    for each, paint in paints:
-        width, words = BAR_WIDTH * found[each.key] / 100, f"{each.name}, {found[each.key]:.1f} %"
-        parts.append(tag("rect", title(words), attributes=paint, x=x, y=0, width=width, height=BAR))
-        swatch = tag("svg", tag("rect", attributes=paint, width=16, height=12), width=16, height=12, aria_hidden="true")
-        legend.append(tag("li", swatch, escaped(words), title=each.meaning))
-        x += width
-    bar = inlined(picture(KEY, "Where the matrix unit's cycles go", BAR_WIDTH, BAR, *parts))
-    return joined([bar, tag("ul", joined(legend), class_="shares")])
 
 
 def _number(name: str, value: str, remark: str) -> Markup:
@@ -67,7 +44,7 @@ def layer_table(stats: Stats) -> Markup:
     rows = [_layer_row(index, layers[index], whole) for index in chosen]
     if others:
         rows.append(_sum_row(count_layers(others, "more "), sum(layer["cycles"] for layer in others), whole))
-    rows.append(_sum_row("in all", whole, whole, [f"{stats['breakdown'][key]:.1f} %" for key in SHARES]))
+    rows.append(_sum_row("in all", whole, whole, _waiting(stats)))
     return tag("table", tag("thead", row(map(term, HEADS), "th")), tag("tbody", joined(rows)))
 
 
@@ -78,13 +55,19 @@ def left_out(stats: Stats) -> Markup:
     return joined(tag("p", escaped(sentence)) for sentence in words)
 
 
-def _sum_row(name: str, cycles: int, whole: int, shares: Sequence[str] = (EMPTY,) * len(SHARES)) -> Markup:
+def _sum_row(name: str, cycles: int, whole: int, waiting: Sequence[str] = (EMPTY,) * 3) -> Markup:
     """The row of several layers."""
-    return row(map(escaped, (name, EMPTY, f"{cycles:,}", f"{tenths(cycles, whole)} %", EMPTY, EMPTY, *shares)))
+    return row(map(escaped, (name, EMPTY, f"{cycles:,}", f"{tenths(cycles, whole)} %", EMPTY, EMPTY, *waiting)))
+
+
+def _waiting(stats: Stats) -> tuple[str, str, str]:
+    """The last cells of a row."""
+    active, waits, root = waiting_cells(stats)
+    return f"{active} %", f"{waits} %", root
 
 
 def _layer_row(index: int, layer: Stats, whole: int) -> Markup:
     operators = f": {first_names([shown(name) for name in layer['operators']])}" if layer.get("operators") else ""
     name, line = f"{shown(layer['name'])}{operators} ({printable(layer['kind'])})", str(layer["line"]) if layer["line"] else "–"
-    cycles, part, tiles, speed, *shares = layer_cells(layer, whole)
-    return row(map(escaped, (name, line, cycles, f"{part} %", tiles, speed, *(f"{each} %" for each in shares))), data_layers=index)
+    cycles, part, tiles, speed, *_ = layer_cells(layer, whole)
+    return row(map(escaped, (name, line, cycles, f"{part} %", tiles, speed, *_waiting(layer))), data_layers=index)

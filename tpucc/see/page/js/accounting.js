@@ -10,7 +10,7 @@ const accounting = (() => {
   function waited(mask) {
     const sums = rows.map(() => 0);
     for (let index = 0; index < waits.start.length; index++) {
-      if (mask[waits.instruction[index]]) sums[waits.cause[index] + 1] += waits.end[index] - waits.start[index];
+      if (mask[waits.instruction[index]]) sums[waits.root[index] + 1] += waits.end[index] - waits.start[index];
     }
     return sums;
   }

@@ -35,7 +35,7 @@ const colours = (() => {
     return of(contrast("ink") > contrast("paper") ? "ink" : "paper");
   }
 
-  /** The hatching of a cause for which the matrix unit waits. */
+  /** The hatching of a root for which the matrix unit waits. */
   function hatch(context, { kind, angle }) {
     const key = `${kind} ${angle}`;
     if (!patterns.has(key)) patterns.set(key, context.createPattern(strokes(of(`${kind}-line`), angle), "repeat"));

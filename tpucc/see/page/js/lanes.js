@@ -24,15 +24,15 @@ const lanes = (() => {
     return lane("shift", "weights", shifts, shifts.map((start) => start + machine.shift), Int32Array.from(reads));
   }
 
-  function ofCause(cause) {
+  function ofRoot(root) {
     const own = [];
-    waits.cause.forEach((other, place) => other === cause && own.push(place));
-    const { name, kind } = waits.causes[cause];
-    return { ...picked(name, kind, waits.start, waits.end, own, own.map((place) => waits.instruction[place])), cause };
+    waits.root.forEach((other, place) => other === root && own.push(place));
+    const { name, kind } = waits.roots[root];
+    return { ...picked(name, kind, waits.start, waits.end, own, own.map((place) => waits.instruction[place])), root };
   }
 
   const units = [ofUnit("host", "host"), ofUnit("weights", "weights"), ofShifts(), ofUnit("matrix", "matrix"), ofUnit("activation", "vector")];
-  const stalls = waits.causes.map((_, cause) => ofCause(cause)).filter((found) => found.starts.length);
+  const stalls = waits.roots.map((_, root) => ofRoot(root)).filter((found) => found.starts.length);
 
   /** The first index whose value is greater than `wanted`. */
   function after(values, wanted) {
@@ -76,7 +76,7 @@ const lanes = (() => {
   function part(found, test) {
     const own = [];
     found.items.forEach((item, place) => item >= 0 && test(item, place) && own.push(place));
-    return { ...picked(found.name, found.kind, found.starts, found.ends, own, own.map((place) => found.items[place])), cause: found.cause };
+    return { ...picked(found.name, found.kind, found.starts, found.ends, own, own.map((place) => found.items[place])), root: found.root };
   }
 
   return { units, stalls, share, meeting, crowd, at, part };

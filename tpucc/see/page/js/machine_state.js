@@ -115,14 +115,14 @@ const machineState = (() => {
     const last = count ? items[count - 1] : -1;
     if (count === items.length) return { does: "done", last };
     const stretch = stretches[unit]?.[until(stretchStarts[unit], time) - 1];
-    const cause = unit === MATRIX ? until(waits.start, time) - 1 : -1;
-    return { does: "waits", last, next: items[count], stretch, cause: cause >= 0 && waits.end[cause] > time ? waits.causes[waits.cause[cause]].meaning : "" };
+    const wait = unit === MATRIX ? until(waits.start, time) - 1 : -1;
+    return { does: "waits", last, next: items[count], stretch, root: wait >= 0 && waits.end[wait] > time ? waits.roots[waits.root[wait]].root : "" };
   }
 
   /** What a unit waits for, in words: those of `tpucc debug`. */
-  function waited({ stretch, cause }) {
+  function waited({ stretch, root }) {
     const said = stretch ? `waits ${words.counted(stretch.end - stretch.start, "cycle")} for ${completed(stretch.text, stretch)}, before instruction ${words.number(stretch.instruction)}` : "waits";
-    return cause ? `${said} (${cause})` : said;
+    return root ? `${said}; the root of the wait is ${root}` : said;
   }
 
   /** The state at a cycle. `lines` are, for each memory, the operands whose rows it shows. */

@@ -52,10 +52,10 @@ const model = (() => {
   function waiting(waits) {
     const start = decode.deltas(waits.start);
     return {
-      causes: waits.causes,
+      roots: waits.roots,
       start,
       end: decode.plain(waits.length).map((length, index) => start[index] + length),
-      cause: decode.octets(waits.cause),
+      root: decode.octets(waits.root),
       instruction: decode.deltas(waits.instruction),
     };
   }

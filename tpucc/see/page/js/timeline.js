@@ -20,7 +20,7 @@ const timeline = (() => {
 
   const topOf = (index) => top + index * (lane + GAP);
   const bottom = () => topOf(own.length);
-  const nameOf = (found) => (found.cause === undefined ? model.rows[0].name : model.waits.causes[found.cause].meaning);
+  const nameOf = (found) => (found.root === undefined ? model.rows[0].name : model.waits.roots[found.root].meaning);
 
   /** Whether a lane has more than one interval for so many pixels: its bars could not be told apart. */
   function isDense(group, x) {
@@ -74,7 +74,7 @@ const timeline = (() => {
     const below = work && [...work];
     for (const found of [...waits, unit]) {
       if (!found.starts.length) continue;
-      context.fillStyle = found === unit ? colours.of(`${unit.kind}-line`) : colours.hatch(context, model.waits.causes[found.cause]);
+      context.fillStyle = found === unit ? colours.of(`${unit.kind}-line`) : colours.hatch(context, model.waits.roots[found.root]);
       if (!work) bars(context, found, topOf(index), x);
       else if (found === unit) columns(context, work, work.map(() => 0), topOf(index));
       else columns(context, heightsOf(found, work.length), below, topOf(index));
@@ -90,7 +90,7 @@ const timeline = (() => {
       context.fillRect(x(found.starts[begin]), y, x(found.ends[index]) - x(found.starts[begin]), lane);
       begin = index + 1;
     }
-    for (let index = first + 1 - (first % 2); index < last && found.cause === undefined; index += 2) {
+    for (let index = first + 1 - (first % 2); index < last && found.root === undefined; index += 2) {
       const [left, right] = [x(found.starts[index]), x(found.ends[index])];
       if (right - left > SHADED) shade(context, left, y, right - left);
     }
@@ -105,7 +105,7 @@ const timeline = (() => {
     context.globalAlpha = alpha;
   }
 
-  /** For each column of pixels the share of its cycles in which a unit works, or waits for one cause, as a height: kept for the next frame. */
+  /** For each column of pixels the share of its cycles in which a unit works, or waits for one root, as a height: kept for the next frame. */
   function heightsOf(found, count) {
     const size = [count, lane, ...axis.window()].join(" ");
     if (heights.get(found)?.size !== size) heights.set(found, { size, values: computed(found, count) });
@@ -216,7 +216,7 @@ const timeline = (() => {
       const place = lanes.at(found, time, 0);
       const item = found.items[place] ?? -1;
       const layer = words.carried(item) ? `a transfer of ${words.carried(item)}` : model.layers[model.code.layer[item]]?.name ?? "";
-      const does = found.cause === undefined ? model.texts[item] ?? found.name : nameOf(found);
+      const does = found.root === undefined ? model.texts[item] ?? found.name : nameOf(found);
       if (place >= 0) return `${[does, layer].filter(Boolean).join(" · ")}\n${words.span(found.starts[place], found.ends[place])}`;
     }
     return "";
@@ -239,9 +239,9 @@ const timeline = (() => {
   /** The rows of the accounting that the program has, each with its colour or hatching. */
   function legend() {
     const active = tips.word(model.rows[0].name, model.rows[0].meaning, dom.make("i", { class: "swatch" }));
-    const stalls = lanes.stalls.map(({ cause }) => {
-      const { meaning, kind, angle } = model.waits.causes[cause];
-      return tips.word(meaning, model.rows[cause + 1].meaning, dom.make("i", { class: `hatch h-${kind} a-${angle}` }));
+    const stalls = lanes.stalls.map(({ root }) => {
+      const { meaning, kind, angle } = model.waits.roots[root];
+      return tips.word(meaning, model.rows[root + 1].meaning, dom.make("i", { class: `hatch h-${kind} a-${angle}` }));
     });
     document.getElementById("legend").replaceChildren(active, ...stalls);
     tips.explain(document.getElementById("columns"), COLUMNS);
