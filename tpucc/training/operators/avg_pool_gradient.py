@@ -12,10 +12,10 @@ from tpucc.ops.avg_pool import AvgPoolAttributes, average_axes
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import sized_images
 from tpucc.ops.facts import whole
-from tpucc.ops.families import gradient_operator
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_f32, require_shape
 from tpucc.ops.windows import Padding, Pair, pixels_seen, spread_axis
+from tpucc.training.operators import gradient_operator
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ import numpy as np
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import aligned_images
 from tpucc.ops.facts import whole
-from tpucc.ops.families import gradient_operator
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes
+from tpucc.training.operators import gradient_operator
 
 
 def infer(attributes: PoolAttributes, types: Types) -> TensorType:

@@ -11,10 +11,10 @@ from tpucc.floating.random import uniform
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.families import training_operator
 from tpucc.ops.gradient import Stops
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_integer, require_shape
+from tpucc.training.operators import training_operator
 
 DRAW = TensorType("i32", (3,))
 """The seed, the step, and the number of the first item."""
