@@ -20,7 +20,7 @@ from tpucc.diagnostics import printable
 from tpucc.explain.comparison.compare import Comparison, compare
 from tpucc.explain.comparison.items import Items
 from tpucc.explain.comparison.tables import comparison_table
-from tpucc.files import write_file
+from tpucc.output_files import write_file
 from tpucc.see.comparison.page import comparison_page
 
 

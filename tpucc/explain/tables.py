@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from tpucc.diagnostics import counted, percent, printable
+from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ALWAYS, NON_MATRIX, ROWS, added
 from tpucc.explain.by_lines import by_lines
 from tpucc.explain.counts import WAYS
@@ -17,7 +17,7 @@ from tpucc.explain.segments import Cause
 from tpucc.explain.summary import SHARES, end_to_end_parts, host_words, layer_cells, machine_of, tenths
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
-from tpucc.prose import folded
+from tpucc.prose import folded, percent
 from tpucc.sim.durations import duration
 
 WIDTH = 80

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, UsageError, as_error, as_plain, counted, misfit, plain_diagnostic, printable
+from tpucc.diagnostics import Diagnostic, UsageError, counted, misfit, printable
 from tpucc.isa.container import encode
 from tpucc.labs import puzzle
+from tpucc.plain_errors import as_error, as_plain, plain_diagnostic
 from tpucc.playground.making import for_page, made
 from tpucc.playground.requests import Answer, Checked, Compiled, Judged, Judgement, Model, Request, Solution, Two
 from tpucc.plugins.printed import Printed

@@ -9,13 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.names import MAX_NAME, shortened, shown, whole
 from tpucc.explain.segments import Cause, Segments
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.numerics import Float64, Int64
+from tpucc.prose import percent
 from tpucc.see.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.legend import legend

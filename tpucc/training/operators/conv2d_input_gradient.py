@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.batch import sized_images
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes, conv_shape, require_groups
 from tpucc.ops.conv_transpose2d import SWAPPED, spread
 from tpucc.ops.facts import whole
@@ -16,7 +15,7 @@ from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, Ru
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_rank, require_shape
 from tpucc.ops.windows import Padding, Pair
-from tpucc.training.operators import gradient_operator
+from tpucc.training.operators import gradient_operator, sized_images
 
 
 @dataclass(frozen=True, slots=True)
