@@ -33,8 +33,8 @@ from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike
 from tpucc.output_files import write_file, write_files
+from tpucc.plugins.judged import judge as verdict_on
 from tpucc.runtime.judge import Verdict
-from tpucc.runtime.judge import judge as verdict_on
 from tpucc.see import pictures
 from tpucc.see.artifacts import artifacts
 from tpucc.see.charts.tiles import tiles_svg
@@ -441,7 +441,7 @@ def load(path: PathLike) -> Executable:
 
 
 def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0, *, against: Against | None = None) -> Verdict:
-    """Whether a model's values are right and its program is valid, and how good it is: see `tpucc.runtime.judge`.
+    """Whether a model's values are right and its program is valid, and how good it is: see `tpucc.plugins.judged`.
 
     It runs the model on `inputs` (without them, on the calibration inputs), and on random inputs drawn from `seed`. With `against`
     "onnxruntime", that library must compute the same integers, too.
