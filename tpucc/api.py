@@ -23,17 +23,18 @@ from tpucc.explain.quality import notices
 from tpucc.explain.roofs import works_of
 from tpucc.explain.tables import memory_table, roofline_table, timeline_table
 from tpucc.explain.timed import Timed
-from tpucc.files import write_file, write_files
 from tpucc.interop.outside import Against, outside_judge
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.interop.sources import IMPORTED, read_source, whole_sizes
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
+from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike
+from tpucc.output_files import write_file, write_files
+from tpucc.plugins.judged import judge as verdict_on
 from tpucc.runtime.judge import Verdict
-from tpucc.runtime.judge import judge as verdict_on
 from tpucc.see import pictures
 from tpucc.see.artifacts import artifacts
 from tpucc.see.charts.tiles import tiles_svg
@@ -111,7 +112,7 @@ class Executable:
     def save(self, path: PathLike) -> None:
         """Writes the self-contained program (`.tpub`). Raises `UsageError` E0505 in the place of a file that it is made from."""
         require_kept([Path(path)], self.reads)
-        self.runtime.save(Path(path))
+        write_file(Path(path), encode(self.runtime.program))
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -440,7 +441,7 @@ def load(path: PathLike) -> Executable:
 
 
 def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0, *, against: Against | None = None) -> Verdict:
-    """Whether a model's values are right and its program is valid, and how good it is: see `tpucc.runtime.judge`.
+    """Whether a model's values are right and its program is valid, and how good it is: see `tpucc.plugins.judged`.
 
     It runs the model on `inputs` (without them, on the calibration inputs), and on random inputs drawn from `seed`. With `against`
     "onnxruntime", that library must compute the same integers, too.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
+from tpucc.diagnostics import MAX_LINE, Diagnostic, UsageError, counted, did_you_mean, listed, printable
 
 SUFFIXES = (".tpu", ".tpub", ".graph", ".tile", ".asm")
 """How the names of files end that such a path may mean."""
@@ -32,3 +33,10 @@ def mistaken(wanted: str, given: object, instead: str) -> UsageError:
     else:
         found = type(given).__name__
     return UsageError(Diagnostic("E0529", f"{wanted}, found {found}", help=(f"did you mean {instead}?" if instead else "",)))
+
+
+def no_choice(what: str, choices: Sequence[str], found: object) -> UsageError:
+    """The error of a call with a value that is none of the texts that it may be."""
+    given = repr(found[:MAX_LINE]) if isinstance(found, str) else type(found).__name__
+    near = did_you_mean(found, choices) if isinstance(found, str) else ""
+    return UsageError(Diagnostic("E0529", f"{what} is {listed([*map(repr, choices)], 'or')}, found {printable(given)}", help=(near,)))

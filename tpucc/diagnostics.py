@@ -7,13 +7,12 @@ spans a node or an instruction comes from, and a `Diagnostic` is one message to 
 from __future__ import annotations
 
 import errno
-import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 TAB = 4
 MAX_LINE = 160
@@ -318,34 +317,6 @@ class InternalError(Error):
     exit_status = 5
 
 
-def as_error(error: Exception) -> Error:
-    """The error; another exception as one of ours."""
-    if isinstance(error, Error):
-        return error
-    if isinstance(error, MemoryError):
-        return LimitError(Diagnostic("E0613", "out of memory; a smaller batch needs less"))
-    return InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}{f': {error}' if str(error) else ''}"))
-
-
-def as_plain(error: Error) -> list[dict[str, Any]]:
-    """An error's diagnostics for programs: where each is, its primary place first among the spans."""
-    return [plain_diagnostic(diagnostic, error.source) for diagnostic in error.diagnostics]
-
-
-def plain_diagnostic(found: Diagnostic, source: Source | None) -> dict[str, Any]:
-    """A diagnostic of a source for programs: `file`, `line` and `column` are None where it has no place."""
-    return {
-        "code": found.code,
-        "severity": found.severity,
-        "message": found.message,
-        "file": source.name if source else None,
-        "line": found.span.line if found.span else None,
-        "column": found.span.column if found.span else None,
-        "spans": [asdict(label.span) | {"text": label.text} for label in found.labels],
-        "help": list(found.help),
-    }
-
-
 def misfit(error: Exception) -> str:
     """An error of msgspec about a file's values, in our words: `mxu must be an integer, not a string`."""
     if isinstance(error, UnicodeError):
@@ -394,13 +365,6 @@ def nearest_few(word: str, candidates: Iterable[str], most: int) -> list[str]:
     return get_close_matches(word[:MAX_LINE], sorted(set(candidates)), n=most, cutoff=0.0)
 
 
-def no_choice(what: str, choices: Sequence[str], found: object) -> UsageError:
-    """The error of a call with a value that is none of the texts that it may be."""
-    given = repr(found[:MAX_LINE]) if isinstance(found, str) else type(found).__name__
-    near = did_you_mean(found, choices) if isinstance(found, str) else ""
-    return UsageError(Diagnostic("E0529", f"{what} is {listed([*map(repr, choices)], 'or')}, found {printable(given)}", help=(near,)))
-
-
 def printable(text: str) -> str:
     """`text` with control and bidirectional characters escaped, safe for a terminal."""
     if text.isprintable():
@@ -411,14 +375,6 @@ def printable(text: str) -> str:
 def counted(number: int, singular: str, plural: str = "") -> str:
     """`1 row`, `1,000 rows`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
-
-
-def percent(part: float, whole: float) -> str:
-    """`61 %`, `0.3 %`; of two that are equally near the larger one: `13 %` of 12.5; 0 % of nothing."""
-    share = 100.0 * part / whole if whole else 0.0
-    if 0 < share < 0.05:
-        return "under 0.1 %"
-    return f"{math.floor(10 * share + 0.5) / 10:.1f} %" if 0 < share < 9.95 else f"{math.floor(share + 0.5)} %"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from tpucc.back_end import BackEnd
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
 from tpucc.data.sources import bind_weights, named_at, params_of, read_calibration
 from tpucc.data.weights import require_computable_values
@@ -20,7 +19,7 @@ from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Prog
 from tpucc.ir import Graph
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
-from tpucc.isa.program import CORES, HOST_ROWS, Program
+from tpucc.isa.program import CORES, HOST_ROWS
 from tpucc.isa.verify import check
 from tpucc.language.elaborate import Model, elaborate
 from tpucc.language.parse import parse
@@ -32,7 +31,7 @@ from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context
 from tpucc.passes.divide_batch import divisions
-from tpucc.passes.pipeline import PASSES, pipeline, replacements
+from tpucc.passes.pipeline import replacements
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
@@ -94,25 +93,6 @@ def check_source(source: Source, folder: Path, options: Options, observer: Obser
             require_fitting(tiles)
     assert state.model is not None
     return state.model
-
-
-def without_passes(made: Compilation) -> Program:
-    """The same model, compiled without the user's passes and stages, to compare theirs with.
-
-    Raises the errors of `compile_source`: a model may need these passes or stages.
-    """
-    include = made.options.include & {step.name for step in PASSES}
-    names = {step.name for step in pipeline(made.options.level, (), {}, (), include)}
-    settings = {name: values for name, values in made.options.settings.items() if name in names}
-    chosen = replace(made.options, omit=made.options.omit & names, include=include, settings=settings)
-    options = replace(chosen, passes=(), stages=BackEnd(), stop_after=None)
-    state = State(made.source, options, made.model, made.meant, made.calibration)
-    assert made.meant is not None
-    choose_for_stream(state, made.meant)
-    recorder = Recorder(None, None)
-    back_end(state, recorder, drafts_with_room(state, made.meant, recorder))
-    assert state.program is not None
-    return state.program
 
 
 def _require_possible(options: Options) -> None:

@@ -1,7 +1,8 @@
-"""Sentences in lines of some characters: words stay whole, and a number stays with its unit."""
+"""Sentences in lines of some characters: words stay whole, and a number stays with its unit. And shares in percent."""
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 
@@ -28,3 +29,11 @@ def glued(text: str) -> str:
 def loose(text: str) -> str:
     """The text with blanks again."""
     return text.replace(GLUE, " ")
+
+
+def percent(part: float, whole: float) -> str:
+    """`61 %`, `0.3 %`; of two that are equally near the larger one: `13 %` of 12.5; 0 % of nothing."""
+    share = 100.0 * part / whole if whole else 0.0
+    if 0 < share < 0.05:
+        return "under 0.1 %"
+    return f"{math.floor(10 * share + 0.5) / 10:.1f} %" if 0 < share < 9.95 else f"{math.floor(share + 0.5)} %"

@@ -10,16 +10,16 @@ from tempfile import mkdtemp
 from typing import Any
 from weakref import finalize
 
-from tpucc.diagnostics import no_choice
+from tpucc.arguments import no_choice
 from tpucc.explain.sweeps.axes import axis_of_values
 from tpucc.explain.sweeps.figures import COSTS, figures_of
 from tpucc.explain.sweeps.journal import Journal, journal_of
 from tpucc.explain.sweeps.plan import MOST, Plan, require_sources
 from tpucc.explain.sweeps.points import Points, run
 from tpucc.explain.sweeps.table import require_format, write_table
-from tpucc.files import write_file
 from tpucc.interop.reads import files_asked, require_kept
 from tpucc.options import PathLike
+from tpucc.output_files import write_file
 from tpucc.see.notebook import Page
 from tpucc.see.sweeps.page import sweep_page
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.lone_scripts import MODEL, with_scripts
 from tests.support.visits import enter
-from tpucc.diagnostics import percent
+from tpucc.prose import percent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import tpucc.training.operators  # noqa: F401 - rules call them by name
 from tpucc.ir import Attributes, Constant, TensorType
 from tpucc.ops import OPS
 from tpucc.ops.gradient import DEFAULTS, Backward, Gradients, Rule, Value

@@ -16,11 +16,12 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.command_line import SMALL, run
-from tpucc import files
+from tpucc import output_files
 from tpucc.data.archive import read_arrays
 from tpucc.data.safetensors import Safetensors
-from tpucc.diagnostics import InputError, UsageError
-from tpucc.files import COMMIT, read_file, write_files
+from tpucc.diagnostics import InputError, LimitError, UsageError
+from tpucc.files import COMMIT, read_file
+from tpucc.output_files import write_files
 
 WEIGHTED = """
 weights "w.npz"
@@ -78,7 +79,7 @@ def test_a_file_takes_no_place_of_a_pipe_or_a_device(pipe: str, linked: bool) ->
     for write in (lambda: write_files(Path(), {place.name: b"x"}), lambda: write_files(Path(), {place.name: b"x", "other": b"y"})):
         with pytest.raises(UsageError, match=r"E0505: can't write .*is a pipe or a device, not a file"):
             write()
-    with pytest.raises(UsageError, match=r"E0505: .*not a file"), files.writing(place) as stream:
+    with pytest.raises(UsageError, match=r"E0505: .*not a file"), output_files.writing(place) as stream:
         stream.write(b"x")
     assert Path("pipe.npz").is_fifo()
     assert not Path("other").exists()
@@ -173,14 +174,14 @@ def test_commands_that_write_into_one_folder_at_once_all_succeed(tmp_path: Path,
 
 
 def test_a_new_folder_that_another_command_makes_meanwhile_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill = files._fill
+    fill = output_files._fill
 
     def late(folder: Path, contents: dict[str, bytes]) -> None:
-        monkeypatch.setattr(files, "_fill", fill)
+        monkeypatch.setattr(output_files, "_fill", fill)
         write_files(tmp_path / "out", {"theirs": b"1", "b": b"1"})
         fill(folder, contents)
 
-    monkeypatch.setattr(files, "_fill", late)
+    monkeypatch.setattr(output_files, "_fill", late)
     write_files(tmp_path / "out", {"a": b"2", "b": b"2"})
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"theirs": b"1", "a": b"2", "b": b"2"}
 
@@ -196,7 +197,7 @@ def test_a_link_stays_one_and_its_file_is_replaced(tmp_path: Path, others: dict[
     with place.open("rb") as opened:
         write_files(folder, {"a": b"newer", **others})
         assert (place.read_bytes(), opened.read()) == (b"newer", b"new")  # a reader has the file of before, to its end
-    with files.writing(folder / "a") as stream:
+    with output_files.writing(folder / "a") as stream:
         stream.write(b"newest")
     assert place.read_bytes() == b"newest"
     assert {path.name: path.is_symlink() for path in folder.iterdir()} == {"a": True, "via": True} | dict.fromkeys(others, False)
@@ -313,5 +314,5 @@ def test_an_archive_that_would_fill_memory_is_refused(tmp_path: Path, monkeypatc
 
 def test_a_file_that_grows_is_not_read_for_ever(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 100)
-    with pytest.raises(files.LimitError):
+    with pytest.raises(LimitError):
         read_file(tmp_path / "a", most=50)

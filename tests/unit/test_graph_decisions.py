@@ -13,6 +13,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import FUSIONS, Model, context, layers_of, placed
+from tests.support.placing import placement
 from tests.support.rewrites import graph_of
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import ProgramError, Source
@@ -33,7 +34,7 @@ from tpucc.passes.compose_tables import compose_tables
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.pipeline import PASSES
-from tpucc.passes.place import Place, placement
+from tpucc.passes.place import Place
 from tpucc.passes.quantise import quantise
 from tpucc.passes.sink_transposes import sink_transposes
 from tpucc.passes.split_maps import split_maps

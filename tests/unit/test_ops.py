@@ -19,11 +19,11 @@ from tpucc.ir.printer import print_graph
 from tpucc.layers.kinds import FUNCTIONS_OF_TWO, VectorFunction
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.arithmetic import ArithmeticAttributes, fusible
-from tpucc.ops.families import function_of_one_value, function_of_two_values, gradient_operator, leaf
+from tpucc.ops.families import function_of_one_value, function_of_two_values, leaf
 from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Arithmetic, Array, Clamp, Example, OpDef, RuleError, Table
 from tpucc.ops.reductions import reduction
-from tpucc.ops.verify import DECLARED, verify_operators
+from tpucc.ops.verify import verify_operators
 
 CASES = {f"{name}: {example.title}": (op, example) for name, op in OPS.items() for example in op.examples}
 TABLE = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8").partition("\n## Operators\n")[2].partition("\n## ")[0]
@@ -82,7 +82,7 @@ def test_rules_do_not_depend_on_ranges(op: OpDef[Any], example: Example[Any]) ->
 def test_nodes_have_a_text_form(op: OpDef[Any], example: Example[Any]) -> None:
     origin = Origin(made_by="test")
     operands = [Node(f"x{i}", "input", (), NoAttributes(), type_, origin) for i, type_ in enumerate(example.operands)]
-    if op.name in DECLARED:
+    if op.declared:
         node = Node("y", op.name, (), example.attributes, example.operands[0], origin)
     else:
         node = Node(
@@ -101,7 +101,7 @@ def test_definitions_are_complete(op: OpDef[Any]) -> None:
     assert any("ragged" in title for title in titles)
     assert len(set(titles)) == len(titles)
     assert is_dataclass(op.attributes)
-    assert all(op.takes(len(example.operands)) for example in op.examples if op.name not in DECLARED)
+    assert all(op.takes(len(example.operands)) for example in op.examples if not op.declared)
     assert op.documentation.endswith((".", ")"))
     assert not op.summary.endswith(".")
 
@@ -181,7 +181,7 @@ def test_a_fused_operator_is_its_parts_one_after_the_other(name: str, base: str)
         assert np.array_equal(OPS[name].reference(example.attributes, (left, right, *bias)), expected, equal_nan=True), example.title
 
 
-@pytest.mark.parametrize("family", [function_of_one_value, function_of_two_values, leaf, gradient_operator, reduction])
+@pytest.mark.parametrize("family", [function_of_one_value, function_of_two_values, leaf, reduction])
 def test_a_field_that_neither_family_nor_operator_gives_is_missed(family: Any) -> None:
     with pytest.raises(TypeError, match=r"missing \d+ required .*'summary'"):
         family(name="lacking")

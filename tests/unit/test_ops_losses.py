@@ -18,13 +18,13 @@ from tpucc.diagnostics import InputError, Origin
 from tpucc.ir import Attributes, NoAttributes, Node, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.batch import AVERAGED, Averaged, Batch, Case, Division, MixedError
-from tpucc.ops.broadcast import BroadcastAttributes
 from tpucc.ops.clip import ClipAttributes
 from tpucc.ops.one_hot import OneHotAttributes
 from tpucc.ops.opdef import Array
 from tpucc.ops.reductions import ReductionAttributes
 from tpucc.passes.divide_batch import rule_of
 from tpucc.runtime.check import compare_with_reference, random_inputs
+from tpucc.training.operators.broadcast import BroadcastAttributes
 
 NONE = NoAttributes()
 NAN = math.nan

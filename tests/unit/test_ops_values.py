@@ -24,7 +24,6 @@ from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.convolution import ConvolutionAttributes
 from tpucc.ops.dequantize import DequantizeAttributes, explicit
-from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.full import FullAttributes
 from tpucc.ops.fused import activation_of, with_activation, without_activation
 from tpucc.ops.layer_norm import LayerNormAttributes
@@ -33,7 +32,6 @@ from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.opdef import Array, Clamp, Table
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.quantize import QuantizeAttributes
-from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.softmax import SoftmaxAttributes
@@ -186,40 +184,6 @@ def test_embedding_refuses_indices_outside_the_table(ids: Any, words: str) -> No
     assert caught.value.diagnostics[0].code == "E0454"
     assert words in str(caught.value)
     assert "5 rows" in str(caught.value)
-
-
-@each([(40,), (5, 8), ()])
-def test_the_gradient_of_an_embedding_adds_rows_in_their_order(shape: tuple[int, ...]) -> None:
-    """Numbers that float32 sums round: another order would give other bits."""
-    random = np.random.default_rng(5)
-    ids = np.asarray(random.integers(0, 4, shape), np.int32)
-    dy = np.asarray(random.standard_normal((*shape, 3)), np.float32)
-    expected = np.zeros((6, 3), np.float32)
-    for row, values in zip(ids.reshape(-1).tolist(), dy.reshape(-1, 3), strict=True):
-        expected[row] += values
-    attributes = EmbeddingGradientAttributes(6)
-    assert np.array_equal(run("embedding_gradient", attributes, ids, dy), expected)
-    assert OPS["embedding_gradient"].infer(attributes, [TensorType("i32", shape), f32(*dy.shape)]) == f32(6, 3)
-
-
-def test_the_gradient_of_an_embedding_refuses_indices_outside_the_table() -> None:
-    with pytest.raises(InputError, match=r"index -1 at \[1\] is outside"):
-        run("embedding_gradient", EmbeddingGradientAttributes(5), np.array([4, -1], np.int32), numbers(2, 3))
-
-
-def test_random_numbers_of_a_part_of_a_batch_are_those_of_the_whole() -> None:
-    def drawn(seed: int, step: int, first: int, use: int, *shape: int) -> Array:
-        return run("random_uniform", RandomUniformAttributes(use, shape), np.array([seed, step, first], np.int32))
-
-    whole = drawn(7, 3, 0, 1, 8, 5, 2)
-    assert np.array_equal(drawn(7, 3, 6, 1, 2, 5, 2), whole[6:])
-    assert np.array_equal(drawn(7, 3, 0, 1), whole[0, 0, 0])
-    others = [drawn(-8, 3, 0, 1, 8, 5, 2), drawn(7, 4, 0, 1, 8, 5, 2), drawn(7, 3, 0, 2, 8, 5, 2)]
-    for values in (whole, *others):
-        assert values.min() >= 0.0
-        assert values.max() < 1.0
-        assert len(np.unique(values)) == values.size
-    assert not any(np.array_equal(other, whole) for other in others)
 
 
 @examples(80, 15_000)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -17,66 +15,17 @@ from hypothesis import strategies as st
 
 from tests.support.cases import each
 from tests.support.examples import examples
-from tpucc.diagnostics import Origin
-from tpucc.ir import NoAttributes, Node, TensorType, f32
+from tests.support.windows import CONVOLUTIONS, PADDINGS, PAIRS, computed, filled, fits, image, in_passes_alone, reaching, sides, windows
+from tpucc.ir import NoAttributes, f32
 from tpucc.ops import OPS
 from tpucc.ops.avg_pool import AvgPoolAttributes
-from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
 from tpucc.ops.axis import Axis
-from tpucc.ops.batch import Batch, Case, MixedError
 from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
 from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes
-from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.lrn import LrnAttributes
 from tpucc.ops.opdef import Array, Defined, RuleError
-from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.ops.resize import ResizeAttributes
 from tpucc.ops.windows import Padding, PoolAttributes, axes
-
-SIDES = st.tuples(*[st.integers(0, 3)] * 4)
-PADDINGS = st.one_of(st.sampled_from(["same", "valid"]), st.integers(0, 2), SIDES)
-PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
-
-
-def sides(padding: Padding, image: tuple[int, int], window: tuple[int, int], stride: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Padding as (top, bottom, left, right), TensorFlow's rule written as in its documentation: by the remainder of the stride."""
-    if padding == "valid":
-        return 0, 0, 0, 0
-    if padding == "same":
-        found = []
-        for size, k, s in zip(image, window, stride, strict=True):
-            total = max(k - s, 0) if size % s == 0 else max(k - size % s, 0)
-            found += [total // 2, total - total // 2]
-        return found[0], found[1], found[2], found[3]
-    if isinstance(padding, int):
-        return padding, padding, padding, padding
-    assert isinstance(padding, tuple)
-    return padding
-
-
-def windows(x: Array, window: tuple[int, int], stride: tuple[int, int], padding: Padding) -> list[list[list[tuple[int, int, int, int]]]]:
-    """For each output row and column the real pixels that it sees: (row, column, kernel row, kernel column)."""
-    height, width = x.shape[1:3]
-    top, bottom, left, right = sides(padding, (height, width), window, stride)
-    rows = (height + top + bottom - window[0]) // stride[0] + 1
-    columns = (width + left + right - window[1]) // stride[1] + 1
-    return [[_seen(i * stride[0] - top, j * stride[1] - left, window, (height, width)) for j in range(columns)] for i in range(rows)]
-
-
-def _seen(row: int, column: int, window: tuple[int, int], image: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    places = [(row + r, column + s, r, s) for r in range(window[0]) for s in range(window[1])]
-    return [place for place in places if 0 <= place[0] < image[0] and 0 <= place[1] < image[1]]
-
-
-def fits(image: tuple[int, int], window: tuple[int, int], stride: tuple[int, int], padding: Padding) -> bool:
-    top, bottom, left, right = sides(padding, image, window, stride)
-    return window[0] <= image[0] + top + bottom and window[1] <= image[1] + left + right
-
-
-def image(n: int, h: int, w: int, c: int) -> Array:
-    """Small integers: their sums are exact, so that results can be compared for equality."""
-    return np.random.default_rng(n + h * 7 + w * 31 + c).integers(-9, 10, (n, h, w, c)).astype(np.float32)
 
 
 @examples(30, 15_000)
@@ -121,16 +70,6 @@ def test_pooling_against_loops(h: int, w: int, size: tuple[int, int], stride: tu
         assert np.array_equal(OPS[name].reference(given, [x]), expected)
 
 
-def reaching(size: int, window: int, stride: int, before: int, after: int) -> list[int]:
-    """The first pixels of windows that go on until the padded image is covered, and begin in the image or the padding before it."""
-    if window - stride >= before + size + after:
-        return []
-    starts = [-before]
-    while starts[-1] + window < size + after and starts[-1] + stride < size:
-        starts.append(starts[-1] + stride)
-    return starts
-
-
 @pytest.mark.long
 @examples(40, 2_500)
 @given(st.integers(1, 7), st.integers(1, 6), PAIRS, st.none() | PAIRS, st.tuples(*[st.integers(0, 2)] * 4), st.booleans(), st.booleans())
@@ -150,24 +89,16 @@ def test_pools_that_reach_beyond_the_end(
         with pytest.raises(RuleError, match="is more than the image's"):
             OPS["avg_pool"].infer(attributes, [f32(*x.shape)])
         return
-    largest, average, dx = (
-        np.zeros((2, len(rows), len(columns), 3), np.float32),
-        np.zeros((2, len(rows), len(columns), 3), np.float32),
-        x * 0,
-    )
-    dy = image(*average.shape) * np.float32(2520)
+    largest, average = (np.zeros((2, len(rows), len(columns), 3), np.float32) for _ in range(2))
     for (i, row), (j, column) in itertools.product(enumerate(rows), enumerate(columns)):
         pixels = x[:, max(row, 0) : row + size[0], max(column, 0) : column + size[1]]
         tall, wide = (min(row + size[0], h + bottom) - row, min(column + size[1], w + right) - column) if count else pixels.shape[1:3]
         largest[:, i, j] = pixels.max(axis=(1, 2))
         average[:, i, j] = pixels.sum(axis=(1, 2)) / np.float32(tall * wide)
-        dx[:, max(row, 0) : row + size[0], max(column, 0) : column + size[1]] += (dy[:, i, j] / (tall * wide))[:, None, None]
     pool = PoolAttributes(size, stride, padding, ceil)
     assert OPS["max_pool"].infer(pool, [f32(*x.shape)]) == OPS["avg_pool"].infer(attributes, [f32(*x.shape)]) == f32(*average.shape)
     assert np.array_equal(OPS["max_pool"].reference(pool, [x]), largest)
     assert np.array_equal(OPS["avg_pool"].reference(attributes, [x]), average)
-    own = AvgPoolGradientAttributes(x.shape, size, stride, padding, ceil, count)
-    assert np.array_equal(OPS["avg_pool_gradient"].reference(own, [dy]), dx)
 
 
 @examples(30, 5_000)
@@ -231,38 +162,6 @@ def test_pools_of_one_window_that_is_larger_than_the_image() -> None:
         assert len({OPS["max_pool"].infer(attributes, [f32(1, 7, 8, 1)]) for attributes in given}) == 1
 
 
-CONVOLUTIONS = (st.integers(1, 6), st.integers(1, 6), PAIRS, PAIRS, PADDINGS)
-
-
-@examples(30, 6_000)
-@given(*CONVOLUTIONS)
-def test_gradients_of_convolution_against_loops(h: int, w: int, window: tuple[int, int], stride: tuple[int, int], padding: Padding) -> None:
-    """Each product of the convolution goes back to both of its factors."""
-    assume(fits((h, w), window, stride, padding))
-    x, kernel = image(2, h, w, 3), image(*window, 3, 2)
-    seen = windows(x, window, stride, padding)
-    dy = image(2, len(seen), len(seen[0]), 2)
-    dx, dw = np.zeros_like(x), np.zeros_like(kernel)
-    for n, i, j, f in np.ndindex(dy.shape):
-        for a, b, r, s in seen[i][j]:
-            dx[n, a, b] += dy[n, i, j, f] * kernel[r, s, :, f]
-            dw[r, s, :, f] += dy[n, i, j, f] * x[n, a, b]
-    for name, operands, expected in (("input", (dy, kernel), dx), ("weight", (x, dy), dw)):
-        op, attributes = OPS[f"conv2d_{name}_gradient"], Conv2dGradientAttributes(expected.shape, stride, padding)
-        assert op.infer(attributes, [f32(*operand.shape) for operand in operands]) == f32(*expected.shape)
-        assert np.array_equal(op.reference(attributes, operands), expected)
-
-
-def filled(kernel: Array, dilation: tuple[int, int], groups: int) -> Array:
-    """The kernel [R, S, C/groups, F] of a dilated convolution in groups as one of a plain convolution: with zeros."""
-    rows, columns, depth, filters = kernel.shape
-    result = np.zeros(((rows - 1) * dilation[0] + 1, (columns - 1) * dilation[1] + 1, depth * groups, filters), kernel.dtype)
-    for f in range(filters):
-        first = f // (filters // groups) * depth
-        result[:: dilation[0], :: dilation[1], first : first + depth, f] = kernel[..., f]
-    return result
-
-
 @examples(50, 5_000)
 @given(*CONVOLUTIONS, st.tuples(st.integers(1, 4), st.integers(1, 3)), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2))
 def test_dilation_and_groups_against_zeros_in_the_kernel(
@@ -286,12 +185,6 @@ def test_dilation_and_groups_against_zeros_in_the_kernel(
     y = OPS["conv2d"].reference(plain, [x, zeros])
     assert OPS["conv2d"].infer(attributes, [f32(*x.shape), f32(*kernel.shape)]) == f32(*y.shape)
     assert np.array_equal(OPS["conv2d"].reference(attributes, [x, kernel]), y)
-    dy, own = image(*y.shape), Conv2dGradientAttributes(x.shape, stride, padding, dilation, groups)
-    dx = OPS["conv2d_input_gradient"].reference(Conv2dGradientAttributes(x.shape, stride, padding), [dy, zeros])
-    assert np.array_equal(OPS["conv2d_input_gradient"].reference(own, [dy, kernel]), dx)
-    dw = OPS["conv2d_weight_gradient"].reference(Conv2dGradientAttributes(zeros.shape, stride, padding), [x, dy])
-    found = OPS["conv2d_weight_gradient"].reference(replace(own, shape=kernel.shape), [x, dy])
-    assert np.array_equal(filled(found, dilation, groups), np.where(filled(np.ones_like(kernel), dilation, groups), dw, 0))
 
 
 @pytest.mark.parametrize("groups", [2, 3])
@@ -299,31 +192,9 @@ def test_each_group_is_a_convolution_of_its_own(groups: int) -> None:
     """On a machine for floats, too: each has its depth in the order that is said."""
     x, kernel = image(2, 5, 4, 2 * groups) * 7, image(3, 2, 2, 4 * groups) * 5
     y = computed("conv2d", Conv2dAttributes(2, 1, 1, groups), x, kernel)
-    dy, own = image(*y.shape) * 3, Conv2dGradientAttributes(x.shape, 2, 1, 1, groups)
-    dx, dw = computed("conv2d_input_gradient", own, dy, kernel), computed("conv2d_weight_gradient", replace(own, shape=kernel.shape), x, dy)
     for g in range(groups):
         channels, filters = slice(2 * g, 2 * g + 2), slice(4 * g, 4 * g + 4)
-        a, k, d = x[..., channels], kernel[..., filters], dy[..., filters]
-        assert np.array_equal(y[..., filters], computed("conv2d", Conv2dAttributes(2, 1), a, k))
-        assert np.array_equal(dx[..., channels], computed("conv2d_input_gradient", Conv2dGradientAttributes(a.shape, 2, 1), d, k))
-        assert np.array_equal(dw[..., filters], computed("conv2d_weight_gradient", Conv2dGradientAttributes(k.shape, 2, 1), a, d))
-
-
-def in_passes(a: Array, b: Array) -> Array:
-    """A product in passes of 4, each rounded to a multiple of 100: of which products share a pass, the result tells."""
-    passes = [np.round(a[:, k : k + 4].astype(np.float64) @ b[k : k + 4], -2) for k in range(0, a.shape[1], 4)]
-    return np.asarray(sum(passes), np.float32)
-
-
-def in_passes_alone(terms: Sequence[float]) -> float:
-    return float(sum(np.round(sum(terms[k : k + 4]), -2) for k in range(0, len(terms), 4)))
-
-
-def computed(name: str, attributes: Any, *operands: Array) -> Array:
-    floats = OPS[name].floats
-    assert isinstance(floats, Defined)
-    machine: Any = SimpleNamespace(product=in_passes, products=lambda a, b: np.stack([*map(in_passes, a, b)]))
-    return floats.function(attributes, operands, machine)
+        assert np.array_equal(y[..., filters], computed("conv2d", Conv2dAttributes(2, 1), x[..., channels], kernel[..., filters]))
 
 
 @examples(25, 2_500)
@@ -331,12 +202,11 @@ def computed(name: str, attributes: Any, *operands: Array) -> Array:
 def test_products_of_convolutions_have_their_depth_in_the_order_that_is_said(
     h: int, w: int, window: tuple[int, int], stride: tuple[int, int], padding: Padding
 ) -> None:
-    """Padding has its places in a pass; the pixels between those of a dy that a stride spreads have none."""
+    """Padding has its places in a pass."""
     assume(fits((h, w), window, stride, padding))
     x, kernel = image(2, h, w, 3) * 7, image(*window, 3, 2) * 5
     top, _, left, _ = sides(padding, (h, w), window, stride)
     y = computed("conv2d", Conv2dAttributes(stride, padding), x, kernel)
-    dy = image(*y.shape) * 3
 
     def at(array: Array, n: int, row: int, column: int, channel: int) -> float:
         inside = 0 <= row < array.shape[1] and 0 <= column < array.shape[2]
@@ -346,112 +216,6 @@ def test_products_of_convolutions_have_their_depth_in_the_order_that_is_said(
     for n, i, j, f in np.ndindex(y.shape):
         places = [(i * stride[0] - top + r, j * stride[1] - left + s, r, s) for r, s in taps]
         assert y[n, i, j, f] == in_passes_alone([at(x, n, a, b, c) * float(kernel[r, s, c, f]) for a, b, r, s in places for c in range(3)])
-    dw = computed("conv2d_weight_gradient", Conv2dGradientAttributes(kernel.shape, stride, padding), x, dy)
-    for r, s, c, f in np.ndindex(dw.shape):
-        pixels = [(n, i * stride[0] - top + r, j * stride[1] - left + s, float(dy[n, i, j, f])) for n, i, j in np.ndindex(dy.shape[:3])]
-        assert dw[r, s, c, f] == in_passes_alone([at(x, n, a, b, c) * value for n, a, b, value in pixels])
-    dx = computed("conv2d_input_gradient", Conv2dGradientAttributes(x.shape, stride, padding), dy, kernel)
-    for n, a, b, c in np.ndindex(dx.shape):
-        met = [(divmod(a + top - r, stride[0]), divmod(b + left - s, stride[1]), r, s) for r, s in reversed(taps)]
-        found = [(row[0], column[0], r, s) for row, column, r, s in met if row[1] == column[1] == 0]
-        assert dx[n, a, b, c] == in_passes_alone([at(dy, n, i, j, f) * float(kernel[r, s, c, f]) for i, j, r, s in found for f in range(2)])
-
-
-@examples(30, 3_000)
-@given(st.integers(1, 6), st.integers(1, 6), PAIRS, st.none() | PAIRS, PADDINGS, st.integers(1, 9))
-def test_gradients_of_pools_against_loops(
-    h: int, w: int, size: tuple[int, int], stride: tuple[int, int] | None, padding: Padding, different: int
-) -> None:
-    """With few different values there are ties, of which the first pixel of a window wins."""
-    step = stride or size
-    assume(fits((h, w), size, step, padding))
-    x = image(2, h, w, 3) % different
-    top, bottom, left, right = sides(padding, (h, w), size, step)
-    assume(max(top, bottom) < size[0] and max(left, right) < size[1])
-    seen = windows(x, size, step, padding)
-    attributes = PoolAttributes(size, stride, padding)
-    y = OPS["max_pool"].reference(attributes, [x])
-    dy = image(*y.shape) * np.float32(2520)  # which every number of pixels divides
-    largest, average = np.zeros_like(x), np.zeros_like(x)
-    for n, i, j, c in np.ndindex(y.shape):
-        best = max(seen[i][j], key=lambda place: float(x[n, place[0], place[1], c]))
-        largest[n, best[0], best[1], c] += dy[n, i, j, c]
-        for a, b, _, _ in seen[i][j]:
-            average[n, a, b, c] += dy[n, i, j, c] / len(seen[i][j])
-    op, own = OPS["avg_pool_gradient"], AvgPoolGradientAttributes(x.shape, size, stride, padding)
-    assert np.array_equal(OPS["max_pool_gradient"].reference(attributes, [x, y, dy]), largest)
-    assert np.array_equal(op.reference(own, [dy]), average)
-    assert (
-        OPS["max_pool_gradient"].infer(attributes, [f32(*a.shape) for a in (x, y, dy)]) == op.infer(own, [f32(*y.shape)]) == f32(*x.shape)
-    )
-
-
-def test_sums_of_overlapping_windows_go_from_the_last_window_to_the_first() -> None:
-    """In float32 the order shows: 1 is lost beside 2^24, and two of them aren't."""
-    dy = np.array([1, 1, 2**24], np.float32).reshape(1, 3, 1, 1)
-    x = np.array([0, 0, 9, 0, 0], np.float32).reshape(1, 5, 1, 1)
-    attributes = PoolAttributes((3, 1), 1)
-    y = OPS["max_pool"].reference(attributes, [x])
-    assert OPS["max_pool_gradient"].reference(attributes, [x, y, dy])[0, 2, 0, 0] == 2**24
-    assert OPS["max_pool_gradient"].reference(attributes, [x, y, dy[:, ::-1]])[0, 2, 0, 0] == 2**24 + 2
-    shares = AvgPoolGradientAttributes(x.shape, (3, 1), 1)
-    assert OPS["avg_pool_gradient"].reference(shares, [dy * 3])[0, 2, 0, 0] == 2**24
-    assert OPS["avg_pool_gradient"].reference(shares, [dy[:, ::-1] * 3])[0, 2, 0, 0] == 2**24 + 2
-
-
-POOL = PoolAttributes(3, 2, "same")
-DIVIDED: list[tuple[str, Any, tuple[Array, ...], tuple[Batch | None, ...]]] = [
-    ("conv2d_input_gradient", Conv2dGradientAttributes((4, 6, 5, 3), 2), (image(4, 2, 2, 2), image(3, 3, 3, 2)), (Batch(0), None)),
-    ("avg_pool_gradient", AvgPoolGradientAttributes((4, 6, 5, 3), 3, 2, "same"), (image(4, 3, 3, 3),), (Batch(0),)),
-    ("max_pool_gradient", POOL, (image(4, 6, 5, 3) % 9, image(4, 3, 3, 3) % 9, image(4, 3, 3, 3)), (Batch(0),) * 3),
-    ("max_pool_gradient", POOL, (image(4, 6, 5, 3) % 9, image(4, 3, 3, 3) % 9, image(4, 3, 3, 3)), (Batch(0), Batch(0), None)),
-]
-
-
-def case_of(name: str, attributes: Any, operands: Sequence[Array], batches: Sequence[Batch | None]) -> Case:
-    """The operator's node with the batch of 4 images among 2 cores."""
-    types = [TensorType("i32" if operand.dtype == np.int32 else "f32", operand.shape) for operand in operands]
-    origin = Origin(made_by="test")
-    inputs = [Node(f"x{index}", "input", (), NoAttributes(), type_, origin) for index, type_ in enumerate(types)]
-    node = Node("y", name, tuple(x.name for x in inputs), attributes, OPS[name].infer(attributes, types), origin)
-    return Case(node, inputs, batches, 4, 2)
-
-
-@each(DIVIDED)
-def test_gradients_of_images_are_those_of_the_parts_of_the_batch(
-    name: str, attributes: Any, operands: tuple[Array, ...], batches: tuple[Batch | None, ...]
-) -> None:
-    rule = OPS[name].facts.batch
-    assert rule is not None
-    division = rule(case_of(name, attributes, operands, batches))
-    divided = [batch is not None or index in division.constants for index, batch in enumerate(batches)]
-    parts = [[x[start : start + 2] if part else x for x, part in zip(operands, divided, strict=True)] for start in (0, 2)]
-    found = [OPS[name].reference(division.attributes or attributes, part) for part in parts]
-    assert division.result == Batch(0)
-    assert np.array_equal(np.concatenate(found), OPS[name].reference(attributes, operands))
-
-
-@each(
-    [
-        (*DIVIDED[0][:3], (None, Batch(3)), "needs a constant"),
-        (*DIVIDED[1][:3], (Batch(1),), "along axis 1"),
-        (*DIVIDED[2][:3], (Batch(1),) * 3, "has no separate items"),
-        (
-            *("conv2d_weight_gradient", Conv2dGradientAttributes((3, 3, 3, 2), 2), (image(4, 6, 5, 3), image(4, 2, 2, 2))),
-            *((Batch(0), Batch(0)), "adds up over the batch"),
-        ),
-        (
-            *("embedding_gradient", EmbeddingGradientAttributes(5), (np.zeros(4, np.int32), np.zeros((4, 3), np.float32))),
-            *((Batch(0), Batch(0)), "adds up over the batch"),
-        ),
-        ("random_uniform", RandomUniformAttributes(0, (4,)), (np.zeros(3, np.int32),), (Batch(0),), "one seed"),
-    ]
-)
-def test_gradients_that_no_core_has_alone(name: str, attributes: Any, operands: Any, batches: Any, why: str) -> None:
-    rule = OPS[name].facts.batch
-    assert rule is not None
-    with pytest.raises(MixedError, match=why):
-        rule(case_of(name, attributes, operands, batches))
 
 
 @given(st.integers(1, 6), st.integers(1, 3), st.integers(1, 4), st.integers(-2, 5), st.integers(-2, 5))
@@ -506,6 +270,3 @@ def test_absurd_padding_of_a_convolution_takes_no_memory(padding: Any) -> None:
     machine: Any = SimpleNamespace(product=np.matmul, products=np.matmul)
     assert isinstance(OPS["conv2d"].floats, Defined)
     assert np.array_equal(OPS["conv2d"].floats.function(attributes, [image(1, 2, 2, 1), kernel], machine), found)
-    back = OPS["conv2d_input_gradient"].reference(Conv2dGradientAttributes((1, 2, 2, 1), 65_535, padding), [found, kernel])
-    assert np.count_nonzero(back) == 1
-    assert back[0, 0, 0, 0] == found[0, 1, 1, 0]

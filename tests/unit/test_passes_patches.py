@@ -12,6 +12,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
+from tests.support.placing import placement
 from tests.support.rewrites import body, check
 from tpucc.ir import Graph, Quantisation, Range
 from tpucc.ir.dtypes import I8, I16, DeviceFormat
@@ -21,7 +22,7 @@ from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.windows import Pair
 from tpucc.passes.base import GOALS, Context
 from tpucc.passes.pack_patches import pack_patches
-from tpucc.passes.place import Place, placement
+from tpucc.passes.place import Place
 from tpucc.runtime.check import random_inputs
 from tpucc.target import Target, load_target, with_overrides
 

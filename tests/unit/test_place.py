@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, built, context
+from tests.support.placing import placement
 from tpucc.diagnostics import ProgramError, UsageError
 from tpucc.ir import Graph
 from tpucc.ops.clip import ClipAttributes
@@ -19,7 +20,7 @@ from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.device_work import keeps_rows, needs_host
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.place import Place, placement
+from tpucc.passes.place import Place
 
 W44 = np.ones((4, 4), np.float32)
 

@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.cases import one_of
 from tests.support.operator_graphs import Model, layers_of, outputs_of
+from tests.support.placing import placement
 from tpucc.ir import Graph
 from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.layers.partition import Partition, partition
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.passes.place import placement
 
 FUNCTIONS = ("relu", "relu6", "tanh", "sigmoid", "gelu")
 HOST = ("softmax", "softmax", "transpose", "pad")

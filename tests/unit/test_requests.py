@@ -16,7 +16,7 @@ import tpucc
 from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.diagnostics import Diagnostic, UsageError, reason
-from tpucc.files import write_files
+from tpucc.output_files import write_files
 from tpucc.target import load_target, with_overrides
 
 SMALL = "param n = 3\nmodel small(x: f32[n, 5]):\n    return relu(x)\n"

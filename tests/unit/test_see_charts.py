@@ -13,7 +13,6 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
-from tpucc.diagnostics import percent
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.occupancy import Handover
 from tpucc.explain.quantities import number, numbers, rate_text, size
@@ -21,7 +20,7 @@ from tpucc.explain.roofs import RooflinePoint, bandwidth_text, ridge
 from tpucc.explain.segments import matrix_segments
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import Opcode
-from tpucc.prose import folded
+from tpucc.prose import folded, percent
 from tpucc.see.charts import memory
 from tpucc.see.charts.chart import WAITS, Scale, coverage, ticks
 from tpucc.see.charts.memory import memory_svg

@@ -16,6 +16,7 @@ import tpucc
 from tests.support.cases import LONG, one_of
 from tests.support.networks import PICTURES, network
 from tests.support.operator_graphs import Model, placed
+from tests.support.placing import placement
 from tests.support.rewrites import assert_close, check
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import LimitError, Source
@@ -27,7 +28,6 @@ from tpucc.lowering.bands.sizes import Sizes
 from tpucc.ops.windows import Padding, Pair
 from tpucc.options import Options
 from tpucc.passes.base import Context
-from tpucc.passes.place import placement
 from tpucc.passes.split_maps import split_maps
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.target import Target, load_target

@@ -10,11 +10,11 @@ from tpucc.cli.options import FILE
 from tpucc.cli.places import beside, keep_inputs
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.files import write_file
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.container import encode
 from tpucc.isa.verify import check
 from tpucc.options import Options
+from tpucc.output_files import write_file
 from tpucc.texts.resume import base_at, kind_of
 
 _STAGES = {"graph": "a graph", "tile": "a tile program"}

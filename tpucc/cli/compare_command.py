@@ -21,7 +21,7 @@ from tpucc.explain.accounting import TABLE_3
 from tpucc.explain.comparison.compare import Comparison, compare
 from tpucc.explain.comparison.items import Items
 from tpucc.explain.comparison.tables import comparison_table
-from tpucc.files import write_file
+from tpucc.output_files import write_file
 from tpucc.see.comparison.page import comparison_page
 
 

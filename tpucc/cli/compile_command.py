@@ -17,7 +17,7 @@ from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy
 from tpucc.diagnostics import did_you_mean
 from tpucc.explain.timed import Timed
-from tpucc.files import write_files
+from tpucc.output_files import write_files
 from tpucc.see.artifacts import EMIT, artifacts
 
 

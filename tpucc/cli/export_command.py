@@ -12,8 +12,8 @@ from tpucc.cli.places import beside, keep_inputs, refuse_others
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.work import compiled
 from tpucc.diagnostics import counted, printable
-from tpucc.files import write_file
 from tpucc.interop.export import exported, require_onnx_name
+from tpucc.output_files import write_file
 from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.place import Place
 

@@ -16,8 +16,9 @@ import msgspec
 
 from tpucc.cli.commands import group
 from tpucc.cli.messages import say
-from tpucc.diagnostics import Diagnostic, Error, InternalError, UsageError, as_error, as_plain, listed, printable, reason
+from tpucc.diagnostics import Diagnostic, Error, InternalError, UsageError, listed, printable, reason
 from tpucc.files import opened, why
+from tpucc.plain_errors import as_error, as_plain
 
 MAX_SOURCE = 1 << 20
 SHOWN = 10

@@ -12,10 +12,10 @@ from tpucc.cli.options import FILE, option
 from tpucc.cli.places import beside, keep_inputs, refuse_others
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.files import write_files
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Layout
 from tpucc.interop.onnx.reading.text import imported_model, model_files
 from tpucc.interop.sources import open_sizes
+from tpucc.output_files import write_files
 
 AWAY = "-o gives another name; or move this file away"
 

@@ -15,9 +15,10 @@ from tpucc.cli.messages import tell
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from, print_warnings
-from tpucc.diagnostics import PluginError, as_plain, counted, printable
+from tpucc.diagnostics import PluginError, counted, printable
 from tpucc.explain.tables import wrapped
 from tpucc.interop.outside import LIBRARIES, Against
+from tpucc.plain_errors import as_plain
 from tpucc.runtime.judge import Verdict, refused
 
 

@@ -18,7 +18,7 @@ from tpucc.cli.messages import room_of, say, tell
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.files import read_file, write_file, write_files
+from tpucc.files import read_file
 from tpucc.guest.jails import NONE, Jail
 from tpucc.labs import find, labs, puzzle
 from tpucc.labs.calls import packed_call
@@ -30,6 +30,7 @@ from tpucc.labs.results import file_name, printable_lines, printed_lines, report
 from tpucc.labs.start import differing, disagreement, place, start
 from tpucc.labs.submissions import FILE as LAB_FILE
 from tpucc.labs.submissions import others, submissions
+from tpucc.output_files import write_file, write_files
 
 LONGEST_TERM = 40
 """Characters of a term's name."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpucc.data.archive import LABELS, NO_HINTS, naming, read_arrays, without_labels
+from tpucc.data.archive import NO_HINTS, naming, read_arrays
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
+from tpucc.training.labelled import LABELS, without_labels
 
 if TYPE_CHECKING:
     from tpucc.runtime.runtime import Runtime  # `check` needs no runtime, and answers sooner without

@@ -8,7 +8,7 @@ from pathlib import Path
 from tpucc.api import Executable
 from tpucc.cli.labelled import rows_beside
 from tpucc.compilation import Compilation
-from tpucc.data.archive import naming, without_labels
+from tpucc.data.archive import naming
 from tpucc.diagnostics import Diagnostic, InputError, UsageError
 from tpucc.explain.fidelity import fidelity
 from tpucc.explain.layer_error import LayerError
@@ -18,6 +18,7 @@ from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs
+from tpucc.training.labelled import without_labels
 
 
 def layer_errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:

@@ -9,8 +9,8 @@ import click
 from tpucc.cli.columns import filled
 from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.files import write_files
 from tpucc.interop.programs import NAME, example, examples
+from tpucc.output_files import write_files
 
 DEFAULT = "digits_mlp"
 

@@ -19,7 +19,6 @@ from tpucc.compilation import State
 from tpucc.data.archive import read_arrays
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front
-from tpucc.files import write_file
 from tpucc.guest.passes import passes_of_file
 from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.codec import require_version, stamped
@@ -27,6 +26,7 @@ from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.options import Options
+from tpucc.output_files import write_file
 from tpucc.passes.base import Pass, with_options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES, replacements

@@ -25,7 +25,7 @@ from tpucc.explain.scaling import scaling, scaling_table
 from tpucc.explain.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped
 from tpucc.explain.timed import Timed
 from tpucc.explain.trace import trace_events
-from tpucc.files import write_file
+from tpucc.output_files import write_file
 
 OVERLAPPED, SERIAL = "overlapped", "serial"
 LAYER, LINE = "layer", "line"

@@ -15,8 +15,8 @@ from tpucc.cli.resumed import source_of, stem_of
 from tpucc.cli.work import compiled, held_out_accuracy
 from tpucc.explain.recording import MOST
 from tpucc.explain.timed import Timed
-from tpucc.files import write_file
 from tpucc.numerics import Int64
+from tpucc.output_files import write_file
 from tpucc.see.artifacts import artifacts
 
 

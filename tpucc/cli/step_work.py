@@ -19,9 +19,9 @@ from tpucc.compilation import Snapshot
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.quantities import size
 from tpucc.explain.tables import wrapped
-from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.language.elaborate import Model
+from tpucc.output_files import write_files
 from tpucc.passes.pipeline import unknown_name
 from tpucc.see.training import step_files
 from tpucc.training.costs import all_reduce

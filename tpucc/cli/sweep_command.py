@@ -21,8 +21,8 @@ from tpucc.explain.sweeps.plan import MOST, Plan, require_sources
 from tpucc.explain.sweeps.points import Points, run
 from tpucc.explain.sweeps.summary import summary, summary_json
 from tpucc.explain.sweeps.table import require_format, write_table
-from tpucc.files import write_file
 from tpucc.options import OPTIONS
+from tpucc.output_files import write_file
 from tpucc.see.sweeps.page import LARGEST, sweep_page
 from tpucc.user_options import flag_of
 

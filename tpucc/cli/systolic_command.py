@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
-from tpucc.files import write_file
+from tpucc.output_files import write_file
 from tpucc.see.waves import COUNTS, MOST, SIDES, TILES, VALUES, Demo, random_work, waves_page, waves_svg
 from tpucc.see.waves.terminal import WIDTH, conclusion, introduction, terminal_frame, terminal_width
 

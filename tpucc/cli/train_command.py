@@ -22,8 +22,8 @@ from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.quantities import size
 from tpucc.explain.tables import table, wrapped
-from tpucc.files import write_files
 from tpucc.interop.sources import read_source
+from tpucc.output_files import write_files
 from tpucc.see.training import WRITTEN, measured, write_training
 from tpucc.training.costs import HOP, LINK, TARGET, all_reduce
 from tpucc.training.session import EPOCHS, HOST, Session, Settings, elements

@@ -16,7 +16,7 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
 from tpucc.explain.tables import wrapped
-from tpucc.files import write_file
+from tpucc.output_files import write_file
 from tpucc.see.pictures import CHARTS, DIAGRAMS, KINDS, LOSSES, draw_diagrams
 
 GET_GRAPHVIZ = "python -m pip install pygraphviz, or graphviz.org/download"

@@ -11,7 +11,7 @@ import math
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -20,7 +20,7 @@ from typing import IO, BinaryIO, Self
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, printable, reason, some
+from tpucc.diagnostics import Diagnostic, InputError, printable, reason
 from tpucc.files import opened, unreadable
 from tpucc.numerics import AnyArray
 
@@ -35,8 +35,6 @@ SUFFIX = ".npy"
 SUFFIXES = (".npz", ".safetensors")
 """The names of files of arrays end so."""
 NO_HINTS: Mapping[str, str] = {}
-LABELS = "labels"
-"""The key of the labels in an archive of labelled rows."""
 ARRAY_MAGIC = b"\x93NUMPY"
 
 
@@ -171,12 +169,6 @@ def read_arrays(path: Path) -> dict[str, AnyArray]:
         return {key: archive.read(key) for key in archive.members}
 
 
-def read_taken(path: Path, taken: Container[str]) -> dict[str, AnyArray]:
-    """The arrays of an archive: those that are `taken`, and in place of any other, which isn't unpacked, an empty array."""
-    with Archive(path) as archive:
-        return {key: archive.read(key) if key in taken else np.empty(0) for key in archive.members}
-
-
 @contextmanager
 def naming(path: Path, hints: Mapping[str, str] = NO_HINTS) -> Iterator[None]:
     """Begins the messages of an `InputError` with the file that the arrays are from. `hints` are more helps, by code."""
@@ -185,12 +177,6 @@ def naming(path: Path, hints: Mapping[str, str] = NO_HINTS) -> Iterator[None]:
     except InputError as error:
         named = [replace(d, message=f"{path}: {d.message}", help=(*d.help, hints.get(d.code, ""))) for d in error.diagnostics]
         raise InputError(named, error.source) from None
-
-
-def without_labels(path: Path, keys: Iterable[str]) -> str:
-    """The message about a file of labelled rows without labels."""
-    found = printable(some(sorted(keys), 4)) or "no arrays"
-    return f"{printable(path.name)} has no array {LABELS}, which accuracy is measured by; it has {found}"
 
 
 def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:

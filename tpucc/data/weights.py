@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,13 +71,6 @@ def bind_archive(graph: Graph, path: Path) -> Graph:
 def bind_arrays(graph: Graph, arrays: Mapping[str, AnyArray]) -> Graph:
     """The graph with its weights from arrays that were made for it."""
     return _bound(graph, {key: Constant(array) for key, array in arrays.items()})
-
-
-def bind_like(graph: Graph, model: Iterable[Node]) -> Graph:
-    """A graph from before its weights were read, with the weights of its model: of the nodes with the same names."""
-    bound = {node.name: node for node in model}
-    unbound = {node.name for node in weights_of(graph).values()} & bound.keys()
-    return graph.with_nodes(replace(bound[node.name], origin=node.origin) if node.name in unbound else node for node in graph)
 
 
 def require_source(graph: Graph) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted
 from tpucc.explain import levers
 from tpucc.explain.critical import Limit, Part, shares
 from tpucc.explain.levers import Lever, Work
@@ -18,6 +18,7 @@ from tpucc.explain.tilerows import tile_rows
 from tpucc.isa.effects import effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Port, Program
+from tpucc.prose import percent
 from tpucc.sim.durations import duration
 from tpucc.sim.host_work import Edges
 from tpucc.sim.timing import instruction_cycles

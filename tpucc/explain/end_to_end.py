@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted
 from tpucc.explain.critical import Limit
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
+from tpucc.prose import percent
 from tpucc.sim.durations import duration
 from tpucc.sim.host_work import Edges, edge_seconds, host_seconds
 from tpucc.sim.timing import Timeline

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tpucc.diagnostics import counted, listed, percent, printable
+from tpucc.diagnostics import counted, listed, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
 from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.names import MOST_NAMES, first_names
 from tpucc.explain.quantities import layer_rate, rate_text, size
 from tpucc.isa.program import HOST
+from tpucc.prose import percent
 from tpucc.sim.durations import duration
 from tpucc.target import machine_name
 

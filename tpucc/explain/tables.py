@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from tpucc.diagnostics import counted, percent, printable
+from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
 from tpucc.explain.by_lines import by_lines
 from tpucc.explain.counts import WAYS
@@ -16,7 +16,7 @@ from tpucc.explain.roofs import works_of
 from tpucc.explain.summary import end_to_end_parts, host_words, layer_cells, machine_of, tenths, waiting_cells
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
-from tpucc.prose import folded
+from tpucc.prose import folded, percent
 from tpucc.sim.durations import duration
 
 WIDTH = 80

@@ -11,7 +11,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, UsageError, no_choice
+from tpucc.arguments import no_choice
+from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.writing.file import onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
 from tpucc.interop.onnx.writing.model import OnnxModel

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import Error
-from tpucc.files import require_apart
 from tpucc.interop.sources import files_of
+from tpucc.output_files import require_apart
 
 TEXTS = (".tpu", ".py", ".toml", ".asm", ".npz")
 """Files of a folder that is read, such as a lab's; and texts that name a file."""

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import printable
-from tpucc.files import read_file, write_file
+from tpucc.files import read_file
 from tpucc.guest.jails import JAILS, Jail
 from tpucc.guest.leftover_files import Left
 from tpucc.labs.grading import Contents, contents_of
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.submissions import digest, submissions
 from tpucc.labs.workers import Grading, ungraded
+from tpucc.output_files import write_file
 from tpucc.plugins.failures import Failed, failing
 from tpucc.tasks.computing import computed
 from tpucc.tasks.work import Noted

@@ -11,9 +11,9 @@ from shlex import quote
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
-from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
 from tpucc.labs.submissions import FILE
+from tpucc.output_files import write_file
 from tpucc.prose import folded
 from tpucc.version import VERSION
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
-from tpucc.files import read_file, write_files
+from tpucc.files import read_file
 from tpucc.labs import find
 from tpucc.labs.child import BUDGET, BY_THE_CLOCK, CALL, PATIENCE, WAITING
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
 from tpucc.labs.texts import text
+from tpucc.output_files import write_files
 from tpucc.plugins.failures import Failed
 
 POINTS = "\nEach test's points are rounded down to halves.\n"

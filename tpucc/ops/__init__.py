@@ -1,7 +1,8 @@
 """The operators: one a file, found by name.
 
 `OPS` maps the language's name to the operator. Adding an operator is adding a file that ends in `OP = OpDef(...)`, or in a
-family of it (`families.py`). The file is imported when its operator is first asked for: a model needs few of them.
+family of it (`families.py`). The file is imported when its operator is first asked for: a model needs few of them. The operators
+that only training makes are files of `tpucc/training/operators/`.
 """
 
 from __future__ import annotations
@@ -10,19 +11,11 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from tpucc.ops.facts import Facts, whole
 from tpucc.ops.opdef import Boundary, Legalisation, OpDef
-
-INTERNAL = frozenset(
-    (
-        *("arithmetic", "as_weights", "convolution", "input", "linear", "patches", "slice", "transposed_convolution", "weight"),
-        *("all_reduce", "avg_pool_gradient", "broadcast", "conv2d_input_gradient", "conv2d_weight_gradient", "embedding_gradient"),
-        *("max_pool_gradient", "random_uniform", "shuffle_lanes", "softmax_cross_entropy", "state"),
-    )
-)
-"""Operators that no call makes: other syntax, a pass, or the gradient of another operator does."""
 
 _SHARED = frozenset(
     (
@@ -30,12 +23,28 @@ _SHARED = frozenset(
         *("parts", "products", "reductions", "rules", "verify", "windows"),
     )
 )
-"""The files that define no operator."""
+"""The files of this package that define no operator."""
 
-
-_NAMES = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
-_LOADED: dict[str, OpDef[Any] | None] = dict.fromkeys(_NAMES)
+_TRAINING = "tpucc.training.operators"
+"""The package of the operators that only training makes. A core that stands alone has none of them."""
+_FOLDERS = {__name__: __path__, _TRAINING: [str(Path(__file__).parents[1] / "training" / "operators")]}
+_PACKAGES = {
+    module.name: package
+    for package, folders in _FOLDERS.items()
+    for module in pkgutil.iter_modules(folders)
+    if package != __name__ or module.name not in _SHARED
+}
+"""The package of each operator, by name."""
+_LOADED: dict[str, OpDef[Any] | None] = dict.fromkeys(sorted(_PACKAGES))
 """The operators by name; None before the file is imported."""
+
+INTERNAL = frozenset(
+    (
+        *("arithmetic", "as_weights", "convolution", "input", "linear", "patches", "shuffle_lanes", "slice", "transposed_convolution"),
+        *("weight", *(name for name, package in _PACKAGES.items() if package == _TRAINING)),
+    )
+)
+"""Operators that no call makes: other syntax, a pass, or training does."""
 
 
 class _Operators(Mapping[str, OpDef[Any]]):
@@ -58,9 +67,10 @@ class _Operators(Mapping[str, OpDef[Any]]):
 
 
 def _load(name: str) -> OpDef[Any]:
-    operator = getattr(importlib.import_module(f"{__name__}.{name}"), "OP", None)
+    module = f"{_PACKAGES[name]}.{name}"
+    operator = getattr(importlib.import_module(module), "OP", None)
     if not isinstance(operator, OpDef) or operator.name != name:
-        raise TypeError(f"tpucc/ops/{name}.py must end in OP = OpDef(name={name!r}, ...)")
+        raise TypeError(f"{module.replace('.', '/')}.py must end in OP = OpDef(name={name!r}, ...)")
     return operator
 
 

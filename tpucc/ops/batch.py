@@ -172,25 +172,6 @@ def images(case: Case) -> Division:
     return Division(batch)
 
 
-def sized_images(case: Case) -> Division:
-    """As `images`, for operators whose attribute `shape` is the result's."""
-    division = images(case)
-    return replace(division, attributes=replace(case.attributes, shape=case.part(case.node.type.shape, division.batch)))
-
-
-def aligned_images(case: Case) -> Division:
-    """As `images`, for operators all of whose operands have the items."""
-    division = aligned(case, range(len(case.operands)))
-    if division.batch.axis != 0:
-        raise MixedError(f"the batch lies along axis {division.batch.axis}, where {case.node.op} has no separate items")
-    return division
-
-
-def added_up(case: Case) -> Division:
-    """Never: every value of the result depends on all items."""
-    raise MixedError(f"{case.node.op} adds up over the batch")
-
-
 def beside(case: Case, axis: int) -> Batch:
     """The batch, when it doesn't lie along `axis`, which the operator works along."""
     batch = case.only(0)

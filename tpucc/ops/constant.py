@@ -43,7 +43,7 @@ OP = leaf(
     attributes=ConstantAttributes,
     infer=infer,
     reference=reference,
-    legalisation=Given(),
+    legalisation=Given(declared=False),
     onnx=Declared("an initializer"),
     examples=(_example("one whole tile", 256, 256), _example("ragged", 3, 257), _example("a scalar")),
 )

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product as pairs
 from math import prod
 from typing import Any
 
-from tpucc.floating.arithmetic import Arithmetic
+import numpy as np
+
 from tpucc.ir import TensorType, f32
-from tpucc.ops import conv2d_input_gradient as back
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
-from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
 from tpucc.ops.facts import product
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
 from tpucc.ops.parts import Bounds, Part, Shape, Shapes, all_of
 from tpucc.ops.rules import require_f32, require_pair, require_rank
-from tpucc.ops.windows import Padding, Pair, axes, onnx_windows, sides_of
+from tpucc.ops.windows import Padding, Pair, axes, of_groups, onnx_windows, patches_of, sides_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +67,29 @@ def transposed_axes(attributes: Any, x: Shape, w: Shape) -> tuple[Axis, Axis]:
     return axes((x[0], height, width, w[3]), (w[0], w[1]), stride, attributes.padding)
 
 
-def _backwards(attributes: ConvTranspose2dAttributes, operands: Arrays) -> tuple[Conv2dGradientAttributes, tuple[Array, Array]]:
-    """The same as the gradient of a convolution with respect to its image: attributes and operands."""
+def spread(x: Array, w: Array, axes: tuple[Axis, Axis], groups: int, product: Callable[[Array, Array], Array]) -> Array:
+    """The pixels of `x` [N, H, W, C] over the windows of the result's axes, by a kernel [R, S, C, F/groups]: `[N, H', W', F]`.
+
+    It is the product of patches of the image with the kernel flipped. With a stride it is one such product for each phase: pixels of the
+    result at multiples of the stride from one another, which the same few kernel positions meet. The depth of each product is in the order
+    kernel row, kernel column (both descending, so that the pixels of the image ascend), channel. The zeros of padding have their places in
+    that order; those that a dilated image would have between its pixels have none. Each group of channels is a product of its own.
+    """
+    height, width = axes
+    result = np.zeros((len(x), height.size, width.size, w.shape[3] * groups), x.dtype)
+    for (rows, r, lines), (columns, s, beside) in pairs(height.phases(), width.phases()):
+        kernel = w[r, s].reshape(-1, w.shape[3])
+        patches = patches_of(x, lines, beside)
+        positions = lines.window * beside.window
+        rows_of, kernels = of_groups(patches.reshape(-1, len(kernel)), positions, groups), of_groups(kernel.T, positions, groups)
+        pixels = [product(group, turned.T) for group, turned in zip(rows_of, kernels, strict=True)]
+        result[:, rows, columns] = np.concatenate(pixels, axis=1).reshape(*patches.shape[:3], result.shape[3])
+    return result
+
+
+def _spread(attributes: ConvTranspose2dAttributes, operands: Arrays, product: Callable[[Array, Array], Array]) -> Array:
     x, w = operands
-    height, width = transposed_axes(attributes, x.shape, w.shape)
-    shape = (x.shape[0], height.size, width.size, w.shape[3])
-    return Conv2dGradientAttributes(shape, attributes.stride, attributes.padding), (x, w.transpose(SWAPPED))
-
-
-def reference(attributes: ConvTranspose2dAttributes, operands: Arrays) -> Array:
-    return back.OP.reference(*_backwards(attributes, operands))
-
-
-def defined(attributes: ConvTranspose2dAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    """As conv2d_input_gradient with the kernel's channels exchanged: one product for each phase."""
-    floats = back.OP.floats
-    assert isinstance(floats, Defined)
-    return floats.function(*_backwards(attributes, operands), arithmetic)
+    return spread(x, w, transposed_axes(attributes, x.shape, w.shape), 1, product)
 
 
 def gradient(g: Backward) -> Gradients:
@@ -131,11 +138,11 @@ OP = OpDef(
     operands=(Operand("x"), Operand("w")),
     attributes=ConvTranspose2dAttributes,
     infer=infer,
-    reference=reference,
+    reference=lambda attributes, operands: _spread(attributes, operands, np.matmul),
     legalisation=Matrix(),
     facts=FACTS,
     gradient=Rule(gradient),
-    floats=Defined(defined),
+    floats=Defined(lambda attributes, operands, arithmetic: _spread(attributes, operands, arithmetic.product)),
     onnx=Form(onnx, Layout.IMAGES),
     examples=(
         Example("one whole tile", ConvTranspose2dAttributes(2), (f32(1, 8, 8, 256), f32(2, 2, 256, 256))),

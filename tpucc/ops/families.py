@@ -1,6 +1,6 @@
 """Families of operators: `OpDef` with the fields that all of a family have alike. An operator gives the others, or its own in their place.
 
-The reductions and the losses have families in `reductions.py` and `losses.py`.
+The reductions and the losses have families in `reductions.py` and `losses.py`, and what only training makes in `tpucc.training.operators`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from functools import partial
 
 from tpucc.ir import NoAttributes
 from tpucc.ops.facts import given
-from tpucc.ops.gradient import LEAF, Missing
-from tpucc.ops.onnx_form import NoForm
+from tpucc.ops.gradient import LEAF
 from tpucc.ops.opdef import Ieee, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, UNARY, binary, unary
 
@@ -20,7 +19,3 @@ function_of_two_values = partial(OpDef, operands=(Operand("a"), Operand("b")), a
 """A function of two values, element by element."""
 leaf = partial(OpDef, operands=(), facts=given(), gradient=LEAF, floats=Ieee())
 """A value that is there from the start."""
-training_operator = partial(OpDef, onnx=NoForm("training makes it, and an exported model computes results"), floats=Ieee())
-"""An operator that only training makes."""
-gradient_operator = partial(training_operator, gradient=Missing("training differentiates once"))
-"""An operator that the gradient of another one is made of."""

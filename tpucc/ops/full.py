@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops import zeros
 from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import constant_of
 from tpucc.ops.opdef import Array, Arrays, Example, Types
 from tpucc.ops.rules import require_number, require_shape
+from tpucc.ops.zeros import KNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ OP = leaf(
     attributes=FullAttributes,
     infer=infer,
     reference=reference,
-    legalisation=zeros.OP.legalisation,
+    legalisation=KNOWN,
     onnx=constant_of(lambda attributes: attributes.value),
     examples=(
         Example("one whole tile", FullAttributes((256, 256), 0.5), ()),

@@ -4,36 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ops.facts import whole
-from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.onnx_form import Form
-from tpucc.ops.opdef import Array, Arrays, Ieee, OnHost
-from tpucc.ops.reductions import ReductionAttributes, as_result, beside, lines, reduced, reduction, to_first_largest
+from tpucc.ops.reductions import extreme
 
-
-def reference(attributes: ReductionAttributes, operands: Arrays) -> Array:
-    """The first of the smallest values, so that it is defined which of 0 and -0 it is; NaN if one of them is."""
-    rows = lines(attributes, operands[0])
-    places = np.expand_dims(rows.argmin(axis=-1), -1)
-    return as_result(attributes, operands[0], np.take_along_axis(rows, places, -1))
-
-
-def gradient(g: Backward) -> Gradients:
-    """dx = dy at the first of the smallest values, 0 at all others. (Ties are a kink; the first one is our choice, as argmax's is.)"""
-    return (to_first_largest(g, -g.operands[0]),)
-
-
-OP = reduction(
-    name="min",
-    summary="the smallest of the values along some axes, or of all of them",
-    documentation=(
-        "`min(x)` is a scalar; `min(x, axis=-1)` takes the smallest value of each row. Of two tensors, minimum takes the smaller, "
-        "element by element. NumPy: min. ONNX: ReduceMin (there keepdims is 1 unless said otherwise). TensorFlow: reduce_min."
-    ),
-    reference=reference,
-    legalisation=OnHost("the device compares no values with their neighbours"),
-    facts=whole(batch=lambda case: beside(case, "takes the smallest value of")),
-    gradient=Rule(gradient),
-    floats=Ieee(),
-    onnx=Form(lambda g: reduced(g, "ReduceMin")),
-)
+OP = extreme("min", "smallest", "minimum", "smaller", np.argmin)

@@ -77,7 +77,12 @@ class OnHost:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that isn't computed: an input, a weight, a constant. It can be on the host and on the device."""
+    """A value that isn't computed: an input, a weight, a constant. It can be on the host and on the device.
+
+    A `declared` one has the type that the source says, which its rule gets as the only one, and checks.
+    """
+
+    declared: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +277,11 @@ class OpDef(Generic[A]):
         """The attributes of a node of this operator. Raises `AssertionError` for a node of another one."""
         assert isinstance(node.attributes, self.attributes)
         return node.attributes
+
+    @property
+    def declared(self) -> bool:
+        """Whether the type of a node is declared, not inferred from operands and attributes."""
+        return isinstance(self.legalisation, Given) and self.legalisation.declared
 
     @property
     def signature(self) -> str:

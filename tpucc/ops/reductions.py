@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import AVERAGED, Batch, Case, Division, MixedError
-from tpucc.ops.gradient import Backward, Value
-from tpucc.ops.onnx_form import Call
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, Types
+from tpucc.ops.facts import whole
+from tpucc.ops.gradient import Backward, Gradients, Rule, Value
+from tpucc.ops.onnx_form import Call, Form
+from tpucc.ops.opdef import Array, Arrays, Example, Ieee, OnHost, OpDef, Operand, RuleError, Types
 from tpucc.ops.rules import require_axis, require_f32, require_flag, require_integers
 
 
@@ -118,3 +122,35 @@ def averaged(case: Case) -> Division:
 
 reduction = partial(OpDef, operands=(Operand("x"),), attributes=ReductionAttributes, infer=infer, examples=EXAMPLES)
 """The family: an operator gives the other fields."""
+
+
+def extreme(name: str, superlative: str, pairwise: str, comparative: str, place: Callable[..., Array]) -> OpDef[ReductionAttributes]:
+    """The reduction to the largest or smallest of the values; `pairwise` is the operator that chooses from two, `place` NumPy's function
+    of the first place. Ties are a kink of the gradient: the first one is our choice, as it is argmax's."""
+
+    def reference(attributes: ReductionAttributes, operands: Arrays) -> Array:
+        """The first of equal values, so that it is defined which of 0 and -0 it is; NaN if one of them is."""
+        rows = lines(attributes, operands[0])
+        return as_result(attributes, operands[0], np.take_along_axis(rows, np.expand_dims(place(rows, axis=-1), -1), -1))
+
+    def gradient(g: Backward) -> Gradients:
+        """dx = dy at the first of the extreme values, 0 at all others."""
+        x = g.operands[0]
+        return (to_first_largest(g, x if place is np.argmax else -x),)
+
+    onnx = f"Reduce{name.capitalize()}"
+    return reduction(
+        name=name,
+        summary=f"the {superlative} of the values along some axes, or of all of them",
+        documentation=(
+            f"`{name}(x)` is a scalar; `{name}(x, axis=-1)` takes the {superlative} value of each row. Of two tensors, {pairwise} takes "
+            f"the {comparative}, element by element. NumPy: {name}. ONNX: {onnx} (there keepdims is 1 unless said otherwise). TensorFlow: "
+            f"reduce_{name}."
+        ),
+        reference=reference,
+        legalisation=OnHost("the device compares no values with their neighbours"),
+        facts=whole(batch=lambda case: beside(case, f"takes the {superlative} value of")),
+        gradient=Rule(gradient),
+        floats=Ieee(),
+        onnx=Form(lambda g: reduced(g, onnx)),
+    )

@@ -10,9 +10,6 @@ from tpucc.ir import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef, RuleError, Types
 
-DECLARED = frozenset({"input", "state", "weight"})
-"""Operators without operands, whose type the source declares. Their rule gets that type, and checks it."""
-
 
 def verify_operators(graph: Graph, others: Collection[str] = (), changed: Collection[str] | None = None) -> None:
     """Raises `ProgramError` with each node whose operator, operands, attributes or type is wrong.
@@ -38,7 +35,7 @@ def _faults(graph: Graph, node: Node) -> Iterable[Diagnostic]:
     elif not isinstance(node.attributes, operator.attributes):
         yield _fault("E0782", node, f"the attributes of {node.op} are {operator.attributes.__name__}, not {type(node.attributes).__name__}")
     else:
-        types = (node.type,) if node.op in DECLARED else [graph[name].type for name in node.operands]
+        types = (node.type,) if operator.declared else [graph[name].type for name in node.operands]
         yield from _type_faults(operator, node, types)
 
 

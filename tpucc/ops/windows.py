@@ -165,19 +165,6 @@ def reduce_axis(x: Array, dimension: int, axis: Axis, ufunc: np.ufunc, initial: 
     return result
 
 
-def spread_axis(x: Array, dimension: int, axis: Axis) -> Array:
-    """Each value of `x` [N, H', W', C] at all the pixels of its window along one dimension, which is `axis`; where windows overlap, sums.
-
-    A pixel's sum starts at 0, and goes in ascending order of its position in the window: from the last window to the first.
-    """
-    result = np.zeros((*x.shape[:dimension], axis.size, *x.shape[dimension + 1 :]), x.dtype)
-    before = (slice(None),) * dimension
-    for position in axis.positions:
-        outputs, pixels = axis.tap(position)
-        result[(*before, pixels)] += x[(*before, outputs)]
-    return result
-
-
 def patches_of(x: Array, height: Axis, width: Axis) -> Array:
     """The pixels of each window side by side, zeros for padding: `[N, H, W, C]` becomes `[N, H', W', R·S·C]`, which is known as im2col.
 

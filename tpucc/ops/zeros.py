@@ -9,7 +9,7 @@ import numpy as np
 from tpucc.ir import TensorType, f32
 from tpucc.ops.families import leaf
 from tpucc.ops.onnx_form import constant_of
-from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Types
+from tpucc.ops.opdef import Array, Arrays, Example, OnHost, OpDef, Types
 from tpucc.ops.rules import require_shape
 
 
@@ -32,18 +32,26 @@ def infer(attributes: ShapeAttributes, _: Types) -> TensorType:
     return f32(*require_shape(attributes.shape))
 
 
-def reference(attributes: ShapeAttributes, _: Arrays) -> Array:
-    return np.zeros(require_shape(attributes.shape), np.float32)
+KNOWN = OnHost("it is known when compiling, and becomes a constant where constants are folded")
 
 
-OP = leaf(
-    name="zeros",
-    summary="a constant of zeros",
-    documentation="`zeros([2, 3])` is f32[2, 3]. NumPy: zeros. ONNX: ConstantOfShape.",
-    attributes=ShapeAttributes,
-    infer=infer,
-    reference=reference,
-    legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
-    onnx=constant_of(lambda _: 0.0),
-    examples=SHAPES,
-)
+def filled(name: str, number: float) -> OpDef[ShapeAttributes]:
+    """The operator `name`: a constant of this number."""
+
+    def reference(attributes: ShapeAttributes, _: Arrays) -> Array:
+        return np.full(require_shape(attributes.shape), number, np.float32)
+
+    return leaf(
+        name=name,
+        summary=f"a constant of {name}",
+        documentation=f"`{name}([2, 3])` is f32[2, 3]. NumPy: {name}. ONNX: ConstantOfShape.",
+        attributes=ShapeAttributes,
+        infer=infer,
+        reference=reference,
+        legalisation=KNOWN,
+        onnx=constant_of(lambda _: number),
+        examples=SHAPES,
+    )
+
+
+OP = filled("zeros", 0.0)

@@ -80,18 +80,6 @@ def require_placed(graph: Graph, what: str) -> None:
             raise ProgramError(Diagnostic("E0806", message, node.origin.labels(), (help,)))
 
 
-def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
-    """Where each node of an operator graph runs; those of `kept` on the host, though the device has them.
-
-    Constants, and what is computed from constants alone, are the host's; so is what no output needs, which decides nothing.
-
-    Raises `ProgramError` E0806 for a layer graph.
-    """
-    _require_operators(graph)
-    places = _decided(graph, kept, Place()).places
-    return {node.name: places[node.name] for node in graph}
-
-
 def _require_operators(graph: Graph) -> None:
     for node in graph:
         if node.op not in OPS:

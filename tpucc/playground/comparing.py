@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from tpucc.diagnostics import as_error, as_plain, plain_diagnostic
 from tpucc.explain.comparison.compare import compare
+from tpucc.plain_errors import as_error, as_plain, plain_diagnostic
 from tpucc.playground.making import Made, made
 from tpucc.playground.requests import Answer, Compared, Model, Two
 from tpucc.see.comparison.page import comparison_page, headline

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, UsageError, as_error, as_plain, counted, misfit, plain_diagnostic, printable
+from tpucc.diagnostics import Diagnostic, UsageError, counted, misfit, printable
 from tpucc.isa.container import encode
 from tpucc.labs import puzzle
+from tpucc.plain_errors import as_error, as_plain, plain_diagnostic
 from tpucc.playground.making import for_page, made
 from tpucc.playground.requests import Answer, Checked, Compiled, Judged, Judgement, Model, Request, Solution, Two
+from tpucc.plugins.judged import judge
 from tpucc.plugins.printed import Printed
-from tpucc.runtime.judge import judge
 from tpucc.see.artifacts import artifacts
 
 STANDARD_ERROR = 2

@@ -17,9 +17,9 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error, Source
 from tpucc.driver import compile_source
 from tpucc.explain.timed import Timed
-from tpucc.files import write_files
 from tpucc.interop.programs import folder as programs_folder
 from tpucc.options import Options
+from tpucc.output_files import write_files
 from tpucc.playground.requests import Model
 from tpucc.user_options import read_options
 

@@ -14,11 +14,11 @@ from threading import Lock
 
 import msgspec
 
-from tpucc.diagnostics import as_plain
 from tpucc.guest.child import Child
 from tpucc.guest.files import duration_of
 from tpucc.guest.jails import NOWHERE, OWN
 from tpucc.guest.serving import Request
+from tpucc.plain_errors import as_plain
 from tpucc.playground.requests import Answer
 from tpucc.plugins.code import UserCode
 from tpucc.plugins.failures import Failed

@@ -13,9 +13,9 @@ from typing import Self
 
 import numpy.typing as npt
 
-from tpucc.files import MODELS, read_file, write_file
+from tpucc.files import MODELS, read_file
 from tpucc.ir import Graph, TensorType
-from tpucc.isa.container import decode, encode
+from tpucc.isa.container import decode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.numerics import AnyArray, DeviceInts
@@ -148,10 +148,6 @@ class Runtime:
         values, interpreter = self._prologue(inputs), Interpreter(self.program)
         interpreter.begin(_shaped(self.program.prologue_ports, values), self._host_of(values))
         return interpreter
-
-    def save(self, path: str | Path) -> None:
-        """Writes the program as a self-contained `.tpub` file."""
-        write_file(Path(path), encode(self.program))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -15,8 +15,8 @@ from tpucc.diagnostics import printable
 from tpucc.explain.quantities import size
 from tpucc.explain.summary import facts, lead, machine_of
 from tpucc.explain.timed import Timed
-from tpucc.files import write_file
 from tpucc.interop.reads import require_kept
+from tpucc.output_files import write_file
 from tpucc.see.page.summary import layer_table, left_out
 from tpucc.see.svg import Markup, escaped, row, table, tag
 

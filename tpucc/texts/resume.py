@@ -8,7 +8,7 @@ that it was printed from: the source, the host's part, and the constants that st
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
@@ -18,7 +18,7 @@ from typing import Literal, assert_never
 from tpucc.back_end import STAGES, BackEnd
 from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.data.archive import read_arrays
-from tpucc.data.weights import bind_like, require_source
+from tpucc.data.weights import require_source, weights_of
 from tpucc.diagnostics import Diagnostic, Label, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.driver import back_end, choose_for_stream, compile_source, drafts_with_room, explaining
 from tpucc.interop.sources import read_source
@@ -173,7 +173,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     places = pass_places(options)
     done = _done(head_of(text.text), places, layered, text)
     if done == 0 and base is not None and base.compilation is not None:
-        graph = bind_like(graph, base.compilation.graph or ())
+        graph = _bound_like(graph, base.compilation.graph or ())
     stage = FRONT_STAGES[-1] if done == 0 else places[done - 1].split(" ")[0]
     before = base.snapshots[: len(FRONT_STAGES) + done] if base is not None else ()
     if before:
@@ -301,3 +301,10 @@ def _from_program(text: Source, base: Base | None, options: Options, observer: O
         check(program, places)
         recorder.done("verify", program, changed=False)
     return state.compilation(recorder)
+
+
+def _bound_like(graph: Graph, model: Iterable[Node]) -> Graph:
+    """A graph from before its weights were read, with the weights of its model: of the nodes with the same names."""
+    bound = {node.name: node for node in model}
+    unbound = {node.name for node in weights_of(graph).values()} & bound.keys()
+    return graph.with_nodes(replace(bound[node.name], origin=node.origin) if node.name in unbound else node for node in graph)

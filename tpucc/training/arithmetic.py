@@ -13,7 +13,7 @@ import numpy as np
 from tpucc.floating import erf as series
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.numerics import AnyArray, Float32
-from tpucc.training.matrix_unit import Machine, Rounded, rounded
+from tpucc.training.matrix_unit import Machine, Rounded, one_by_one, rounded
 
 T = TypeVar("T")
 
@@ -26,6 +26,9 @@ class Numpy(Arithmetic):
 
     def product(self, a: Float32, b: Float32) -> Float32:
         return np.asarray(a @ b, np.float32)
+
+    def products(self, a: Float32, b: Float32) -> Float32:
+        return one_by_one(self.product, a, b)
 
     def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
         return np.asarray(np.add.reduce(x, axis, np.float32))

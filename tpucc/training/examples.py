@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tpucc.data.archive import naming, read_taken
+from tpucc.data.archive import naming
 from tpucc.data.sources import beside, named_at
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.explain.quality import notices
@@ -20,6 +20,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.one_hot import require_labels
 from tpucc.passes.divide_batch import batch_of
 from tpucc.passes.model_inputs import checked, made_up
+from tpucc.training.labelled import read_taken
 
 TAKEN = "training takes them as they are, but 8-bit integers will cut them off there"
 """What becomes of values outside the range that the source declares."""

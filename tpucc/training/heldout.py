@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from tpucc.data.archive import LABELS, naming, read_taken, without_labels
+from tpucc.data.archive import naming
 from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.explain.quality import Measure, score
@@ -18,6 +18,7 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked, rounds
+from tpucc.training.labelled import LABELS, read_taken, without_labels
 from tpucc.training.plan import Plan
 
 Arrays = Mapping[str, AnyArray]

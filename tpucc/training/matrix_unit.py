@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.floating import exact
-from tpucc.floating.arithmetic import Arithmetic, Portable
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.floating.exact import Booleans, Places
 from tpucc.floating.functions import CHUNK
 from tpucc.floating.nan import NAN
@@ -49,12 +50,12 @@ NOWHERE = np.empty(0, np.intp), np.empty(0, np.intp)
 
 
 @dataclass(frozen=True)
-class Machine(Portable):
+class Machine(Arithmetic):
     """A machine with a matrix unit for bfloat16 of `rows` rows, and a float32 vector unit. Same bits on every processor.
 
     A product rounds its operands to bfloat16, as `round_to_bfloat16` does. Its depth is cut into passes of `rows`. A pass is the exact
     sum of its products, rounded once to float32; passes are added in float32, the first first (`product`). Sums and functions
-    are as in `Portable`.
+    are those of every processor.
     """
 
     rows: int
@@ -74,7 +75,13 @@ class Machine(Portable):
         return product(left, right, self.rows)
 
     def products(self, a: Float32, b: Float32) -> Float32:
-        return Arithmetic.products(self, a, b)
+        return one_by_one(self.product, a, b)
+
+
+def one_by_one(product: Callable[[Float32, Float32], Float32], a: Float32, b: Float32) -> Float32:
+    """The product of each matrix of a [B, M, K] with its one of b [B, K, N]; float32 [B, M, N]."""
+    found = [product(left, right) for left, right in zip(a, b, strict=True)]
+    return np.stack(found) if found else np.zeros((0, a.shape[1], b.shape[2]), np.float32)
 
 
 class Rounded(NamedTuple):

@@ -18,13 +18,13 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
-from tpucc.ops.all_reduce import AllReduceAttributes
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Defined, Ieee, NoFloats
-from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.training.all_reduce import all_reduce_mean
 from tpucc.training.arithmetic import remembering
+from tpucc.training.operators.all_reduce import AllReduceAttributes
+from tpucc.training.operators.state import StateAttributes
 
 Values = dict[str, AnyArray]
 Watch = Callable[[Node, Sequence[AnyArray]], None]

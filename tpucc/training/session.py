@@ -19,7 +19,6 @@ from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
 from tpucc.numerics import AnyArray
-from tpucc.ops.state import StateAttributes
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.target import load_target
 from tpucc.training.arithmetic import NUMPY
@@ -28,6 +27,7 @@ from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
 from tpucc.training.matrix_unit import Machine
+from tpucc.training.operators.state import StateAttributes
 from tpucc.training.passes.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
 from tpucc.training.passes.optimizer import optimizer_step
 from tpucc.training.plan import Plan

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, as_error
+from tpucc.diagnostics import Diagnostic, Error, InternalError, Source
 from tpucc.driver import compile_source
 from tpucc.explain.comparison.compare import compare
 from tpucc.explain.timed import Timed
-from tpucc.files import write_files
 from tpucc.interop.reads import require_kept
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
+from tpucc.output_files import write_files
+from tpucc.plain_errors import as_error
 from tpucc.see.comparison.page import comparison_page, headline
 
 SAVED = "tpucc compile does the same and saves what reproduces it"

@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Lock
 
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.files import read_file, write_file
+from tpucc.files import read_file
+from tpucc.output_files import write_file
 from tpucc.watch.loopback import LARGEST
 
 

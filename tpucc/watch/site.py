@@ -9,7 +9,8 @@ from functools import cache
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, counted, plain_diagnostic
+from tpucc.diagnostics import Diagnostic, counted
+from tpucc.plain_errors import plain_diagnostic
 from tpucc.see.kit import page_files
 from tpucc.see.palette import KINDS, Kind
 from tpucc.see.svg import Markup, tag

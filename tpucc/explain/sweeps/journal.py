@@ -20,7 +20,8 @@ import msgspec
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.explain.sweeps.differences import differences
 from tpucc.explain.sweeps.rows import Row, line_of_row, row_of_line
-from tpucc.files import require_regular, unreadable, unwritable, write_file
+from tpucc.files import require_regular, unreadable
+from tpucc.output_files import unwritable, write_file
 
 with suppress(ImportError):  # not on Windows, where nothing keeps two commands apart
     import fcntl

@@ -12,11 +12,12 @@ from zlib import crc32
 
 import msgspec
 
-from tpucc.diagnostics import Error, PluginError, as_error
+from tpucc.diagnostics import Error, PluginError
 from tpucc.explain.bottleneck import BOTTLENECKS
 from tpucc.explain.sweeps.plan import Plan
 from tpucc.explain.sweeps.shared import Compiler
 from tpucc.explain.timed import Timed
+from tpucc.plain_errors import as_error
 
 Row = Mapping[str, Any]
 Stats = Mapping[str, Any]

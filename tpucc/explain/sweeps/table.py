@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.explain.sweeps.points import Points
 from tpucc.explain.sweeps.rows import columns
-from tpucc.files import writing
+from tpucc.output_files import writing
 
 SUFFIXES = (".csv", ".json", ".parquet")
 ROWS = 1000

@@ -26,8 +26,8 @@ from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Given, View
 from tpucc.passes.base import Context
 from tpucc.plugins.failures import Failed, failure_behind
+from tpucc.plugins.judged import NOISE, NOISE_STAGE
 from tpucc.runtime.check import float_reference, random_inputs
-from tpucc.runtime.judge import NOISE, NOISE_STAGE
 from tpucc.stages import Stages
 from tpucc.target import Target
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted
 from tpucc.explain.quantities import number, rate_text
 from tpucc.explain.roofs import LINK, UNIT, RooflinePoint, bandwidth_text, ridge
+from tpucc.prose import percent
 from tpucc.see.charts.beside import NAME, Room
 from tpucc.see.charts.chart import Scale
 from tpucc.see.heading import EDGE, HALO

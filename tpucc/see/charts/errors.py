@@ -6,10 +6,11 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown, whole
 from tpucc.explain.quantities import number
+from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH, Scale, foot_axis
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, in_order, ink_line, kind_of_layer, solid_paint

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from tpucc.diagnostics import percent
 from tpucc.explain.layer_error import LayerError, as_it_runs
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
+from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH, Scale
 from tpucc.see.charts.errors import brief, facts, kind_of, measured_on, saturation, signed
 from tpucc.see.heading import EDGE, heading

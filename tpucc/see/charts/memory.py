@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpucc.diagnostics import percent
 from tpucc.explain.names import shown
 from tpucc.explain.occupancy import handovers
 from tpucc.explain.quantities import size
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
+from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH, Scale, cycle_axis, row_axis
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.legend import Entry, legend, line_sign

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tpucc.diagnostics import counted, listed, percent
+from tpucc.diagnostics import counted, listed
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number, rate_text
 from tpucc.explain.roofs import BOTTLENECKS_OF, RooflinePoint, allow, is_above, ridge
+from tpucc.prose import percent
 from tpucc.see.charts.beside import Room
 from tpucc.see.charts.ceilings import LEFT, Axes, ceilings
 from tpucc.see.charts.chart import WIDTH, Scale, foot_axis, side_axis

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import assert_never
 
-from tpucc.diagnostics import counted, listed, percent
+from tpucc.diagnostics import counted, listed
 from tpucc.explain.names import shortened, shown, whole
 from tpucc.explain.quantities import number
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, in_order, ink_line

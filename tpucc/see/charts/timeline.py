@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.critical import LIMITS, Limit
 from tpucc.explain.names import MAX_NAME, shortened, shown, whole
@@ -17,6 +17,7 @@ from tpucc.explain.segments import Segments
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.numerics import Float64, Int64
+from tpucc.prose import percent
 from tpucc.see.charts.chart import WAITS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.legend import legend

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted
+from tpucc.prose import percent
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
 from tpucc.see.diagrams.grouping import Call, Group, Way, by_calls, frames_of, layers_of, repeated
 

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import counted, percent
+from tpucc.diagnostics import counted
 from tpucc.ir import Graph
 from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import SPECS, Function, Opcode
 from tpucc.numerics import Int64
+from tpucc.prose import percent
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.see.diagrams.hostwork import HostWork, host_work, port_rows, step_rows
 from tpucc.see.palette import Kind, kind_of_layer

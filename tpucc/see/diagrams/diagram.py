@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tpucc.diagnostics import Origin, percent
+from tpucc.diagnostics import Origin
 from tpucc.explain.names import MAX_NAME, shown
+from tpucc.prose import percent
 from tpucc.see.palette import KINDS, Kind, in_order
 from tpucc.see.text import LINE_HEIGHT, NORMAL, SMALL, text_width
 

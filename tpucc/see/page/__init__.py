@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tpucc.diagnostics import counted, percent, printable
+from tpucc.diagnostics import counted, printable
 from tpucc.explain.names import shown
 from tpucc.explain.nesting import Source, calls_of
 from tpucc.explain.summary import machine_of, share
+from tpucc.prose import percent
 from tpucc.see.kit import THEME, embedded, page_files, page_template, scripts, shell
 from tpucc.see.page.colouring import coloured
 from tpucc.see.page.given import Opening, PageInput, Picture, Rewriting, Waits

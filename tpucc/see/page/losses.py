@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tpucc.diagnostics import percent, printable
+from tpucc.diagnostics import printable
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
+from tpucc.prose import percent
 from tpucc.see.charts.errors import MOST, facts, headline, kind_of, lowest, measured_on, reading, worst
 from tpucc.see.charts.histograms import READING, histogram_svg, histograms_headline
 from tpucc.see.kit import soft

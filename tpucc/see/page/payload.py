@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import counted, percent, printable
+from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown
@@ -25,6 +25,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.machines.v1 import V1, Engine, Opcode
+from tpucc.prose import percent
 from tpucc.see.charts.chart import WAITS
 from tpucc.see.charts.memory import kind_of
 from tpucc.see.charts.tiles import order_of, places_of

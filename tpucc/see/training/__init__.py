@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tpucc.diagnostics import Source
 from tpucc.explain.quality import Measure
-from tpucc.files import write_files
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
 from tpucc.language.elaborate import Model
+from tpucc.output_files import write_files
 from tpucc.see.diagrams.dot import dot_source
 from tpucc.see.diagrams.paint import painted
 from tpucc.see.diagrams.steps import StepPicture, step_picture

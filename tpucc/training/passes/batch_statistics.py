@@ -13,10 +13,10 @@ from tpucc.ir import Graph, Node, Output
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.gradient import Value
 from tpucc.ops.names import add
-from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import Rewriter
+from tpucc.training.operators.state import StateAttributes
 from tpucc.training.passes.build import Within
 from tpucc.training.passes.names import NEXT
 

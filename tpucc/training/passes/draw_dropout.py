@@ -14,8 +14,8 @@ from tpucc.ir import NoAttributes, TensorType
 from tpucc.ops.names import dropout, mul
 from tpucc.ops.names import input as input_
 from tpucc.ops.opdef import Expression
-from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.passes.rules import Match, Rule, rule, rules_pass, value
+from tpucc.training.operators.random_uniform import RandomUniformAttributes
 from tpucc.training.passes.build import Within
 from tpucc.training.passes.names import DRAW
 

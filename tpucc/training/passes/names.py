@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpucc.ir import Graph, Node
-from tpucc.ops.state import StateAttributes
+from tpucc.training.operators.state import StateAttributes
 
 LOSS = "loss"
 DRAW = "draw"

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from tpucc.diagnostics import Origin
 from tpucc.ir import Graph, Node, Output, TensorType
 from tpucc.ops.gradient import Value
-from tpucc.ops.state import StateAttributes
 from tpucc.passes.base import Context, graph_pass
+from tpucc.training.operators.state import StateAttributes
 from tpucc.training.passes.build import Growing
 from tpucc.training.passes.names import GRADIENT, NEXT, key_of, states, values_of
 from tpucc.training.passes.optimizers import OPTIMIZERS, Update

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tpucc.ir import Graph, Output
-from tpucc.ops.all_reduce import AllReduceAttributes
 from tpucc.passes.base import Context, graph_pass
+from tpucc.training.operators.all_reduce import AllReduceAttributes
 from tpucc.training.passes.build import Growing
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, no_choice, printable
+from tpucc.arguments import no_choice
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.files import MODELS, read_file
 from tpucc.interop.foreign import Foreign, foreign, is_text
 from tpucc.interop.onnx import OPSET, PRODUCER

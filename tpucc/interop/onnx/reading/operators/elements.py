@@ -10,7 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.floating import double
+from tpucc.floating.double import log
+from tpucc.interop import folded_functions as folded
 from tpucc.interop.onnx.reading.building.arrays import beyond, broadcast
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
@@ -164,8 +165,8 @@ def divided(c: Call, a: Value, b: Value) -> Result:
 
 of_constants("Mod", EXACT, fold=_remainder)
 of_constants("Ceil", "CumSum", "EyeLike", "Floor", "IsInf", "IsNaN", "Round", EXACT)
-of_constants("Cos", AXES, fold=lambda _, arrays: double.cos(arrays[0]).astype(arrays[0].dtype))
-of_constants("Sin", AXES, fold=lambda _, arrays: double.sin(arrays[0]).astype(arrays[0].dtype))
+of_constants("Cos", AXES, fold=lambda _, arrays: folded.cos(arrays[0]).astype(arrays[0].dtype))
+of_constants("Sin", AXES, fold=lambda _, arrays: folded.sin(arrays[0]).astype(arrays[0].dtype))
 
 
 def _of_element(name: str, function: Function, *facts: Fact) -> None:
@@ -314,14 +315,14 @@ def _bound(value: Value | None, given: float | None, what: str) -> float | Tenso
 
 def _power(_: OnnxNode, arrays: Sequence[AnyArray]) -> AnyArray:
     x, y = arrays
-    return (double.power(x, y) if x.dtype.kind == "f" else np.asarray(np.power(x, y))).astype(x.dtype)
+    return (folded.power(x, y) if x.dtype.kind == "f" else np.asarray(np.power(x, y))).astype(x.dtype)
 
 
 @operator("Pow", AXES, EXACT, fold=_power)
 def raised(c: Call, base: Value, exponent: Value) -> Result:
     net = c.net
     if isinstance(base, Static) and base.array.size == 1 and float(base.array.reshape(())) > 0:
-        logarithm = float(double.log(base.array.reshape(())))
+        logarithm = float(log(base.array.reshape(())))
         made = net.map(net.affine(net.tensor(exponent), logarithm), "exp")
         return expanded(net, made, np.broadcast_shapes(base.shape, exponent.shape))
     if not isinstance(exponent, Static) or not (exponent.array == exponent.array.reshape(-1)[:1]).all():

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.floating.random import uniform
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.families import training_operator
 from tpucc.ops.gradient import Stops
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_integer, require_shape
+from tpucc.training.operators import training_operator
+from tpucc.training.random_numbers import uniform
 
 DRAW = TensorType("i32", (3,))
 """The seed, the step, and the number of the first item."""

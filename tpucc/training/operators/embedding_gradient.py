@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.batch import added_up
 from tpucc.ops.embedding import require_indices, require_rows
 from tpucc.ops.facts import whole
-from tpucc.ops.families import gradient_operator
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_integer
+from tpucc.training.operators import added_up, gradient_operator
 
 
 @dataclass(frozen=True, slots=True)

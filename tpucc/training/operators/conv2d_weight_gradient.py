@@ -7,14 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.batch import added_up
 from tpucc.ops.conv2d import conv_axes
-from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes, require_convolved, require_four
 from tpucc.ops.facts import whole
-from tpucc.ops.families import gradient_operator
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, Types
 from tpucc.ops.rules import require_f32, require_rank, require_shape
 from tpucc.ops.windows import of_groups, patches_of
+from tpucc.training.operators import added_up, gradient_operator
+from tpucc.training.operators.conv2d_input_gradient import Conv2dGradientAttributes, require_convolved, require_four
 
 
 def infer(attributes: Conv2dGradientAttributes, types: Types) -> TensorType:

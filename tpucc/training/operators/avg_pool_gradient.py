@@ -10,12 +10,11 @@ from tpucc.ir import TensorType, f32
 from tpucc.ops import avg_pool
 from tpucc.ops.avg_pool import AvgPoolAttributes, average_axes
 from tpucc.ops.axis import Axis
-from tpucc.ops.batch import sized_images
 from tpucc.ops.facts import whole
-from tpucc.ops.families import gradient_operator
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_f32, require_shape
-from tpucc.ops.windows import Padding, Pair, pixels_seen, spread_axis
+from tpucc.ops.windows import Padding, Pair, pixels_seen
+from tpucc.training.operators import gradient_operator, sized_images
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,20 @@ def reference(attributes: AvgPoolGradientAttributes, operands: Arrays) -> Array:
     """One division by the number of pixels; then along rows and along columns of pixels: the way back of the pool."""
     height, width = _axes(attributes)
     shares = np.divide(operands[0], pixels_seen(height, width), dtype=operands[0].dtype)
-    return spread_axis(spread_axis(shares, 2, width), 1, height)
+    return _spread(_spread(shares, 2, width), 1, height)
+
+
+def _spread(x: Array, dimension: int, axis: Axis) -> Array:
+    """Each value of `x` [N, H', W', C] at all the pixels of its window along one dimension, which is `axis`; where windows overlap, sums.
+
+    A pixel's sum starts at 0, and goes in ascending order of its position in the window: from the last window to the first.
+    """
+    result = np.zeros((*x.shape[:dimension], axis.size, *x.shape[dimension + 1 :]), x.dtype)
+    before = (slice(None),) * dimension
+    for position in axis.positions:
+        outputs, pixels = axis.tap(position)
+        result[(*before, pixels)] += x[(*before, outputs)]
+    return result
 
 
 OP = gradient_operator(

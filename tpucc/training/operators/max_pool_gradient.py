@@ -7,11 +7,11 @@ from itertools import product as pairs
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.batch import aligned_images
+from tpucc.ops.batch import Case, Division, MixedError, aligned
 from tpucc.ops.facts import whole
-from tpucc.ops.families import gradient_operator
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes
+from tpucc.training.operators import gradient_operator
 
 
 def infer(attributes: PoolAttributes, types: Types) -> TensorType:
@@ -41,6 +41,14 @@ def reference(attributes: PoolAttributes, operands: Arrays) -> Array:
     return dx
 
 
+def _batch(case: Case) -> Division:
+    """All operands have the items, which are images."""
+    division = aligned(case, range(len(case.operands)))
+    if division.batch.axis != 0:
+        raise MixedError(f"the batch lies along axis {division.batch.axis}, where {case.node.op} has no separate items")
+    return division
+
+
 OP = gradient_operator(
     name="max_pool_gradient",
     summary="the gradient of max_pool",
@@ -54,7 +62,7 @@ OP = gradient_operator(
     infer=infer,
     reference=reference,
     legalisation=OnHost("the device pools, but doesn't tell which pixel won"),
-    facts=whole(batch=aligned_images),
+    facts=whole(batch=_batch),
     examples=(
         Example("one whole tile", PoolAttributes(), (f32(1, 8, 8, 256), f32(1, 4, 4, 256), f32(1, 4, 4, 256))),
         Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5), f32(2, 4, 4, 5), f32(2, 4, 4, 5))),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product as pairs
 
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.batch import sized_images
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes, conv_shape, require_groups
+from tpucc.ops.conv_transpose2d import SWAPPED, spread
 from tpucc.ops.facts import whole
-from tpucc.ops.families import gradient_operator
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_rank, require_shape
-from tpucc.ops.windows import Padding, Pair, of_groups, patches_of
+from tpucc.ops.windows import Padding, Pair
+from tpucc.training.operators import gradient_operator, sized_images
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +64,10 @@ def require_convolved(attributes: Conv2dGradientAttributes, x: Shape, w: Shape, 
 
 
 def _gradient(attributes: Conv2dGradientAttributes, operands: Arrays, product: Callable[[Array, Array], Array]) -> Array:
-    """A convolution of dy with the kernel flipped and its channel axes exchanged: the product of patches of dy with that kernel.
-
-    With a stride it is one such convolution for each phase: pixels at multiples of the stride from one another, which the same few kernel
-    positions meet. The depth of each product is in the order kernel row, kernel column (both descending, so that the pixels of dy ascend),
-    output channel. The zeros of padding have their places in that order; those that a dilated dy would have between its pixels have none.
-    Each group of channels is a product of its own.
-    """
+    """dy spread over the windows of the image, by the kernel with its channels exchanged."""
     dy, w = operands
-    shape, groups = require_shape(attributes.shape), attributes.groups
-    dx = np.zeros(shape, dy.dtype)
-    height, width = conv_axes(attributes.forward, shape, w.shape)
-    for (rows, r, lines), (columns, s, beside) in pairs(height.phases(), width.phases()):
-        kernel = w[r, s].transpose(0, 1, 3, 2).reshape(-1, w.shape[2])
-        patches = patches_of(dy, lines, beside)
-        positions = lines.window * beside.window
-        rows_of, kernels = of_groups(patches.reshape(-1, len(kernel)), positions, groups), of_groups(kernel.T, positions, groups)
-        pixels = [product(group, turned.T) for group, turned in zip(rows_of, kernels, strict=True)]
-        dx[:, rows, columns] = np.concatenate(pixels, axis=1).reshape(*patches.shape[:3], shape[3])
-    return dx
+    axes = conv_axes(attributes.forward, require_shape(attributes.shape), w.shape)
+    return spread(dy, w.transpose(SWAPPED), axes, attributes.groups, product)
 
 
 OP = gradient_operator(

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from tpucc.ir import TensorType, f32
 from tpucc.ops.families import leaf
-from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Example, Given, Types
 from tpucc.ops.rules import declared, require_f32, same
+from tpucc.training.operators import TRAINED
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ OP = leaf(
     infer=infer,
     reference=same,
     legalisation=Given(),
-    onnx=NoForm("training makes it, and an exported model computes results"),
+    onnx=TRAINED,
     examples=(
         Example("one whole tile", StateAttributes("fc1.w"), (f32(256, 256),)),
         Example("ragged", StateAttributes("adam.first/fc2.b", 0.0), (f32(257),)),

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
-from tpucc.ops.families import training_operator
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, Types
 from tpucc.ops.rules import require_f32, require_integer
+from tpucc.training.operators import training_operator
 
 
 @dataclass(frozen=True, slots=True)
