@@ -141,13 +141,12 @@ def _names(context: _Context) -> Iterator[Violation]:
     """Layers, buffers, groups, tiles and parameter blocks exist, and are named by the instructions that use some."""
     tiles, touched = context.tiles, context.effects
     code = tiles.instructions
-    uses_group = touched.acc_end > touched.acc_start
     wanted = {
         "layer": (np.ones(len(code), np.bool_), len(tiles.layers)),
         "ub_buffer": (touched.source.used, len(tiles.buffers)),
         "ub2_buffer": (touched.source2.used, len(tiles.buffers)),
         "dest_buffer": (touched.target.used, len(tiles.buffers)),
-        "group": (uses_group, len(tiles.groups)),
+        "group": (touched.sums.used, len(tiles.groups)),
     }
     for field, (used, count) in wanted.items():
         value = code[field].astype(np.int64)
@@ -170,9 +169,9 @@ def _rows(context: _Context) -> Iterator[Violation]:
     rows, groups = buffer_rows(tiles.buffers), np.array(tiles.groups, np.int64)
     for field, walks in zip(BUFFER_FIELDS, (touched.source, touched.source2, touched.target), strict=True):
         yield from context.each("E0753", _beyond(walks.high, rows, code[field]), f"reaches past the end of its {field.replace('_', ' ')}")
-    yield from context.each("E0753", _beyond(touched.acc_end, groups, code["group"]), "reaches past the end of its accumulator group")
+    yield from context.each("E0753", _beyond(touched.sums.high, groups, code["group"]), "reaches past the end of its accumulator group")
     ends = np.array([*sorted(buffer.end for buffer in tiles.host), 0], np.int64)
-    outside = (touched.host_end > touched.host_start) & (touched.host_end > ends[buffer_of(context, touched.host_start)])
+    outside = touched.host.used & (touched.host.high > ends[buffer_of(context, touched.host.low)])
     yield from context.each("E0753", outside, "moves host rows that are in no one host buffer")
 
 
@@ -214,5 +213,5 @@ def _homes(context: _Context) -> Iterator[Violation]:
     tiles, touched = context.tiles, context.effects
     code, buffer = tiles.instructions, tiles.instructions["dest_buffer"]
     starts = np.array([tiles.host[b.home].start if b.home >= 0 else -1 for b in tiles.buffers] + [-1], np.int64)[buffer]
-    right = touched.host_reads & (touched.host_start == starts + code["dest"])
+    right = touched.host_reads & (touched.host.low == starts + code["dest"])
     yield from context.each("E0757", touched.target.used & (starts >= 0) & ~right, "writes a buffer that has a home, but not from there")

@@ -224,9 +224,3 @@ def durations(program: Transferring, touched: Effects, cores: int = 1, host_step
         own = np.flatnonzero(records["opcode"] == opcode)
         taken[own] = machine.by_opcode[opcode].cycles(work.of(own))
     return taken
-
-
-def finishing_work(program: Program, timeline: Timeline) -> int:
-    """The cycles in which the unit that finishes results (v1: the activation unit) computes rows."""
-    touched, unit = effects(program.instructions, program.machine), program.machine.account.finishes
-    return int((timeline.end - timeline.start)[touched.moves & (touched.engine == unit)].sum())

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.explain.comparison.pairs import Sides
+from tpucc.explain.roofs import finishing_work
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Bools, effects
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
-from tpucc.sim.timing import finishing_work
 
 OF_THEM = "of them"
 """A part of what has just been counted."""
