@@ -22,7 +22,6 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, endings, ports, raise_violations, reported, structure
 from tpucc.isa.verify.events import Events
 from tpucc.isa.verify.memories import memory_events
-from tpucc.isa.verify.ranges import buffer_of
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import MULTIPLIES, TILE_RECORD, TileProgram, flat, surrounding_program, tile_lines
@@ -153,7 +152,7 @@ def _names(context: _Context) -> Iterator[Violation]:
         bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
         for index in np.flatnonzero(bad)[:MAX_REPORTED].tolist():
             yield Violation("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
-    fixed, every = len(tiles.tiles), len(tiles.tiles) + tiles.written_tiles
+    fixed, every = len(tiles.tiles), tiles.tile_count
     for used, count, what in ((touched.pops, every, "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
         for index in np.flatnonzero(used & (code["index"] >= count))[:MAX_REPORTED].tolist():
             yield Violation("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
@@ -170,8 +169,8 @@ def _rows(context: _Context) -> Iterator[Violation]:
     for field, walks in zip(BUFFER_FIELDS, (touched.source, touched.source2, touched.target), strict=True):
         yield from context.each("E0753", _beyond(walks.high, rows, code[field]), f"reaches past the end of its {field.replace('_', ' ')}")
     yield from context.each("E0753", _beyond(touched.sums.high, groups, code["group"]), "reaches past the end of its accumulator group")
-    ends = np.array([*sorted(buffer.end for buffer in tiles.host), 0], np.int64)
-    outside = touched.host.used & (touched.host.high > ends[buffer_of(context, touched.host.low)])
+    ends = np.array([*(buffer.end for buffer in context.host), 0], np.int64)
+    outside = touched.host.used & (touched.host.high > ends[context.buffer_of(touched.host.low)])
     yield from context.each("E0753", outside, "moves host rows that are in no one host buffer")
 
 
