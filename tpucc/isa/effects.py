@@ -206,7 +206,7 @@ def _found(records: Records, machine: Machine) -> Effects:
     walked, moves = machine.walked[opcode], _any(reads | writes, machine.row_places)
     windows = _any(reads, machine.places_of(Shape.WINDOWS))
     outer = np.where(walked, records["outer"], 1)
-    rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value(records)
+    rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value[records["flags"]]
     queue, block = machine.queue, machine.register.place if machine.register else 0
     asked, used, stored = (queue.place, queue.used, queue.stored) if queue else (0, 0, 0)
     window = np.where(windows, _times(records["window_outer"], records["window_inner"]), 1)

@@ -125,15 +125,19 @@ def _records(context: _Context) -> Iterator[Violation]:
         machine[name] = code[name]
     machine["index"][np.isin(code["opcode"], MULTIPLIES)] = 0
     bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(V1, machine)
-    for index in np.flatnonzero(bad)[:MAX_REPORTED].tolist():
-        yield Violation("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes", index)
+    yield from _numbered("E0751", bad, "is malformed, or one that only scheduling makes")
+
+
+def _numbered(code: str, wrong: Bools, message: str, values: Int64 | None = None) -> Iterator[Violation]:
+    """A violation for each of the first instructions that are `wrong`, by their numbers: not every name in their lines is of something.
+    `{}` in the message stands for the instruction's value."""
+    for index in np.flatnonzero(wrong)[:MAX_REPORTED].tolist():
+        yield Violation(code, f"tile instruction {index:,} {message.format(0 if values is None else int(values[index]))}", index)
 
 
 def _counts(context: _Context) -> Iterator[Violation]:
     """Instructions that move rows move at least one."""
-    touched = context.effects
-    for index in np.flatnonzero(touched.moves & (touched.rows == 0))[:MAX_REPORTED].tolist():
-        yield Violation("E0753", f"tile instruction {index:,} has a count of 0", index)
+    yield from _numbered("E0753", context.effects.moves & (context.effects.rows == 0), "has a count of 0")
 
 
 def _names(context: _Context) -> Iterator[Violation]:
@@ -150,13 +154,10 @@ def _names(context: _Context) -> Iterator[Violation]:
     for field, (used, count) in wanted.items():
         value = code[field].astype(np.int64)
         bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
-        for index in np.flatnonzero(bad)[:MAX_REPORTED].tolist():
-            yield Violation("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
-    fixed, every = len(tiles.tiles), tiles.tile_count
+        yield from _numbered("E0752", bad, f"has {field.replace('_', ' ')} {{}}; there are {count:,}", value)
+    fixed, every, written = len(tiles.tiles), tiles.tile_count, code["index"].astype(np.int64)
     for used, count, what in ((touched.pops, every, "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
-        for index in np.flatnonzero(used & (code["index"] >= count))[:MAX_REPORTED].tolist():
-            yield Violation("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
-    written = code["index"].astype(np.int64)
+        yield from _numbered("E0752", used & (written >= count), f"names {what} {{:,}}; there are {count:,}", written)
     kept = touched.stores & ((written < fixed) | (written >= every))
     yield from context.each("E0752", kept, f"writes none of the tiles {fixed:,} to {every - 1:,}, which are there to be written")
 
