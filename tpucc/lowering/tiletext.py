@@ -1,4 +1,4 @@
-"""The text form of a tile program, a `.tile` file: `parse_tiles(print_tiles(p))` gives an equal one.
+"""The text form of a tile program, a `.tile` file: `read_tiles(print_tiles(p))` gives an equal one.
 
 It is the assembler's listing. Rows are named by their virtual buffer or accumulator group, and with `switch` stands the tile to switch to:
 `matrix_multiply ub=x.0 acc=g3 rows=200 tile=5, switch`. There are two directives more: `.buffer h.0 rows=200 layer=1` is a virtual buffer,
@@ -98,11 +98,6 @@ def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
     head = f"; tiles of {printable(tiles.name)} for {printable(tiles.target.name)}: {counted(len(tiles.instructions), 'instruction')}"
     before[0] += " stage=tile"
     return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *code, *after]) + "\n"
-
-
-def parse_tiles(text: str, name: str, known: Known | None = None) -> TileProgram:
-    """The tile program of a `.tile` text. Takes and raises what `read_tiles` does."""
-    return read_tiles(text, name, known)[0]
 
 
 def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TileProgram, Places]:
