@@ -12,9 +12,9 @@ from tpucc.labs import find
 from tpucc.labs.lab import Term
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.rules import broken_rule, rules, visits_of
-from tpucc.lowering.products import ProductLayer, ProductLevel
 from tpucc.lowering.tileprogram import VirtualBuffer
-from tpucc.lowering.tiletext import read_product
+from tpucc.stages.product_lines import read_product
+from tpucc.stages.products import ProductLayer, ProductLevel
 from tpucc.target import load_target
 
 LAYER = ProductLayer(

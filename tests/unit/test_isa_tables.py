@@ -171,7 +171,7 @@ def test_effects_are_those_of_the_row(opcode: Opcode) -> None:
                 Place.UB2 | Place.KERNEL: (touched.source2.used, NOWHERE),
                 Place.KERNEL: (touched.weighs, NOWHERE),
                 Place.DEST: (np.zeros(1, bool), touched.target.used),
-                Place.ACC: (touched.acc_reads, touched.acc_writes),
+                Place.ACC: (touched.sums.reads, touched.sums.writes),
                 Place.HOST: (touched.host_reads, touched.host_writes),
                 Place.FIFO: (touched.pops, touched.pushes),
                 Place.TILE: (touched.multiplies, NOWHERE),

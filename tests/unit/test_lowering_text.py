@@ -11,7 +11,7 @@ from tpucc.diagnostics import ProgramError
 from tpucc.ir import Graph
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.tiletext import parse_tiles, print_tiles
+from tpucc.lowering.tiletext import print_tiles, read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.schedule import schedule
 
@@ -43,7 +43,7 @@ def assert_equal(found: TileProgram, expected: TileProgram) -> None:
 @each(list(PROGRAMS))
 def test_parse_of_print_is_the_program(name: str) -> None:
     text = print_tiles(PROGRAMS[name])
-    parsed = parse_tiles(text, "x.tile")
+    parsed, _ = read_tiles(text, "x.tile")
     assert_equal(parsed, PROGRAMS[name])
     assert print_tiles(parsed) == text
     verify_tiles(parsed)
@@ -79,7 +79,7 @@ CODE = """
 
 def test_a_program_written_by_hand() -> None:
     with_layer = HEAD.replace(".groups", ".layer main fc\n.groups")
-    tiles = parse_tiles(with_layer + CODE, "hand.tile")
+    tiles, _ = read_tiles(with_layer + CODE, "hand.tile")
     verify_tiles(tiles)
     program = schedule(tiles)
     assert program.name == "hand"
@@ -112,7 +112,7 @@ def test_errors_name_code_and_place(old: str, new: str, code: str, message: str)
     text = HEAD + CODE
     assert old in text
     with pytest.raises(ProgramError) as error:
-        parse_tiles(text.replace(old, new, 1), "bad.tile")
+        read_tiles(text.replace(old, new, 1), "bad.tile")
     first = error.value.diagnostics[0]
     assert (first.code, message in first.message) == (code, True), first.message
     assert first.span is not None
@@ -123,16 +123,16 @@ def test_errors_name_code_and_place(old: str, new: str, code: str, message: str)
 @pytest.mark.parametrize("words", ["a" * 10**6, "activate acc=" + "x" * 10**6])
 def test_no_message_has_megabytes_of_a_text(words: str) -> None:
     with pytest.raises(ProgramError) as error:
-        parse_tiles(HEAD + CODE.replace("activate acc=g0", words), "bad.tile")
+        read_tiles(HEAD + CODE.replace("activate acc=g0", words), "bad.tile")
     assert len(error.value.render()) < 2000
 
 
 def test_several_errors_are_reported_at_once() -> None:
     with pytest.raises(ProgramError) as error:
-        parse_tiles(HEAD + CODE.replace("ub=y.0", "ub=nowhere"), "bad.tile")
+        read_tiles(HEAD + CODE.replace("ub=y.0", "ub=nowhere"), "bad.tile")
     assert len(error.value.diagnostics) == 2
 
 
 def test_numbers_of_large_programs_survive() -> None:
     tiles = PROGRAMS["large"]
-    assert np.array_equal(parse_tiles(print_tiles(tiles), "x").instructions["acc"], tiles.instructions["acc"])
+    assert np.array_equal(read_tiles(print_tiles(tiles), "x")[0].instructions["acc"], tiles.instructions["acc"])

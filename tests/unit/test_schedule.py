@@ -25,7 +25,7 @@ from tpucc.isa.verify import verify
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
-from tpucc.lowering.tiletext import parse_tiles
+from tpucc.lowering.tiletext import read_tiles
 from tpucc.machines.v1 import V1 as MACHINE
 from tpucc.machines.v1 import Engine, Flag, Opcode
 from tpucc.numerics import Int64
@@ -283,7 +283,7 @@ REWRITTEN = """.target tiny
 @pytest.mark.parametrize(("first", "begin", "rows"), [(8, 0, 8), (8, 2, 3), (4, 2, 6), (4, 4, 4)])
 def test_what_is_written_again_after_a_spill_is_spilled_again(first: int, begin: int, rows: int) -> None:
     """Host memory has the rows of before: of all, of some, or of others than those that are written then."""
-    tiles = parse_tiles(REWRITTEN.format(first=first, begin=begin, rows=rows), "hand.tile")
+    tiles, _ = read_tiles(REWRITTEN.format(first=first, begin=begin, rows=rows), "hand.tile")
     inputs = {"x": np.random.default_rng(3).integers(-20, 20, (8, 4), np.int8)}
     expected = Interpreter(schedule(tiles)).run(inputs)
     program = schedule(replace(tiles, target=machine(unified_buffer_rows=16)))

@@ -90,8 +90,8 @@ def test_conflicts_against_row_by_row_counting() -> None:
             engine = int(MACHINE.engine_of[records["opcode"][index]])
             read = [("ub", row) for walks in (touched.source, touched.source2) for row in walks.rows(index).tolist()]
             written = [("ub", row) for row in touched.target.rows(index).tolist()]
-            sums = [("acc", row) for row in range(int(touched.acc_start[index]), int(touched.acc_end[index]))]
-            (written if touched.acc_writes[index] else read).extend(sums)
+            sums = [("acc", row) for row in range(int(touched.sums.low[index]), int(touched.sums.high[index]))]
+            (written if touched.sums.writes[index] else read).extend(sums)
             for rows, before in ((read, writes), (written, uses)):
                 for place in rows:
                     for other, last in before.get(place, {}).items():

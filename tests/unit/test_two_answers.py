@@ -46,10 +46,10 @@ def by_every_row(touched: Effects) -> Pairs:
     used: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     last: dict[tuple[int, int], int] = {}
     for index, engine in enumerate(touched.engine.tolist()):
-        sums = [("sum", row) for row in range(int(touched.acc_start[index]), int(touched.acc_end[index]))]
+        sums = [("sum", row) for row in range(int(touched.sums.low[index]), int(touched.sums.high[index]))]
         reads = [("row", row) for walks in (touched.source, touched.source2) for row in walks.rows(index).tolist()]
         writes = [("row", row) for row in touched.target.rows(index).tolist()]
-        (writes if touched.acc_writes[index] else reads).extend(sums)
+        (writes if touched.sums.writes[index] else reads).extend(sums)
         for places, before in ((reads, written), (writes, used)):
             for place in places:
                 for other, earlier in before[place].items():
@@ -85,9 +85,9 @@ def by_verifier(touched: Effects) -> Pairs:
 
 
 def _sums(touched: Effects) -> list[verifier.Accesses]:
-    reads, writes = np.flatnonzero(~touched.acc_writes), np.flatnonzero(touched.acc_writes)
+    reads, writes = np.flatnonzero(~touched.sums.writes), np.flatnonzero(touched.sums.writes)
     parts = ((reads, verifier.READ), (writes, verifier.WRITE))
-    return [verifier.Accesses.of(own, touched.acc_start[own], touched.acc_end[own], kind) for own, kind in parts]
+    return [verifier.Accesses.of(own, touched.sums.low[own], touched.sums.high[own], kind) for own, kind in parts]
 
 
 def test_the_scheduler_knows_nothing_of_the_verifier() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.ir import Graph
+from tpucc.ir import Graph, Node
 from tpucc.isa.program import Program
-from tpucc.layers.partition import elements_in, operators_in, working
+from tpucc.layers.partition import computing, elements_in, elements_of
 from tpucc.machines.v1 import Opcode
 from tpucc.ops.products import multiply_accumulates
 from tpucc.runtime.connections import HostParts
@@ -36,6 +36,19 @@ def with_host(stats: Mapping[str, Any], program: Program, host: HostParts | None
     macs = program.cores * sum(map(multiply_accumulates, host.all))
     untimed = {"before": _part(host.prologue, program.cores), "after": _part(host.epilogue, program.cores)}
     return {**stats, "layers": layers, "host_macs": macs, "untimed": untimed}
+
+
+def working(graph: Graph) -> list[Node]:
+    """The nodes of a part of the host's that compute and take time: a view of a value takes none."""
+    return [node for node in computing(graph) if elements_of(graph, node)]
+
+
+def operators_in(graph: Graph) -> list[str]:
+    """The operators of the nodes that compute, each once, those first that take the most time."""
+    elements: dict[str, int] = {}
+    for node in computing(graph):
+        elements[node.op] = elements.get(node.op, 0) + elements_of(graph, node)
+    return sorted(elements, key=lambda name: -elements[name])
 
 
 def _part(graph: Graph, cores: int) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 
 from tpucc.explain.quantities import number
 from tpucc.explain.timed import Timed
-from tpucc.sim.timing import finishing_work
+from tpucc.isa.effects import effects
+from tpucc.isa.program import Program
+from tpucc.sim.timing import Timeline
 from tpucc.target import Target
 
 FULL = 0.995
@@ -141,3 +143,9 @@ def works_of(runtime: Timed) -> list[RooflinePoint]:
     link, steps = stats["stream"]["link_cycles"], len(runtime.program.host_steps)
     work = finishing_work(runtime.program, runtime.timeline)
     return [replace(model, link_cycles=link, host_steps=steps, unit_cycles=work, limited=limit), *layers]
+
+
+def finishing_work(program: Program, timeline: Timeline) -> int:
+    """The cycles in which the unit that finishes results (v1: the activation unit) computes rows."""
+    touched, unit = effects(program.instructions, program.machine), program.machine.account.finishes
+    return int((timeline.end - timeline.start)[touched.moves & (touched.engine == unit)].sum())

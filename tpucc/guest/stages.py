@@ -12,11 +12,11 @@ from typing import Any
 from tpucc.back_end import STAGES
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
 from tpucc.guest.files import IN_A_PAGE, INSIDE, executed, file_at
-from tpucc.lowering.products import ProductLayer
 from tpucc.options import SECONDS
 from tpucc.plugins.code import FileFunction
 from tpucc.plugins.failures import Failed
 from tpucc.schedule.allocate import TooLarge
+from tpucc.stages.products import ProductLayer
 from tpucc.stages.stages import BUILT_IN, Stages
 
 

@@ -159,28 +159,12 @@ class Effects:
         return self.through("dest")
 
     @property
-    def acc_start(self) -> Int64:
-        return self.through("acc").low
+    def sums(self) -> Walks:
+        return self.through("acc")
 
     @property
-    def acc_end(self) -> Int64:
-        return self.through("acc").high
-
-    @property
-    def acc_reads(self) -> Bools:
-        return self.through("acc").reads
-
-    @property
-    def acc_writes(self) -> Bools:
-        return self.through("acc").writes
-
-    @property
-    def host_start(self) -> Int64:
-        return self.through("host").low
-
-    @property
-    def host_end(self) -> Int64:
-        return self.through("host").high
+    def host(self) -> Walks:
+        return self.through("host")
 
     @property
     def host_reads(self) -> Bools:
@@ -222,7 +206,7 @@ def _found(records: Records, machine: Machine) -> Effects:
     walked, moves = machine.walked[opcode], _any(reads | writes, machine.row_places)
     windows = _any(reads, machine.places_of(Shape.WINDOWS))
     outer = np.where(walked, records["outer"], 1)
-    rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value(records)
+    rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value[records["flags"]]
     queue, block = machine.queue, machine.register.place if machine.register else 0
     asked, used, stored = (queue.place, queue.used, queue.stored) if queue else (0, 0, 0)
     window = np.where(windows, _times(records["window_outer"], records["window_inner"]), 1)
@@ -401,7 +385,7 @@ class Instructions:
     def __getitem__(self, index: int) -> Instruction:
         index = range(len(self))[index]
         touched, none, layer = self._touched, np.zeros(0, np.int64), int(self._layer[index])
-        sums = np.arange(touched.acc_start[index], touched.acc_end[index], dtype=np.int64)
+        sums = np.arange(touched.sums.low[index], touched.sums.high[index], dtype=np.int64)
         sources = np.union1d(touched.source.rows(index), touched.source2.rows(index))
         return Instruction(
             index,
@@ -409,6 +393,6 @@ class Instructions:
             self._engines[index],
             layer,
             self._names[layer] if layer < len(self._names) else "",
-            Rows(sources, sums if touched.acc_reads[index] else none),
-            Rows(touched.target.rows(index), sums if touched.acc_writes[index] else none),
+            Rows(sources, sums if touched.sums.reads[index] else none),
+            Rows(touched.target.rows(index), sums if touched.sums.writes[index] else none),
         )

@@ -6,35 +6,15 @@ such a row crosses is an assumption about the host interface: see `Target.host_r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 import numpy as np
 
 from tpucc.isa.effects import Effects
-from tpucc.isa.program import HostBuffer, Port
+from tpucc.isa.program import DeviceProgram
 from tpucc.machine.memory import Contents
-from tpucc.machine.record import Records
 from tpucc.numerics import Int64
-from tpucc.target import Target
 
 
-class Transferring(Protocol):
-    """Instructions with a host memory: a machine program, or a tile program."""
-
-    @property
-    def target(self) -> Target: ...
-    @property
-    def instructions(self) -> Records: ...
-    @property
-    def host(self) -> Sequence[HostBuffer]: ...
-    @property
-    def inputs(self) -> Sequence[Port]: ...
-    @property
-    def outputs(self) -> Sequence[Port]: ...
-
-
-def link_bytes(program: Transferring, touched: Effects) -> Int64:
+def link_bytes(program: DeviceProgram, touched: Effects) -> Int64:
     """For each instruction the bytes that it moves over the link of one core: int64 [instructions].
 
     Rows of tensors are padded as the target says. Spilled rows and constants are whole rows: nothing says which of their lanes are in use.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -173,24 +173,17 @@ StepPorts = tuple[tuple[Port, ...], tuple[Port, ...]]
 """The output ports that a host step reads, and the input ports that it fills."""
 
 
-@dataclass(frozen=True, eq=False)
-class Program:
-    """Instructions, constants and the description of their surroundings.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DeviceProgram:
+    """Instructions, constants and the description of their surroundings: what programs of a machine and tile programs have alike.
 
-    `layer_of` gives each instruction its layer (an index into `layers`). `prologue` and `epilogue` are the host's part, as graphs in text
-    form: the prologue turns the model's inputs into the input ports' tensors, the epilogue turns the output ports' into the model's
-    outputs. Between them stand the `host_steps`, one for each `interrupt_host` but the last: the input ports that they fill are none of
-    the prologue's. `residents` is the memory map (see `Resident`). `division` is there where the batch isn't in one piece. Each of the
-    `cores` runs the program, host's part included, on its part of the batch; the model's inputs and outputs are those of all cores, one
-    after the other along their first axis.
+    `division` is there where the batch isn't in one piece.
     """
 
     name: str
     source: str
-    source_text: str
     target: Target
     instructions: Records
-    layer_of: AnyArray
     layers: tuple[LayerInfo, ...]
     tiles: Int8
     """[tiles, mxu, mxu], in the format of the weights of its values."""
@@ -201,15 +194,9 @@ class Program:
     """[rows, mxu]: the rows of the host buffers of kind "constant", one after the other."""
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    prologue: str
-    epilogue: str
-    residents: tuple[Resident, ...] = ()
-    lower_bound_rows: int = 0
     written_tiles: int = 0
     """Tiles of weight memory after `tiles`, which the program writes before it reads them."""
-    notes: tuple[str, ...] = field(default=())
-    host_steps: tuple[HostWork, ...] = ()
-    cores: int = 1
+    notes: tuple[str, ...] = ()
     division: Division | None = None
     machine: Machine = DEFAULT
     """What its instructions mean."""
@@ -223,6 +210,27 @@ class Program:
     def tile_count(self) -> int:
         """All tiles of weight memory: those with weights, and those that the program writes."""
         return len(self.tiles) + self.written_tiles
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Program(DeviceProgram):
+    """A program of a machine.
+
+    `layer_of` gives each instruction its layer (an index into `layers`). `prologue` and `epilogue` are the host's part, as graphs in text
+    form: the prologue turns the model's inputs into the input ports' tensors, the epilogue turns the output ports' into the model's
+    outputs. Between them stand the `host_steps`, one for each `interrupt_host` but the last: the input ports that they fill are none of
+    the prologue's. `residents` is the memory map (see `Resident`). Each of the `cores` runs the program, host's part included, on its
+    part of the batch; the model's inputs and outputs are those of all cores, one after the other along their first axis.
+    """
+
+    source_text: str
+    layer_of: AnyArray
+    prologue: str
+    epilogue: str
+    residents: tuple[Resident, ...] = ()
+    lower_bound_rows: int = 0
+    host_steps: tuple[HostWork, ...] = ()
+    cores: int = 1
 
     @cached_property
     def step_ports(self) -> tuple[StepPorts, ...]:

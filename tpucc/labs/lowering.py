@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from tpucc.lowering.products import ProductLayer
+from tpucc.stages.products import ProductLayer
 
 
 def plain_lines(layer: ProductLayer, chunk: int) -> Iterator[str]:

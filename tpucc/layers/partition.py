@@ -68,25 +68,12 @@ def elements_in(graph: Graph) -> int:
     """The measure of the time that a part of the host's takes: the sum over its operators of the larger of operands and result; of a
     product all that it multiplies; of an operator that only moves values, its result. To quantise what crosses to the device, and to
     dequantise what comes from there, are such operators, too."""
-    return sum(_elements(graph, node) for node in graph)
+    return sum(elements_of(graph, node) for node in graph)
 
 
 def computing(graph: Graph) -> list[Node]:
     """The nodes of a part of the host's that compute: none that is given, and none that only crosses to the device or from there."""
     return [node for node in graph if not node.is_input and not isinstance(legalisation_of(node.op), Boundary | Given)]
-
-
-def working(graph: Graph) -> list[Node]:
-    """Those that also take time: a view of a value takes none."""
-    return [node for node in computing(graph) if _elements(graph, node)]
-
-
-def operators_in(graph: Graph) -> list[str]:
-    """The operators of these nodes, each once, those first that take the most time."""
-    elements: dict[str, int] = {}
-    for node in computing(graph):
-        elements[node.op] = elements.get(node.op, 0) + _elements(graph, node)
-    return sorted(elements, key=lambda name: -elements[name])
 
 
 def partition(graph: Graph) -> Partition:
@@ -199,7 +186,8 @@ def _is_walk(graph: Graph, node: Node) -> bool:
     return node.type.columns == shown.columns
 
 
-def _elements(graph: Graph, node: Node) -> int:
+def elements_of(graph: Graph, node: Node) -> int:
+    """The measure of the time that one operator takes: see `elements_in`."""
     facts, operands = facts_of(node.op), graph.operands(node)
     if facts.values in (Values.GIVEN, Values.VIEWED):
         return 0

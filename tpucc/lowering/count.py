@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, LimitError, counted
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split
-from tpucc.lowering.steps import LaneByLane, Product, Region, Step, Work, WrittenProducts, product_nest
+from tpucc.lowering.steps import Product, Region, Step, product_nest
 from tpucc.lowering.walks import nest, part_walk_count, walk_count
 from tpucc.target import Target
 
@@ -42,21 +41,8 @@ def step_counts(plan: Plan, split: Split) -> list[int]:
 
 def _count(plan: Plan, step: Step) -> int:
     """The instructions of one step, or of its part of a batch."""
-    blocks = step.result.blocks(plan.target.mxu)
-    return blocks * _walks(step.borders) + _work(plan, step, blocks)
-
-
-def _work(plan: Plan, step: Step, blocks: int) -> int:
-    """Those of its work alone; its result has so many column blocks."""
-    match step.work:
-        case Product() as work:
-            return _product(plan, step, work)
-        case WrittenProducts() as work:
-            return len(work.writes) + sum(_count(plan, part) for part in work.parts)
-        case LaneByLane() as work:
-            return blocks * _walks(work.regions)
-        case _:
-            assert_never(step.work)
+    lane_by_lane = step.result.blocks(plan.target.mxu) * _walks((*step.borders, *step.work.regions))
+    return lane_by_lane + len(step.work.writes) + sum(_product(plan, *product) for product in step.products)
 
 
 def _product(plan: Plan, step: Step, work: Product) -> int:
@@ -90,7 +76,7 @@ def _too_many(plan: Plan, counts: list[int]) -> LimitError:
 
 def _why(step: Step, instructions: int, target: Target) -> tuple[str, ...]:
     """Where the instructions of a step come from, and what has fewer; what makes the greater difference first."""
-    mxu, tiles = target.mxu, _tiles(step.work)
+    mxu, tiles = target.mxu, sum(work.multiplies for _, work in step.products)
     what = f"tile of {mxu}×{mxu} weights", f"tiles of {mxu}×{mxu} weights"
     pieces = tiles or step.result.blocks(mxu)
     each = -(-instructions // pieces)
@@ -99,14 +85,3 @@ def _why(step: Step, instructions: int, target: Target) -> tuple[str, ...]:
     wider = f"a wider matrix unit has fewer tiles: mxu is {mxu}, and at twice that there is about a fourth of them"
     fewer = f"a smaller batch has fewer instructions a tile, and so may more accumulators: accumulator_rows is {target.accumulator_rows:,}"
     return (why, wider, fewer) if pieces >= each else (why, fewer, wider)
-
-
-def _tiles(work: Work) -> int:
-    """The multiplies of one piece of the rows; 0 where there are none. Tiles of nothing but zeros are left out."""
-    match work:
-        case Product():
-            return work.multiplies
-        case WrittenProducts(parts=parts):
-            return sum(_tiles(part.work) for part in parts)
-        case _:
-            return 0

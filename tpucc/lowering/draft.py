@@ -12,7 +12,6 @@ from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.plan import Plan
-from tpucc.lowering.replaced import emit_replaced
 from tpucc.lowering.room import rows_at_once
 from tpucc.lowering.sharding import Split
 from tpucc.lowering.steps import LaneByLane, Moving, Product, Region, Step, WrittenProducts
@@ -112,8 +111,7 @@ def emit_step(at: Emission) -> None:
     _copy(step.borders, at)
     match work:
         case Product():
-            lower = at.layout.plan.lowerers.get(work.kind)
-            emit_product(work, at) if lower is None else emit_replaced(work, lower, at)
+            at.layout.plan.lowerers.get(work.kind, emit_product)(work, at)
         case WrittenProducts():
             _emit_written(work, at)
         case Moving():

@@ -22,8 +22,7 @@ from tpucc.lowering.draft import Draft
 from tpucc.lowering.fc import lower_fc
 from tpucc.lowering.lane_by_lane import lower_depthwise, lower_move, lower_pool, lower_vector
 from tpucc.lowering.order import order_steps
-from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Plan
-from tpucc.lowering.products import Lowerer
+from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Lowerer, Plan
 from tpucc.lowering.room import shortage_of
 from tpucc.lowering.sharding import shard
 from tpucc.lowering.splits import choose_splits

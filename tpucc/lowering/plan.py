@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
-from typing import assert_never
+from typing import Any, assert_never
 
 from tpucc.ir import TensorType
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import LayerInfo, host_layer
 from tpucc.lowering.blocking import Blocking, choose_blocking
-from tpucc.lowering.products import Lowerer
 from tpucc.lowering.sharding import Sharding, Split
 from tpucc.lowering.steps import LaneByLane, Moving, Product, Step, WrittenProducts, product_nest
 from tpucc.lowering.tensors import Tensor
@@ -21,6 +20,8 @@ from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
 NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
+Lowerer = Callable[[Product, Any], None]
+"""Writes the instructions of a product: `lower(work, at)`, where `at` is the `Emission` of its step."""
 BUILT_IN: Mapping[str, Lowerer] = MappingProxyType({})
 """No lowering is replaced."""
 UNLIMITED = sys.maxsize

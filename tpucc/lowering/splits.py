@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate, count
-from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.lowering.cost import costs_on
@@ -21,7 +20,7 @@ from tpucc.lowering.draft import Draft, make_draft
 from tpucc.lowering.order import live_rows
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split, even
-from tpucc.lowering.steps import LaneByLane, Product, Step, WrittenProducts
+from tpucc.lowering.steps import Step
 from tpucc.lowering.tensors import Tensor
 
 SPILL_SHARE = 4
@@ -197,18 +196,11 @@ class _Estimate:
         return self.inputs + (count - 1) * max(self.work, self.inputs + self.outputs) + self.work + self.outputs
 
     def _work(self, step: Step) -> int:
-        plan, costs = self._plan, self._costs
-        match step.work:
-            case Product() as work:
-                self.fetches += work.multiplies * costs.fetch
-                return plan.blocking(step, work).cycles
-            case WrittenProducts(parts=parts):
-                return sum(map(self._work, parts))
-            case LaneByLane(regions=regions):
-                rows = sum(region.y.rows * region.pixels for region in regions)
-                return rows * step.result.blocks(plan.target.mxu) * plan.format.bytes_per_value * costs.vector
-            case _:
-                assert_never(step.work)
+        plan, costs, products = self._plan, self._costs, step.products
+        self.fetches += sum(work.multiplies for _, work in products) * costs.fetch
+        rows = sum(region.y.rows * region.pixels for region in step.work.regions)
+        lane_by_lane = rows * step.result.blocks(plan.target.mxu) * plan.format.bytes_per_value * costs.vector
+        return sum(plan.blocking(part, work).cycles for part, work in products) + lane_by_lane
 
     def _transfer(self, tensor: Tensor, items: int) -> int:
         plan = self._plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
+from typing import ClassVar, assert_never
 
 from tpucc.diagnostics import Origin
 from tpucc.lowering.tensors import Access, Tensor
@@ -88,6 +89,8 @@ class Product:
     depth: int
     moves: bool = False
     group: tuple[int, int] = (0, 0)
+    writes: ClassVar[tuple[TileWrite, ...]] = ()
+    regions: ClassVar[tuple[Region, ...]] = ()
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -126,7 +129,8 @@ class WrittenProducts:
     parts: tuple[Step, ...]
     """Steps on rows of one result, whose work is a `Product`."""
 
-    kind = "fc"
+    kind: ClassVar[str] = "fc"
+    regions: ClassVar[tuple[Region, ...]] = ()
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -142,6 +146,7 @@ class LaneByLane:
 
     kind: str
     regions: tuple[Region, ...]
+    writes: ClassVar[tuple[TileWrite, ...]] = ()
 
     @property
     def accesses(self) -> tuple[Access, ...]:
@@ -181,6 +186,19 @@ class Step:
     def accesses(self) -> tuple[Access, ...]:
         """All that it reads."""
         return (*(access for region in self.borders for access in region.accesses), *self.work.accesses)
+
+    @property
+    def products(self) -> tuple[tuple[Step, Product], ...]:
+        """Each of its products with the step that does it alone: one, or those of its parts, or none."""
+        match self.work:
+            case Product() as work:
+                return ((self, work),)
+            case WrittenProducts(parts=parts):
+                return tuple(product for part in parts for product in part.products)
+            case LaneByLane():
+                return ()
+            case _:
+                assert_never(self.work)
 
     @property
     def result(self) -> Tensor:

@@ -8,9 +8,9 @@ prefetch and synchronisation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,13 +18,11 @@ from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.listing.instructions import instruction_texts
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.words import label_text
-from tpucc.isa.program import Division, HostBuffer, LayerInfo, Port, Program, bare_program
+from tpucc.isa.program import DeviceProgram, HostBuffer, Program, bare_program
 from tpucc.machine.instruction import OperandSpec, Spec
-from tpucc.machine.machine import Machine
 from tpucc.machine.record import MAXIMUM, RECORD, Records
 from tpucc.machines.v1 import SPECS, V1, Flag, Place
-from tpucc.numerics import AnyArray, Int8, Int64
-from tpucc.target import Target
+from tpucc.numerics import Int64
 
 TILE_RECORD = np.dtype(
     [
@@ -62,32 +60,16 @@ class VirtualBuffer:
     home: int = -1
 
 
-@dataclass(frozen=True, eq=False)
-class TileProgram:
-    """Tile instructions in program order, with all that the machine program will need.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TileProgram(DeviceProgram):
+    """Tile instructions (`TILE_RECORD`) in program order, with all that the machine program will need.
 
     As a sequence it has each one as an `Instruction`; there, all buffers lie one after the other, and so do all accumulator groups.
     """
 
-    name: str
-    source: str
-    target: Target
-    instructions: Records
-    """Structured array of `TILE_RECORD`."""
     buffers: tuple[VirtualBuffer, ...]
     groups: tuple[int, ...]
     """Rows of each accumulator group."""
-    layers: tuple[LayerInfo, ...]
-    tiles: Int8
-    blocks: AnyArray
-    host: tuple[HostBuffer, ...]
-    constants: Int8
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    written_tiles: int = 0
-    notes: tuple[str, ...] = field(default=())
-    division: Division | None = None
-    machine: Machine = V1
 
     def __len__(self) -> int:
         return len(self.instructions)
@@ -162,16 +144,16 @@ def flat(tiles: TileProgram) -> Records:
     return code
 
 
-_SHARED = tuple(part.name for part in fields(TileProgram) if part.name not in ("instructions", "buffers", "groups"))
-"""The fields that a tile program and a machine program share."""
-
-
 def surrounding_program(tiles: TileProgram) -> Program:
     """All of a tile program that a machine program has as well, as one without instructions: to be printed, checked, or completed."""
-    return bare_program(**{name: getattr(tiles, name) for name in _SHARED})
+    return bare_program(**_surroundings(tiles))
 
 
 def tile_program(program: Program, instructions: Records, buffers: tuple[VirtualBuffer, ...], groups: tuple[int, ...]) -> TileProgram:
     """The tile program whose `surrounding_program` is `program`."""
-    shared = {name: getattr(program, name) for name in _SHARED}
-    return TileProgram(**shared, instructions=instructions, buffers=buffers, groups=groups)
+    return TileProgram(**_surroundings(program), instructions=instructions, buffers=buffers, groups=groups)
+
+
+def _surroundings(program: DeviceProgram) -> dict[str, Any]:
+    """All that tile programs and machine programs share but the instructions."""
+    return {part.name: getattr(program, part.name) for part in fields(DeviceProgram) if part.name != "instructions"}

@@ -1,4 +1,4 @@
-"""The text form of a tile program, a `.tile` file: `parse_tiles(print_tiles(p))` gives an equal one.
+"""The text form of a tile program, a `.tile` file: `read_tiles(print_tiles(p))` gives an equal one.
 
 It is the assembler's listing. Rows are named by their virtual buffer or accumulator group, and with `switch` stands the tile to switch to:
 `matrix_multiply ub=x.0 acc=g3 rows=200 tile=5, switch`. There are two directives more: `.buffer h.0 rows=200 layer=1` is a virtual buffer,
@@ -8,20 +8,19 @@ directives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from tpucc.diagnostics import ProgramError, Source, counted, did_you_mean, printable
+from tpucc.diagnostics import Source, counted, did_you_mean, printable
 from tpucc.ir.codec import Errors, line_error
 from tpucc.ir.digests import Known
 from tpucc.isa.assembler import read_code, with_headings
 from tpucc.isa.listing.directives import Handler, Parts, read_directives, surroundings
-from tpucc.isa.listing.instructions import instruction_fields, records_of
+from tpucc.isa.listing.instructions import instruction_fields
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Places, directive_places, read_lines
+from tpucc.isa.listing.lines import Arguments, Places, directive_places, read_lines
 from tpucc.isa.listing.schema import INTEGERS, Entry, Row
 from tpucc.isa.listing.words import Word, integers, label_in, name, name_text, number_in
-from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import (
     MULTIPLIES,
     NO_TILE,
@@ -34,10 +33,8 @@ from tpucc.lowering.tileprogram import (
     tile_program,
 )
 from tpucc.machine.instruction import OperandSpec
-from tpucc.machines.v1 import V1, Flag, Opcode
+from tpucc.machines.v1 import V1, Flag
 
-WRITTEN = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.SET_CONFIGURATION, Opcode.NOP, Opcode.DEBUG_TAG)
-"""The instructions that a product's lines may have. Transfers to and from the host are added around them."""
 _GROUPS = 16
 """Accumulator groups on one line."""
 _BUFFER = Row(VirtualBuffer, Entry("name", what="a name"), "rows", Entry("layer", default=0))
@@ -103,11 +100,6 @@ def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
     return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *code, *after]) + "\n"
 
 
-def parse_tiles(text: str, name: str, known: Known | None = None) -> TileProgram:
-    """The tile program of a `.tile` text. Takes and raises what `read_tiles` does."""
-    return read_tiles(text, name, known)[0]
-
-
 def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TileProgram, Places]:
     """The tile program of a `.tile` text, and where its instructions stand, for messages about them.
 
@@ -121,7 +113,7 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     groups: list[int] = []
     buffers: dict[str, VirtualBuffer] = {}
     own: Mapping[str, Handler] = {
-        "groups": lambda arguments, _: _add_groups(arguments, groups),
+        "groups": lambda arguments, _: add_groups(arguments, groups),
         "buffer": lambda arguments, parts: _add_buffer(arguments, parts, buffers),
     }
     parts = read_directives(lines.directives, PurePath(name).stem, errors, known, own=own)
@@ -145,7 +137,8 @@ def _groups(tiles: TileProgram) -> Iterator[str]:
         yield f".groups {INTEGERS.show(tiles.groups[start : start + _GROUPS])} ; from g{start}"
 
 
-def _add_groups(arguments: Arguments, groups: list[int]) -> None:
+def add_groups(arguments: Arguments, groups: list[int]) -> None:
+    """Adds the accumulator groups of a directive `.groups`."""
     groups += integers(arguments.next("rows in brackets"))
     arguments.done()
 
@@ -159,35 +152,3 @@ def _add_buffer(arguments: Arguments, parts: Parts, buffers: dict[str, VirtualBu
     if title in buffers:
         raise line_error("E0718", f"two buffers are named {printable(title)}", arguments.directive.head.span)
     buffers[title] = VirtualBuffer(title, rows, layer, -1 if word is None else parts.buffers[home])
-
-
-def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:
-    """The records of a product's lines. Raises `ProgramError` with a diagnostic for each line that can't be read."""
-    errors = Errors()
-    found = read_lines("\n".join(lines), errors)
-    groups: list[int] = []
-    for directive in found.directives:
-        errors.attempt(_read_groups, directive, groups)
-    reader = TileLineReader(layer.buffers, groups, Labels(V1, (), ()))
-    rows: list[dict[str, int]] = []
-    for line in found.code:
-        errors.attempt(_read_fields, line, reader, rows)
-    if errors.found:
-        raise ProgramError(errors.found)
-    return WrittenProduct(records_of(rows, TILE_RECORD), tuple(groups))
-
-
-def _read_groups(directive: Directive, groups: list[int]) -> None:
-    if directive.name != "groups" or len(directive.words) != 1:
-        raise line_error("E0716", f"expected .groups [ROWS ROWS …], found {directive.head}", directive.head.span)
-    _add_groups(Arguments(directive), groups)
-
-
-def _read_fields(line: tuple[Word, ...] | Directive, reader: TileLineReader, rows: list[dict[str, int]]) -> None:
-    if isinstance(line, Directive):
-        raise line_error("E0716", "a layer's lines have no .for: all are of this layer", line.head.span)
-    fields = reader.fields(line)
-    if Opcode(fields["opcode"]) not in WRITTEN:
-        words = ", ".join(opcode.mnemonic for opcode in WRITTEN)
-        raise line_error("E0716", f"{line[0].text} is added around a layer's lines, which have {words}", line[0].span)
-    rows.append(fields)

@@ -22,7 +22,6 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, endings, ports, raise_violations, reported, structure
 from tpucc.isa.verify.events import Events
 from tpucc.isa.verify.memories import memory_events
-from tpucc.isa.verify.ranges import buffer_of
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import MULTIPLIES, TILE_RECORD, TileProgram, flat, surrounding_program, tile_lines
@@ -126,39 +125,39 @@ def _records(context: _Context) -> Iterator[Violation]:
         machine[name] = code[name]
     machine["index"][np.isin(code["opcode"], MULTIPLIES)] = 0
     bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(V1, machine)
-    for index in np.flatnonzero(bad)[:MAX_REPORTED].tolist():
-        yield Violation("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes", index)
+    yield from _numbered("E0751", bad, "is malformed, or one that only scheduling makes")
+
+
+def _numbered(code: str, wrong: Bools, message: str, values: Int64 | None = None) -> Iterator[Violation]:
+    """A violation for each of the first instructions that are `wrong`, by their numbers: not every name in their lines is of something.
+    `{}` in the message stands for the instruction's value."""
+    for index in np.flatnonzero(wrong)[:MAX_REPORTED].tolist():
+        yield Violation(code, f"tile instruction {index:,} {message.format(0 if values is None else int(values[index]))}", index)
 
 
 def _counts(context: _Context) -> Iterator[Violation]:
     """Instructions that move rows move at least one."""
-    touched = context.effects
-    for index in np.flatnonzero(touched.moves & (touched.rows == 0))[:MAX_REPORTED].tolist():
-        yield Violation("E0753", f"tile instruction {index:,} has a count of 0", index)
+    yield from _numbered("E0753", context.effects.moves & (context.effects.rows == 0), "has a count of 0")
 
 
 def _names(context: _Context) -> Iterator[Violation]:
     """Layers, buffers, groups, tiles and parameter blocks exist, and are named by the instructions that use some."""
     tiles, touched = context.tiles, context.effects
     code = tiles.instructions
-    uses_group = touched.acc_end > touched.acc_start
     wanted = {
         "layer": (np.ones(len(code), np.bool_), len(tiles.layers)),
         "ub_buffer": (touched.source.used, len(tiles.buffers)),
         "ub2_buffer": (touched.source2.used, len(tiles.buffers)),
         "dest_buffer": (touched.target.used, len(tiles.buffers)),
-        "group": (uses_group, len(tiles.groups)),
+        "group": (touched.sums.used, len(tiles.groups)),
     }
     for field, (used, count) in wanted.items():
         value = code[field].astype(np.int64)
         bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
-        for index in np.flatnonzero(bad)[:MAX_REPORTED].tolist():
-            yield Violation("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
-    fixed, every = len(tiles.tiles), len(tiles.tiles) + tiles.written_tiles
+        yield from _numbered("E0752", bad, f"has {field.replace('_', ' ')} {{}}; there are {count:,}", value)
+    fixed, every, written = len(tiles.tiles), tiles.tile_count, code["index"].astype(np.int64)
     for used, count, what in ((touched.pops, every, "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
-        for index in np.flatnonzero(used & (code["index"] >= count))[:MAX_REPORTED].tolist():
-            yield Violation("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
-    written = code["index"].astype(np.int64)
+        yield from _numbered("E0752", used & (written >= count), f"names {what} {{:,}}; there are {count:,}", written)
     kept = touched.stores & ((written < fixed) | (written >= every))
     yield from context.each("E0752", kept, f"writes none of the tiles {fixed:,} to {every - 1:,}, which are there to be written")
 
@@ -170,9 +169,9 @@ def _rows(context: _Context) -> Iterator[Violation]:
     rows, groups = buffer_rows(tiles.buffers), np.array(tiles.groups, np.int64)
     for field, walks in zip(BUFFER_FIELDS, (touched.source, touched.source2, touched.target), strict=True):
         yield from context.each("E0753", _beyond(walks.high, rows, code[field]), f"reaches past the end of its {field.replace('_', ' ')}")
-    yield from context.each("E0753", _beyond(touched.acc_end, groups, code["group"]), "reaches past the end of its accumulator group")
-    ends = np.array([*sorted(buffer.end for buffer in tiles.host), 0], np.int64)
-    outside = (touched.host_end > touched.host_start) & (touched.host_end > ends[buffer_of(context, touched.host_start)])
+    yield from context.each("E0753", _beyond(touched.sums.high, groups, code["group"]), "reaches past the end of its accumulator group")
+    ends = np.array([*(buffer.end for buffer in context.host), 0], np.int64)
+    outside = touched.host.used & (touched.host.high > ends[context.buffer_of(touched.host.low)])
     yield from context.each("E0753", outside, "moves host rows that are in no one host buffer")
 
 
@@ -214,5 +213,5 @@ def _homes(context: _Context) -> Iterator[Violation]:
     tiles, touched = context.tiles, context.effects
     code, buffer = tiles.instructions, tiles.instructions["dest_buffer"]
     starts = np.array([tiles.host[b.home].start if b.home >= 0 else -1 for b in tiles.buffers] + [-1], np.int64)[buffer]
-    right = touched.host_reads & (touched.host_start == starts + code["dest"])
+    right = touched.host_reads & (touched.host.low == starts + code["dest"])
     yield from context.each("E0757", touched.target.used & (starts >= 0) & ~right, "writes a buffer that has a home, but not from there")

@@ -15,7 +15,7 @@ from tpucc.ir.dtypes import DeviceFormat
 from tpucc.machine.format import Encoding
 from tpucc.machine.instruction import FunctionSpec, Instruction, Spec
 from tpucc.machine.memory import NOWHERE, Contents, Memory, RowPlace, Shape
-from tpucc.machine.record import RECORD, Records
+from tpucc.machine.record import RECORD
 from tpucc.machine.state import Queue, Register
 from tpucc.machine.unit import Account, Unit
 from tpucc.numerics import Int64
@@ -197,30 +197,24 @@ class Machine:
         return {row.flag: row.format for row in self.formats}
 
     @cached_property
-    def _by_flags(self) -> Int64:
-        """[3, flags]: the bytes of a value, the largest magnitude of one, and of one that a multiply reads."""
-        of_flags = [(flags, self._formats.get(flags & self._format_flags, self.formats[0].format)) for flags in range(256)]
-        rows = [(of.bytes_per_value, of.largest, of.high - of.low if flags & self._unsigned else of.largest) for flags, of in of_flags]
-        return np.array(rows, np.int64).T
+    def bytes_per_value(self) -> Int64:
+        """The bytes of a value, by an instruction's flags: for whole columns at once, as the next two."""
+        return self._of_flags(lambda of, flags: of.bytes_per_value)
 
-    def bytes_per_value(self, records: Records) -> Int64:
-        """For each instruction the bytes of one of its values."""
-        found: Int64 = self._by_flags[0][records["flags"]]
-        return found
+    @cached_property
+    def largest_values(self) -> Int64:
+        """The largest magnitude of a value."""
+        return self._of_flags(lambda of, flags: of.largest)
 
-    def largest_values(self, records: Records) -> Int64:
-        """For each instruction the largest magnitude of a value of its format."""
-        found: Int64 = self._by_flags[1][records["flags"]]
-        return found
+    @cached_property
+    def largest_inputs(self) -> Int64:
+        """The largest magnitude of a value that a multiply reads."""
+        return self._of_flags(lambda of, flags: of.high - of.low if flags & self._unsigned else of.largest)
 
-    def largest_inputs(self, records: Records) -> Int64:
-        """For each multiply the largest magnitude of a value that it reads."""
-        found: Int64 = self._by_flags[2][records["flags"]]
-        return found
-
-    def largest_input(self, flags: int) -> int:
-        """The same for a multiply with these flags."""
-        return int(self._by_flags[2][flags])
+    def _of_flags(self, fact: Callable[[DeviceFormat, int], int]) -> Int64:
+        """A fact about the format of each combination of flags; flags of no format have the first one's."""
+        formats = (self._formats.get(flags & self._format_flags, self.formats[0].format) for flags in range(256))
+        return np.array([fact(of, flags) for flags, of in enumerate(formats)], np.int64)
 
     def read(self, record: Any) -> Instruction:
         """One record, whose opcode must be known, to be read."""

@@ -28,11 +28,11 @@ def maker_of(program: Program, port: str, index: tuple[int, ...]) -> Maker | Non
     """
     row = _host_row(program, port, index)
     touched, code = effects(program.instructions), program.instructions
-    sent = np.flatnonzero(touched.host_writes & (touched.host_start <= row) & (row < touched.host_end))
+    sent = np.flatnonzero(touched.host_writes & (touched.host.low <= row) & (row < touched.host.high))
     if not len(sent):
         return None
     transfer = int(sent[-1])
-    source = int(code["ub"][transfer]) + row - int(touched.host_start[transfer])
+    source = int(code["ub"][transfer]) + row - int(touched.host.low[transfer])
     covers = (touched.target.low[:transfer] <= source) & (source < touched.target.high[:transfer])
     makers = (i for i in np.flatnonzero(covers)[::-1].tolist() if touched.target.dense[i] or source in touched.target.rows(i))
     made = next(makers, None)

@@ -37,7 +37,7 @@ from tpucc.target import Target
 def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     """The lives, longer by the time that transfers are estimated to take."""
     touched, code = effects(tiles.instructions, tiles.machine), tiles.instructions
-    taken = durations(tiles, touched, machine=tiles.machine)
+    taken = durations(tiles, touched)
     now = _clock(touched, taken, tiles.target)
     transfers = np.flatnonzero(touched.host_reads | touched.host_writes)
     cycles = taken[transfers].tolist()

@@ -114,7 +114,7 @@ def offsets(outer: int, inner: int, pitch: int, stride: int) -> Int64:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Applied:
-    """An instruction that moves or computes rows, with all that it uses; or several that are the same as one after the other.
+    """An instruction that moves or computes rows, with all that it uses.
 
     `constants` are the queue's entry and the parameter block in use, by the names that meanings have for them, if it reads them.
     """
@@ -122,7 +122,6 @@ class Applied:
     machine: Machine
     meaning: Meaning
     flags: IntFlag
-    block_index: int
     constants: dict[str, Any]
     reads: tuple[tuple[IntFlag, Rows], ...]
     writes: tuple[IntFlag, Rows]
@@ -170,7 +169,7 @@ def applied(program: Program, instruction: Instruction, tile: Int8 | None, block
     sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(reads))
     target = written(machine, instruction)
     assert target is not None  # what has a meaning writes rows
-    return Applied(machine, meaning, instruction.flags, block if constants else -1, constants, sources, target)
+    return Applied(machine, meaning, instruction.flags, constants, sources, target)
 
 
 def written(machine: Machine, instruction: Instruction) -> tuple[IntFlag, Rows] | None:

@@ -37,11 +37,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.link import Transferring, link_bytes
-from tpucc.isa.program import Program
+from tpucc.isa.link import link_bytes
+from tpucc.isa.program import DeviceProgram, Program
 from tpucc.machine.machine import Machine
 from tpucc.machine.unit import Work
-from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 
 
@@ -194,7 +193,7 @@ class EventLoop:
 
 def instruction_cycles(program: Program, touched: Effects) -> Int64:
     """The duration of each instruction of a program: cycles [instructions]."""
-    return durations(program, touched, program.cores, [step.elements for step in program.host_steps], program.machine)
+    return durations(program, touched, program.cores, [step.elements for step in program.host_steps])
 
 
 def stalls_of(machine: Machine, touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:
@@ -213,7 +212,7 @@ def stalls_of(machine: Machine, touched: Effects, start: Int64, end: Int64, tile
     return Stalls(*columns)
 
 
-def durations(program: Transferring, touched: Effects, cores: int = 1, host_steps: Sequence[int] = (), machine: Machine = DEFAULT) -> Int64:
+def durations(program: DeviceProgram, touched: Effects, cores: int = 1, host_steps: Sequence[int] = ()) -> Int64:
     """Cycles [instructions]. `host_steps` has the elements that each host step computes; `cores` share the host and its link."""
     records, elements = program.instructions, np.array([*host_steps, -1], np.int64)
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
@@ -222,11 +221,5 @@ def durations(program: Transferring, touched: Effects, cores: int = 1, host_step
     taken = np.zeros(len(touched), np.int64)
     for opcode in np.flatnonzero(np.bincount(records["opcode"])).tolist():
         own = np.flatnonzero(records["opcode"] == opcode)
-        taken[own] = machine.by_opcode[opcode].cycles(work.of(own))
+        taken[own] = program.machine.by_opcode[opcode].cycles(work.of(own))
     return taken
-
-
-def finishing_work(program: Program, timeline: Timeline) -> int:
-    """The cycles in which the unit that finishes results (v1: the activation unit) computes rows."""
-    touched, unit = effects(program.instructions, program.machine), program.machine.account.finishes
-    return int((timeline.end - timeline.start)[touched.moves & (touched.engine == unit)].sum())

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Error
-from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct
+from tpucc.lowering.plan import Lowerer
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.tiletext import read_product
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64, read_only
 from tpucc.plugins.code import short, short_text, user_code
@@ -24,6 +23,8 @@ from tpucc.plugins.failures import Unfit
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Synchronise, Wait
+from tpucc.stages.product_lines import lowerer_of, read_product
+from tpucc.stages.products import LowerProduct, ProductLayer, WrittenProduct
 
 T = TypeVar("T", TileProgram, Listing)
 
@@ -44,7 +45,7 @@ def safe_lowerer(stage: str, function: LowerProduct) -> Lowerer:
             found = tuple(_of_line(diagnostic, lines) for diagnostic in error.diagnostics)
             raise code.error("E0523", f"wrote for layer {layer.name}:", more=found) from None
 
-    return lower
+    return lowerer_of(lower)
 
 
 def safe_allocate(function: Allocate, names: Sequence[str]) -> Allocate:

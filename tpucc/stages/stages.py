@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from tpucc.back_end import STAGES, BackEnd
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.isa.program import Program
-from tpucc.lowering.products import LowerProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.plugins.code import short
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.synchronise import Synchronise, synchronise
+from tpucc.stages.products import LowerProduct, lower_product
 
 if TYPE_CHECKING:
     from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none

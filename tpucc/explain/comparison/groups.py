@@ -9,12 +9,12 @@ import numpy as np
 
 from tpucc.explain.comparison.pairs import Sides
 from tpucc.explain.critical import LIMITS, Limit
+from tpucc.explain.roofs import finishing_work
 from tpucc.explain.segments import matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Bools, effects
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
-from tpucc.sim.timing import finishing_work
 
 
 @dataclass(frozen=True, slots=True)

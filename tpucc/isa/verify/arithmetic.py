@@ -64,10 +64,14 @@ def _widths(context: Context) -> Iterator[Violation]:
 
 def _weighted(context: Context) -> Iterator[Violation]:
     """Weighted sums of windows, whose weights may be any integers."""
-    effects, largest = context.effects, context.program.machine.largest_values(context.program.instructions)
-    bias = np.append(np.abs(context.program.blocks["bias"].astype(np.int64)).max(axis=1, initial=0), 0)[context.resolved.block]
-    over = effects.weighs & (effects.window > (INT32_MAX - bias) // (largest * largest))
+    effects, largest = context.effects, context.program.machine.largest_values[context.program.instructions["flags"]]
+    over = effects.weighs & (effects.window > (INT32_MAX - _largest_bias(context)[context.resolved.block]) // (largest * largest))
     yield from context.each("V0901", over, lambda i: f"may overflow the sum of {effects.window[i]:,} products and the bias")
+
+
+def _largest_bias(context: Context) -> Int64:
+    """The largest magnitude of a bias in each parameter block; 0 for the block -1."""
+    return np.append(np.abs(context.program.blocks["bias"].astype(np.int64)).max(axis=1, initial=0), 0)
 
 
 class Sums:
@@ -80,7 +84,7 @@ class Sums:
     def __init__(self, context: Context, memory: Memory) -> None:
         self._adds, self._row = context.effects.reading(memory), memory.row
         self._context, self._tiles, self._block = context, context.resolved.tile, context.resolved.block
-        self._largest = context.program.machine.largest_inputs(context.program.instructions)
+        self._largest = context.program.machine.largest_inputs[context.program.instructions["flags"]]
         self._columns: Int64 | None = None
 
     def check(self, events: Events) -> Iterator[Violation]:
@@ -105,8 +109,7 @@ class Sums:
         tile, block = self._tiles[events.instruction], self._block[events.instruction]
         added = np.where(events.kind == WRITE, bound[tile] * self._largest[events.instruction], 0)
         total = np.cumsum(added)
-        bias = np.append(np.abs(self._context.program.blocks["bias"].astype(np.int64)).max(axis=1, initial=0), 0)
-        over: Bools = total - (total - added)[start] + np.where(events.kind == READ, bias[block], 0) > INT32_MAX
+        over: Bools = total - (total - added)[start] + np.where(events.kind == READ, _largest_bias(self._context)[block], 0) > INT32_MAX
         return over
 
     def _exact(self, events: Events, start: Int64, suspects: Int64) -> Iterator[Violation]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from tpucc.isa.verify.events import BEGIN, READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
-from tpucc.isa.verify.ranges import buffer_of
 from tpucc.isa.verify.rules import Context, Rule, Violation
 from tpucc.machine.memory import Memory
 
@@ -65,10 +64,9 @@ def begun(context: Context, events: Events, memory: Memory) -> Iterator[Violatio
 def buffers(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
     """The violations of V0404."""
     program = context.program
-    filled = {block for _, ports in program.step_ports for port in ports for block in port.blocks}
-    order = sorted(range(len(program.host)), key=lambda index: program.host[index].start)
-    empty = np.array([index in filled or program.host[index].kind in ("scratch", "output") for index in order] + [False], np.bool_)
-    undefined = (events.kind == READ) & empty[buffer_of(context, events.row)] & (events.last(events.kind == WRITE) < 0)
+    filled = {program.host[block].name for _, ports in program.step_ports for port in ports for block in port.blocks}
+    empty = context.in_buffers(events.row, lambda held: held.name in filled or held.kind in ("scratch", "output"))
+    undefined = (events.kind == READ) & empty & (events.last(events.kind == WRITE) < 0)
     yield from by_rows(context, memory, events, undefined, "V0404", "reads {row}, which nothing has written")
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from tpucc.diagnostics import counted
 from tpucc.isa.verify.events import END, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
-from tpucc.isa.verify.ranges import buffer_of
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.machine.memory import Contents, Memory
 
@@ -40,25 +39,21 @@ def halts(context: Context) -> Iterator[Violation]:
 
 def written(context: Context) -> Iterator[Violation]:
     """The violations of V1004."""
-    host = sorted(context.program.host, key=lambda b: b.start)
-    kept = np.array([b.kind in ("input", "constant") for b in host] + [False], np.bool_)
-    name = [f"{held.name}, which is the {held.kind} of the program" for held in host]
+    names = [f"{held.name}, which is the {held.kind} of the program" for held in context.host]
     for walks in context.effects.holding(Contents.BUFFERS):
-        buffer = buffer_of(context, walks.low)
-        yield from context.each("V1004", walks.writes & kept[buffer], partial(lambda of, i: f"writes rows of {name[of[i]]}", buffer))
+        kept = walks.writes & context.in_buffers(walks.low, lambda held: held.kind in ("input", "constant"))
+        yield from context.each("V1004", kept, partial(lambda of, i: f"writes rows of {names[of[i]]}", context.buffer_of(walks.low)))
 
 
 def outputs(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
     """The violations of V1002 and V1003."""
     writes = events.kind == WRITE
     before = events.last_instruction(writes)
-    host = sorted(context.program.host, key=lambda b: b.start)
-    buffer = buffer_of(context, events.row)
-    for position in np.flatnonzero((events.kind == END) & (before < 0))[:MAX_REPORTED]:
-        name, row = host[buffer[position]].name, events.row[position] - host[buffer[position]].start
-        yield Violation("V1002", f"row {row:,} of the output {name} is never written", about=("host", name))
-    is_output = np.array([b.kind == "output" for b in host] + [False], np.bool_)
-    twice = writes & (before >= 0) & is_output[buffer]
+    missing = events.row[(events.kind == END) & (before < 0)][:MAX_REPORTED]
+    for row, buffer in zip(missing.tolist(), context.buffer_of(missing).tolist(), strict=True):
+        held = context.host[buffer]
+        yield Violation("V1002", f"row {row - held.start:,} of the output {held.name} is never written", about=("host", held.name))
+    twice = writes & (before >= 0) & context.in_buffers(events.row, lambda held: held.kind == "output")
     message = "writes {row}, an output's, again after {other}"
     yield from by_rows(context, memory, events, twice, "V1003", message, before)
 

@@ -69,12 +69,6 @@ def _outside(context: Context, memory: Memory, walks: Walks, index: int) -> str:
     return f"moves {rows}, which are not all in host buffers of one kind{held}"
 
 
-def buffer_of(context: Context, rows: Int64) -> Int64:
-    """For each host row the position of its buffer in the order of their starts, -1 when it lies before all of them."""
-    starts = np.array(sorted(buffer.start for buffer in context.program.host), np.int64)
-    return np.searchsorted(starts, rows, side="right") - 1
-
-
 def _indices(context: Context) -> Iterator[Violation]:
     index, effects, program = context.program.instructions["index"], context.effects, context.program
     fixed, tiles, blocks = len(program.tiles), program.tile_count, len(program.blocks)

@@ -14,7 +14,7 @@ from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.listing.lines import Places
-from tpucc.isa.program import Program
+from tpucc.isa.program import HostBuffer, Program
 from tpucc.machine.memory import Contents, Memory
 from tpucc.numerics import Int64
 
@@ -66,6 +66,20 @@ class Context:
     @cached_property
     def resolved(self) -> Resolved:
         return resolve(self.program.instructions, self.effects)
+
+    @cached_property
+    def host(self) -> list[HostBuffer]:
+        """The host buffers in the order of their starts."""
+        return sorted(self.program.host, key=lambda buffer: buffer.start)
+
+    def buffer_of(self, rows: Int64) -> Int64:
+        """For each host row the position of its buffer in `host`, -1 when it lies before all of them."""
+        return np.searchsorted(np.array([buffer.start for buffer in self.host], np.int64), rows, side="right") - 1
+
+    def in_buffers(self, rows: Int64, chosen: Callable[[HostBuffer], bool]) -> Bools:
+        """Whether each host row lies in, or behind, a buffer that is `chosen`."""
+        found: Bools = np.array([*map(chosen, self.host), False], np.bool_)[self.buffer_of(rows)]
+        return found
 
     def text(self, index: int) -> str:
         """An instruction as messages show it: its index and its text, with the names that a listing has in it."""

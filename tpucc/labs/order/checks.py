@@ -96,7 +96,7 @@ def _summed(tiles: TileProgram, touched: Effects) -> Iterator[tuple[int, int, st
     group, multiplies = tiles.instructions["group"], touched.multiplies
     for index in np.flatnonzero((group >= 0) & ~multiplies).tolist():
         own = np.flatnonzero((group == group[index]) & multiplies)
-        begins = own[~touched.acc_reads[own]].tolist()
+        begins = own[~touched.sums.reads[own]].tolist()
         for multiply in own.tolist():
             yield multiply, index, "which adds to the sum that it activates"
             if begins and multiply not in begins:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
@@ -14,10 +14,10 @@ from tpucc.isa.effects import effects
 from tpucc.labs.lowering import plain_lines
 from tpucc.layers.partition import partition
 from tpucc.lowering.lower import drafts_of
-from tpucc.lowering.products import Lowerer, ProductLayer, WrittenProduct, lower_product
 from tpucc.lowering.tileprogram import TileProgram, flat
-from tpucc.lowering.tiletext import read_product
 from tpucc.machines.v1 import Opcode
+from tpucc.stages.product_lines import lowerer_of, read_product
+from tpucc.stages.products import ProductLayer, WrittenProduct, lower_product
 from tpucc.target import Target
 
 CHUNK = 4
@@ -100,7 +100,7 @@ def lowered(net: Net, target: Target) -> TileProgram:
     assert made is not None
     assert made.layers is not None
     parts = partition(made.layers)
-    lowerers: Mapping[str, Lowerer] = {"fc": plain_product, "conv": plain_product}
+    lowerers = dict.fromkeys(("fc", "conv"), lowerer_of(plain_product))
     return configured(next(drafts_of(parts.device, target, segments=parts.segments, lowerers=lowerers).programs()))
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tpucc.labs.lowering import plain_lines
-from tpucc.lowering.products import ProductLayer
 from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives, TooLarge
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
+from tpucc.stages.products import ProductLayer
 from tpucc.stages.stages import Stages, as_lowered
 
 CHUNK = 8

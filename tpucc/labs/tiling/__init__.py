@@ -16,10 +16,10 @@ from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
-from tpucc.lowering.products import ProductLayer, WrittenProduct
-from tpucc.lowering.tiletext import read_product
 from tpucc.plugins.failures import Failed, failure_behind
 from tpucc.stages import Stages
+from tpucc.stages.product_lines import read_product
+from tpucc.stages.products import ProductLayer, WrittenProduct
 
 CYCLES = Scale(1.1, 1.6)
 """Of the quotient of a program's cycles and those of the built-in lowering."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import counted
 from tpucc.labs.tiling.rules import Visit
-from tpucc.lowering.products import ProductLayer
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind
 from tpucc.see.svg import Markup, joined, kind_rect, label, picture, title
+from tpucc.stages.products import ProductLayer
 
 WIDTH, COLUMNS = 900.0, 78
 BOX, LINE, GAP = 38.0, 24.0, 26.0

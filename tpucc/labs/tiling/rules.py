@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from tpucc.isa.listing.words import name_text
 from tpucc.labs.answers import said
 from tpucc.labs.lab import Term
-from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import MULTIPLIES
 from tpucc.machines.v1 import Flag, Opcode
 from tpucc.plugins.failures import Failed
+from tpucc.stages.products import ProductLayer, WrittenProduct
 
 MOST_LINES = 5000
 """Lines of one layer."""

@@ -103,9 +103,9 @@ STEPS = " A host step reads and fills rows of host memory."
 
 def _accesses(program: Program, touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Access]]]:
     """For each instruction in order what it reads, then what it writes; a host step reads and fills host memory."""
-    columns = [touched.acc_start, touched.acc_end, touched.host_start, touched.host_end]
+    columns = [touched.sums.low, touched.sums.high, touched.host.low, touched.host.high]
     rows = np.stack([column[moving] for column in columns], axis=1).tolist()
-    flags = np.stack([touched.acc_reads, touched.acc_writes, touched.host_reads, touched.host_writes], axis=1)[moving].tolist()
+    flags = np.stack([touched.sums.reads, touched.sums.writes, touched.host_reads, touched.host_writes], axis=1)[moving].tolist()
     walks = [_walked(walk, moving, walk is touched.target) for walk in (touched.source, touched.source2, touched.target)]
     for index, (acc, acc_end, host, host_end), (acc_in, acc_out, host_in, host_out), one, other, target in zip(
         moving.tolist(), rows, flags, *walks, strict=True
@@ -179,7 +179,7 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     kind, title = Kind.VECTOR, _mnemonic(program, index)
     if touched.multiplies[index]:
         kind = Kind.MATRIX
-        details[0] += ", accumulate" if touched.acc_reads[index] else ""
+        details[0] += ", accumulate" if touched.sums.reads[index] else ""
     if SPECS[Opcode(int(program.instructions["opcode"][index]))].functions:
         title += f" {Function(int(program.instructions['function'][index])).name.lower()}"
     return Box(title, kind, tuple(details), layer if own else -1, origins=origins, signature=title, layers=layers)
@@ -192,7 +192,7 @@ def _host_box(program: Program, touched: Effects, index: int, work: HostWork, po
         return _of_layer(box, program.layers[own]) if own >= 0 else box
     layer = int(program.layer_of[index])
     origins = (work.origins(*port) if port else ()) or tuple(info.origin for info in program.layers[layer : layer + 1])
-    moved = _buffers(program, int(touched.host_start[index]), int(touched.host_end[index]))
+    moved = _buffers(program, int(touched.host.low[index]), int(touched.host.high[index]))
     details, title = (moved, counted(int(touched.rows[index]), "row"), f"instruction {index}"), _mnemonic(program, index)
     return Box(title, Kind.HOST, details, origins=origins, signature=title, instructions=(index,))
 

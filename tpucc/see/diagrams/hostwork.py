@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tpucc.diagnostics import Origin, counted
+from tpucc.explain.host_numbers import operators_in
 from tpucc.explain.names import first_names
 from tpucc.ir import Graph
 from tpucc.isa.effects import Effects
 from tpucc.isa.program import Port, Program
-from tpucc.layers.partition import computing, operators_in
+from tpucc.layers.partition import computing
 from tpucc.numerics import Int64
 from tpucc.see.diagrams.diagram import Box
 from tpucc.see.palette import Kind
@@ -84,7 +85,7 @@ def host_work(program: Program, touched: Effects, graphs: Sequence[Graph] = ()) 
         owner[port_rows(program, port)] = number
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index in np.flatnonzero(touched.host_reads | touched.host_writes).tolist():
-        own = owner[int(touched.host_start[index]) : int(touched.host_end[index])]
+        own = owner[int(touched.host.low[index]) : int(touched.host.high[index])]
         for number in np.unique(own).tolist():
             kind, port = owners[number]
             if number >= 0 and (kind == "input") is bool(touched.host_reads[index]):

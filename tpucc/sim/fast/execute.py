@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Protocol
@@ -19,7 +19,7 @@ from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import Instruction
-from tpucc.machines.v1 import V1, Flag, Opcode, Place
+from tpucc.machines.v1 import V1, Flag, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import DeviceInts, Int8, Int32
 from tpucc.sim.fast.backends import Backend, chosen, require
@@ -62,47 +62,12 @@ def _in_order(steps: Sequence[Callable[[], None]]) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Single:
-    """One instruction that fits no group, or several vector instructions that continue each other's rows."""
+    """One instruction that fits no group."""
 
     action: Applied
-    elementwise: bool
 
     def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         return partial(self.action.run, memories)
-
-    def joined(self, after: Single) -> Single | None:
-        """This instruction and the one after it as one, or None when that isn't the same.
-
-        Both must work element by element. Every operand must go on where this one's ends, and no source may overlap the result unless it
-        is the same rows (reading all sources before writing any result is then the same as taking turns).
-        """
-        own, other = self.action, after.action
-        if not (self.elementwise and after.elementwise) or _kind(own) != _kind(other):
-            return None
-        step = format_of(own.flags).bytes_per_value
-        sources = [_continued(rows, following, step) for (_, rows), (_, following) in zip(own.reads, other.reads, strict=True)]
-        dest = _continued(own.writes[1], other.writes[1], step)
-        if dest is None or not all(rows is not None and _apart(rows, dest) for rows in sources):
-            return None
-        reads = tuple((place, rows) for (place, _), rows in zip(own.reads, sources, strict=True) if rows is not None)
-        return Single(replace(own, reads=reads, writes=(own.writes[0], dest)), True)
-
-
-def _kind(action: Applied) -> tuple[object, ...]:
-    return action.meaning, action.flags, action.block_index, [place for place, _ in action.reads]
-
-
-def _continued(first: Rows, second: Rows, step: int) -> slice | None:
-    """Two stretches of rows, `step` from one to the next, as one, when the second begins where the first ends."""
-    if not (isinstance(first, slice) and isinstance(second, slice)):
-        return None
-    if (first.step or 1) != step or (second.step or 1) != step or first.stop != second.start:
-        return None
-    return slice(first.start, second.stop, step)
-
-
-def _apart(source: slice, dest: slice) -> bool:
-    return bool(source.start == dest.start or source.stop <= dest.start or dest.stop <= source.start)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -180,15 +145,13 @@ class _Preparation:
                 segments.append([])
             elif self._effects.stores[item]:
                 segments[-1].append(TileWrite(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
-            elif (single := self._single(item)) is not None:
-                _append(segments[-1], single)
+            elif (action := self._action(item)) is not None:
+                segments[-1].append(Single(action))
         return segments
 
-    def _single(self, index: int) -> Single | None:
-        instruction = self._instruction(index)
+    def _action(self, index: int) -> Applied | None:
         tile = self._tiles[self._tile[index]] if self._tile[index] >= 0 else None
-        action = applied(self._program, instruction, tile, self._block[index])
-        return None if action is None else Single(action, instruction.opcode is Opcode.VECTOR)
+        return applied(self._program, self._instruction(index), tile, self._block[index])
 
     def _instruction(self, index: int) -> Instruction:
         return V1.read(self._program.instructions[index])
@@ -231,7 +194,7 @@ class _Preparation:
             Source(rows, regular(rows), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags)
             for rows, multiply in zip(walks, multiplies, strict=True)
         )
-        largest = tuple(V1.largest_input(multiply.flags) for multiply in multiplies)
+        largest = tuple(V1.largest_inputs[[multiply.flags for multiply in multiplies]].tolist())
         weights = store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest, self._backend)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
@@ -256,16 +219,6 @@ class _Preparation:
         to, dest = format_of(activate.flags), _rows(activate, Place.DEST)
         look_up = looker(block) if block["has_table"] else None
         return Activation(dest, regular(dest), block, to, tail_lanes(block, columns.stop - columns.start, to), look_up)
-
-
-def _append(steps: list[Step], step: Single) -> None:
-    """Adds a step, joined with the one before it where that is the same."""
-    last = steps[-1] if steps else None
-    joined = last.joined(step) if isinstance(last, Single) else None
-    if joined is None:
-        steps.append(step)
-    else:
-        steps[-1] = joined
 
 
 def _bias(output: Output) -> Int32:

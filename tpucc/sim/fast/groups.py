@@ -71,7 +71,7 @@ def find_groups(effects: Effects, target: Target, stops: Sequence[int] = ()) -> 
     finder = _Finder(effects, target)
     opcode = effects.source.records["opcode"]
     multiplies, activates = np.isin(opcode, MULTIPLIES).tolist(), np.isin(opcode, ACTIVATES).tolist()
-    alone = (effects.interrupts | effects.stores | effects.acc_reads | effects.acc_writes).tolist()
+    alone = (effects.interrupts | effects.stores | effects.sums.reads | effects.sums.writes).tolist()
     matters = effects.rows > 0
     matters[list(stops)] = True
     for index in np.flatnonzero(matters).tolist():
@@ -104,9 +104,9 @@ class _Finder:
 
     def __init__(self, effects: Effects, target: Target) -> None:
         self.items: list[Item] = []
-        self._accumulates = (effects.acc_reads & effects.multiplies).tolist()
+        self._accumulates = (effects.sums.reads & effects.multiplies).tolist()
         self._transfers = (effects.engine == Engine.HOST).tolist()
-        self._intervals = list(zip(effects.acc_start.tolist(), effects.acc_end.tolist(), strict=True))
+        self._intervals = list(zip(effects.sums.low.tolist(), effects.sums.high.tolist(), strict=True))
         self._live = _live_after(effects, target.accumulator_rows)
         self._sources = (_Visits(effects.source), _Visits(effects.source2))
         self._targets = _Visits(effects.target)
@@ -255,8 +255,8 @@ def _live_after(effects: Effects, accumulator_rows: int) -> npt.NDArray[np.bool_
     """For each multiply and activate whether any of its accumulators is read afterwards, before it is overwritten."""
     live = np.zeros(len(effects), np.bool_)
     needed = np.zeros(accumulator_rows, np.bool_)
-    starts, ends, reads = effects.acc_start.tolist(), effects.acc_end.tolist(), effects.acc_reads.tolist()
-    for index in reversed(np.flatnonzero(effects.acc_end > effects.acc_start).tolist()):
+    starts, ends, reads = effects.sums.low.tolist(), effects.sums.high.tolist(), effects.sums.reads.tolist()
+    for index in reversed(np.flatnonzero(effects.sums.high > effects.sums.low).tolist()):
         rows = needed[starts[index] : ends[index]]
         live[index] = rows.any()
         rows[...] = reads[index]

@@ -1,4 +1,4 @@
-"""One product layer as plain numbers and names: what a replaced lowering gets. `written` reads the lines that it gives.
+"""One product layer as plain numbers and names: what a replaced lowering gets. `product_lines` reads the lines that it gives.
 
 Row i, j, … of the result is the sum over all levels of row `start + i * steps[0] + j * steps[1] + …` of the level's buffer times the
 level's tile, under the parameter block of the column.
@@ -61,7 +61,7 @@ class WrittenProduct:
     groups: tuple[int, ...]
 
 
-Lowerer = Callable[[ProductLayer], WrittenProduct]
+ReadLowering = Callable[[ProductLayer], WrittenProduct]
 """A lowering whose lines are read already."""
 
 
