@@ -91,12 +91,16 @@ PAINTED = "[...document.querySelectorAll('canvas')].map((canvas) => canvas.toDat
 
 
 GROUND = """[...document.querySelectorAll('canvas')].map((canvas) => {
-  const [x, y] = [canvas.width - 14, canvas.id === "timeline" ? canvas.height - 60 : canvas.height - 8];
   const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
   copy.drawImage(canvas, 0, 0);
-  return [...copy.getImageData(x, y, 1, 1).data].join();
+  const counts = new Map();
+  for (let y = 0; y < canvas.height; y++) {
+    const colour = [...copy.getImageData(canvas.width - 14, y, 1, 1).data];
+    if (colour[3]) counts.set(colour.join(), (counts.get(colour.join()) ?? 0) + 1);
+  }
+  return [...counts].sort(([, a], [, b]) => b - a)[0][0];
 })"""
-"""The colours behind the last bars."""
+"""The most frequent colours where the last bars end."""
 
 
 def test_what_is_painted_is_light_on_paper_and_then_as_it_was(open_page: OpenPage, tmp_path: Path) -> None:

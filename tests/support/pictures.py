@@ -164,10 +164,24 @@ def chain_program(name: str, rows: int, sizes: list[int], target: str = "tpu_v1"
         Port("y", (rows, sizes[-1]), 0.1, 0, (rows,), tuple(range(blocks[0], len(host)))),
     )
     return Program(
-        name, f"{name}.tpu", "", machine, np.array(records, RECORD), np.array(owners, np.uint32), tuple(layers),
-        np.zeros((tile, mxu, mxu), np.int8), np.zeros(len(layers), block_dtype(mxu)), tuple(host), np.zeros((0, mxu), np.int8),
-        ports[:1], ports[1:], "", "", tuple(residents), free // 2,
-    )  # fmt: skip
+        name=name,
+        source=f"{name}.tpu",
+        source_text="",
+        target=machine,
+        instructions=np.array(records, RECORD),
+        layer_of=np.array(owners, np.uint32),
+        layers=tuple(layers),
+        tiles=np.zeros((tile, mxu, mxu), np.int8),
+        blocks=np.zeros(len(layers), block_dtype(mxu)),
+        host=tuple(host),
+        constants=np.zeros((0, mxu), np.int8),
+        inputs=ports[:1],
+        outputs=ports[1:],
+        prologue="",
+        epilogue="",
+        residents=tuple(residents),
+        lower_bound_rows=free // 2,
+    )
 
 
 def steady_times(program: Program, step: int = 10) -> Times:

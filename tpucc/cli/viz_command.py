@@ -25,7 +25,9 @@ FORMATS = ("svg", "png", "pdf")
 
 @click.command("viz")
 @click.argument("model", type=FILE)
-@click.option("--kind", type=click.Choice(KINDS), default="layers", show_default=True, help="What to draw.")
+@click.option(
+    "--kind", type=click.Choice(KINDS), metavar="KIND", default="layers", show_default=True, help=f"What to draw: {', '.join(KINDS)}."
+)
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Where to write it (default: KIND.svg). A diagram may end in .dot.")
 @click.option("--graphviz", "with_graphviz", is_flag=True, help="Have Graphviz draw the diagram; the file may end in .svg, .png or .pdf.")
 @compile_options
