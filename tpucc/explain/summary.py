@@ -61,7 +61,7 @@ def peak_words(stats: Stats) -> tuple[str, str]:
     rows = cycles_by_row(stats)
     waited, active = stats["cycles"] - rows[Limit.MATRIX_UNIT], rows[Limit.MATRIX_UNIT]
     *_, root = waiting_cells(stats)
-    said = [f"in {percent(waited, stats['cycles'])} of the time the array waits, mostly for {root}"] if waited else []
+    said = [f"on the device the array waits in {percent(waited, stats['cycles'])} of the time, mostly for {root}"] if waited else []
     cells = percent(stats["useful_share"] * stats["cycles"], active)
     said += [f"while it multiplies, {cells} of its cells hold weights of the model"] if active else ["it never multiplies"]
     return f"{percent(stats['useful_share'], 1)} of the array's peak does the model's work", "; ".join(said)

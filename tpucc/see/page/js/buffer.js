@@ -184,7 +184,11 @@ const buffer = (() => {
     const most = tips.word("peak", meanings.peak);
     const apart = [drawnAs(false), most, ` ${number(peak)}, `, ...(bound ? [drawnAs(true)] : []), named, ` ${number(bound)}`];
     const both = peak === bound ? [drawnAs(false), most, " = ", named, ` ${number(peak)}`] : apart;
-    return [tips.word("unified buffer", meanings["unified buffer"]), ": ", ...both, " · ", tips.word("colours", meanings.colours)];
+    // The map is as high as the peak: how full the buffer gets is seen here.
+    const filled = dom.make("i");
+    filled.style.width = `${(100 * peak) / whole}%`;
+    const gauge = dom.make("span", { class: "gauge", title: `the peak is ${words.percent(peak, whole)} of the unified buffer` }, filled);
+    return [tips.word("unified buffer", meanings["unified buffer"]), gauge, ...both, " · ", tips.word("colours", meanings.colours)];
   }
 
   function under(event) {
