@@ -106,7 +106,7 @@ class Imported:
             if value < 1:
                 raise UsageError(Diagnostic("E1008", f"{printable(name)}: {value} is no size: sizes are whole numbers from 1 on"))
             if (first := values.setdefault(called[name], value)) != value:
-                raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it", "")
+                raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it")
         tied = {other: values[name] - more for name, (other, more) in self.ties.items() if name in values}
         return {name: values.get(name, tied.get(name, default)) for name, default in symbols.items()}
 
@@ -116,8 +116,11 @@ class Imported:
         if missing := [name for name, size in sizes.items() if size is None]:
             either = "; the name in the file does, too" if any(self._named(name) != name for name in missing) else ""
             shown = listed([self._named(name) for name in missing])
+            numbers = [self.names.inputs[value.name] for value in self.model.graph.inputs if value.is_number]
+            before = f"say {listed(numbers)} first: {as_given(dict.fromkeys(numbers, '…'))}; other sizes may follow"
             help = f"say it: {as_given(dict.fromkeys(missing, '…'))}{either}"
-            raise self._refused(f"leaves the {'size' if len(missing) == 1 else 'sizes'} {shown} open", help)
+            message = f"leaves the {'size' if len(missing) == 1 else 'sizes'} {shown} open"
+            raise self._refused(message, *([before] if numbers else []), help)
         return {name: size for name, size in sizes.items() if size is not None}
 
     def _named(self, name: str) -> str:
@@ -125,8 +128,8 @@ class Imported:
         theirs = next((theirs for theirs, ours in self.names.sizes_by_name.items() if ours == name), name)
         return name if theirs == name else f"{name} ({named(theirs)} in the file)"
 
-    def _refused(self, message: str, help: str) -> UsageError:
-        return UsageError(Diagnostic("E1008", f"{self.file} {message}", help=(help,) if help else ()))
+    def _refused(self, message: str, *help: str) -> UsageError:
+        return UsageError(Diagnostic("E1008", f"{self.file} {message}", help=help))
 
     def built(self, given: Mapping[str, int]) -> Built:
         """The graph with its weights.
@@ -138,8 +141,9 @@ class Imported:
         if self.carried is not None:
             return Built(self.carried.graph, self.carried.weights, {}, ())
         tied = {name: sizes[other] + more for name, (other, more) in self.ties.items()}
+        is_chosen = self.numbers or any(size != self.symbols[name] for name, size in sizes.items())
         try:
-            return built(self.model, self.name, sizes | tied, self.layout)
+            return built(self.model, self.name, sizes | tied, self.layout, {**self.numbers, **sizes} if is_chosen else {})
         except (ProgramError, CompileError) as error:
             raise in_file(error, self.file) from None
 
