@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -146,9 +147,35 @@ def test_a_rank_that_follows_from_a_given_size_is_no_damage(tmp_path: Path) -> N
         tpucc.import_onnx(tmp_path / "m.onnx", params={"length": 8})
 
 
-def test_an_input_of_one_integer_is_asked_for_before_sizes_that_may_follow_from_it(tmp_path: Path) -> None:
-    model = model_of([node("Relu", ["x"], ["a"]), node("Reshape", ["a", "rate"], ["y"])], (), {"x": (2, "length")})
-    model.graph.input.append(onnx.helper.make_tensor_value_info("rate", onnx.TensorProto.INT64, [1]))
-    onnx.save(model, tmp_path / "m.onnx")
-    with pytest.raises(tpucc.UsageError, match=r"leaves the size length open\nhelp: say rate first: -D rate=…"):
-        tpucc.import_onnx(tmp_path / "m.onnx")
+def rated() -> Any:
+    """x [2, length] in frames of 8, if rate is 8, else of 5, each a product with weights; and a state [2, units] that may be added."""
+    branches = [
+        onnx.helper.make_graph(
+            [node("Reshape", ["x", f"frames{size}"], [f"f{size}"]), node("MatMul", [f"f{size}", f"w{size}"], [f"out{size}"])],
+            f"of_{size}",
+            [],
+            [onnx.helper.make_tensor_value_info(f"out{size}", onnx.TensorProto.FLOAT, None)],
+            [whole(f"frames{size}", 2, size), drawn(f"w{size}", size, 4)],
+        )
+        for size in (8, 5)
+    ]
+    chosen = node("If", ["c"], ["o"], then_branch=branches[0], else_branch=branches[1])
+    nodes = [node("Equal", ["rate", "eight"], ["c"]), chosen, node("Add", ["o", "state"], ["y"])]
+    model = model_of(nodes, [array(np.array(8), "eight")], {"x": (2, "length"), "state": (2, "units")})
+    model.graph.input.append(onnx.helper.make_tensor_value_info("rate", onnx.TensorProto.INT64, []))
+    return model
+
+
+@each(
+    [
+        ({}, "E1007: .*condition is computed.*-D rate=…"),
+        ({"length": 8}, "E1007: .*condition is computed.*-D rate=…"),
+        ({"rate": 9, "length": 8}, r"E1007: .*\[2, 8\] in the shape .*, with rate = 9 and length = 8\n"),
+        ({"rate": 8, "length": 8}, "E1008: .*leaves the size units open"),
+    ]
+)
+def test_a_size_is_not_asked_for_where_no_value_of_it_helps(given: dict[str, int], says: str, tmp_path: Path) -> None:
+    onnx.save(rated(), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.Error) as raised:
+        tpucc.import_onnx(tmp_path / "m.onnx", params=given)
+    assert re.search(says, str(raised.value), re.DOTALL), str(raised.value)

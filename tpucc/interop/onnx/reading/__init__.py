@@ -116,11 +116,8 @@ class Imported:
         if missing := [name for name, size in sizes.items() if size is None]:
             either = "; the name in the file does, too" if any(self._named(name) != name for name in missing) else ""
             shown = listed([self._named(name) for name in missing])
-            numbers = [self.names.inputs[value.name] for value in self.model.graph.inputs if value.is_number]
-            before = f"say {listed(numbers)} first: {as_given(dict.fromkeys(numbers, '…'))}; other sizes may follow"
             help = f"say it: {as_given(dict.fromkeys(missing, '…'))}{either}"
-            message = f"leaves the {'size' if len(missing) == 1 else 'sizes'} {shown} open"
-            raise self._refused(message, *([before] if numbers else []), help)
+            raise self._refused(f"leaves the {'size' if len(missing) == 1 else 'sizes'} {shown} open", help)
         return {name: size for name, size in sizes.items() if size is not None}
 
     def _named(self, name: str) -> str:

@@ -52,6 +52,8 @@ SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
 OTHER = 3
 """What is added to open sizes, to see what follows from them."""
+WITH_SIZES = ", with "
+"""What stands in a message before the sizes that may be its reason."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _OF_SHAPES = frozenset({"Shape", "Size"})
@@ -229,7 +231,7 @@ class _Builder:
         if not is_chosen and not (self.sizes and isinstance(fault, Misfit) and self._may_be_given(fault)):
             return malformed(message, fault.help or node.checker, "E1003" if isinstance(fault, TooLarge) else "E1001")
         given = listed([f"{name} = {size:,}" for name, size in (self.given or self.sizes).items()])
-        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
+        return refused("E1007", f"{message}{WITH_SIZES}{given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
     def _may_be_given(self, fault: Misfit) -> bool:
         """Whether open sizes that nobody chose are among the numbers that don't fit: these differ with other ones."""

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from tpucc.diagnostics import Error
+from tpucc.diagnostics import Error, listed
 from tpucc.interop.onnx.reading import Imported, as_given
 from tpucc.interop.onnx.reading.files.names import BATCH
-from tpucc.interop.onnx.reading.network_of import Built
+from tpucc.interop.onnx.reading.network_of import WITH_SIZES, Built
 
 MOST = 6
 """Open sizes of which each choice is tried."""
+TRIED = (64, 96)
+"""Values of sizes that aren't given, to see whether an error is due to them."""
 
 
 def other_sizes(size: int) -> tuple[tuple[int, int], ...]:
@@ -33,6 +35,7 @@ def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported
     Raises as `Imported.built`; where the network takes two given sizes only with one value, the help names both.
     """
     found = _with_missing_tied(found, given)
+    _require_that_missing_ones_may_fit(found, given)
     sizes = found.sizes(given)
     try:
         return found, found.built(sizes)
@@ -72,6 +75,24 @@ def _with_missing_tied(found: Imported, given: Mapping[str, int]) -> Imported:
         if ties := {name: (first, 0) for name in missing if is_open and _follows(found, equal, name)}:
             return found.tied(ties)
     return found
+
+
+def _require_that_missing_ones_may_fit(found: Imported, given: Mapping[str, int]) -> None:
+    """Raises the error that the network has whatever those sizes are that aren't given: nobody needs to say them then."""
+    known = found.known_sizes(given)
+    if None not in known.values():
+        return
+    errors = [_error(found, {name: size or tried + place for place, (name, size) in enumerate(known.items())}) for tried in TRIED]
+    said = [[problem.message.partition(WITH_SIZES)[0] for problem in error.diagnostics] for error in errors if error is not None]
+    if len(said) < len(TRIED) or said[0] != said[1] or errors[0] is None:
+        return
+    values = {**found.numbers, **{name: size for name, size in known.items() if size is not None}}
+    shown = listed([f"{name} = {size:,}" for name, size in values.items()])
+    problems = [
+        replace(problem, message=f"{text}{WITH_SIZES}{shown}" if WITH_SIZES in problem.message else text)
+        for problem, text in zip(errors[0].diagnostics, said[0], strict=True)
+    ]
+    raise type(errors[0])(problems, errors[0].source)
 
 
 def _follows(found: Imported, sizes: Mapping[str, int | None], name: str) -> bool:
@@ -119,8 +140,13 @@ def _change_together(found: Imported, sizes: Mapping[str, int], names: Sequence[
 
 
 def _works(found: Imported, sizes: Mapping[str, int]) -> bool:
+    return _error(found, sizes) is None
+
+
+def _error(found: Imported, sizes: Mapping[str, int]) -> Error | None:
+    """Why the network can't be read with these sizes; None where it can."""
     try:
         found.built(sizes)
-    except Error:
-        return False
-    return True
+    except Error as error:
+        return error
+    return None
