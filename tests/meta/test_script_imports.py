@@ -6,7 +6,11 @@ import ast
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from tests.support.cases import each
+
+pytestmark = pytest.mark.annex
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(path for folder in ("benchmarks", "docs") for path in (ROOT / folder).rglob("*.py"))
