@@ -23,10 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 import tpucc
+from tpucc.explain.float_error import error_statistics
 from tpucc.explain.stats import stats
 from tpucc.interop.onnx.reading import read
 from tpucc.onnxruntime import session
-from tpucc.runtime.check import compare_with_reference, error_statistics, float_reference, random_inputs
+from tpucc.runtime.check import compare_with_reference, float_reference, random_inputs
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "imported.md"

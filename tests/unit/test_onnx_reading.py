@@ -1207,7 +1207,7 @@ def test_nodes_in_any_order_are_one_network() -> None:
     [
         (
             node("Gelu", ["x"], ["y"], domain="com.microsoft"),
-            "ONNX Runtime's optimizer writes such operators: import the file that it was given",
+            "ONNX Runtime's optimizer and its quantiser write such operators: import the file that they were given",
         ),
         (node("Relu6", ["x"], ["y"], domain="mine"), "not those of mine: export the model without them"),
         (node("Asin", ["x"], ["y"]), "make the model without it, or end the model before it"),

@@ -89,7 +89,8 @@ class Scope:
         for text, others in {**self.params, **sums}.items():
             if is_constant(more := tuple(x - y for x, y in zip(values, others, strict=True))):
                 yield text if more[0] == 0 else f"{text} {'+' if more[0] > 0 else '-'} {abs(more[0])}"
-        yield from (f"{text} // 2" for text, others in known.items() if tuple(size // 2 for size in others) == values)
+        yield from (f"{text} // 2" for text, others in own.items() if tuple(size // 2 for size in others) == values)
+        yield from (f"{text} // {divisor}" for text, others in {**self.params, **sizes}.items() if (divisor := _divisor(others, values)))
 
 
 def _scaled(values: tuple[int, ...], text: str, others: tuple[int, ...]) -> Iterator[str]:
@@ -100,6 +101,15 @@ def _scaled(values: tuple[int, ...], text: str, others: tuple[int, ...]) -> Iter
         factors = {divmod(x, y) for x, y in zip(whole, parts, strict=True)}
         if len(factors) == 1 and (found := factors.pop())[1] == 0:
             yield text if found[0] == 1 else shown.format(found[0], text)
+
+
+def _divisor(sizes: tuple[int, ...], values: tuple[int, ...]) -> int:
+    """What sizes are divided by, where the values are quotients that are rounded down; 0 where they aren't, or aren't known to be: a size
+    must be a multiple, and another one less than a multiple, else a sum may be what is divided."""
+    divisor = sizes[0] // values[0] if values[0] else 0
+    remainders = {size % divisor for size in sizes} if divisor > 1 else set()
+    is_sure = remainders >= {0, divisor - 1}
+    return divisor if is_sure and tuple(size // divisor for size in sizes) == values else 0
 
 
 def are_integers(values: Vector) -> TypeGuard[tuple[int, ...]]:

@@ -107,7 +107,7 @@ class Imported:
             if value < 1:
                 raise UsageError(Diagnostic("E1008", f"{printable(name)}: {value} is no size: sizes are whole numbers from 1 on"))
             if (first := values.setdefault(called[name], value)) != value:
-                raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it", "")
+                raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it")
         tied = {other: values[name] - more for name, (other, more) in self.ties.items() if name in values}
         return {name: values.get(name, tied.get(name, default)) for name, default in symbols.items()}
 
@@ -126,8 +126,8 @@ class Imported:
         theirs = next((theirs for theirs, ours in self.names.sizes_by_name.items() if ours == name), name)
         return name if theirs == name else f"{name} ({named(theirs)} in the file)"
 
-    def _refused(self, message: str, help: str) -> UsageError:
-        return UsageError(Diagnostic("E1008", f"{self.file} {message}", help=(help,) if help else ()))
+    def _refused(self, message: str, *help: str) -> UsageError:
+        return UsageError(Diagnostic("E1008", f"{self.file} {message}", help=help))
 
     def built(self, given: Mapping[str, int]) -> Built:
         """The graph with its weights.
@@ -139,8 +139,9 @@ class Imported:
         if self.carried is not None:
             return Built(self.carried.graph, self.carried.weights, {}, ())
         tied = {name: sizes[other] + more for name, (other, more) in self.ties.items()}
+        is_chosen = self.numbers or any(size != self.symbols[name] for name, size in sizes.items())
         try:
-            return built(self.model, self.name, sizes | tied, self.layout)
+            return built(self.model, self.name, sizes | tied, self.layout, {**self.numbers, **sizes} if is_chosen else {})
         except (ProgramError, CompileError) as error:
             raise in_file(error, self.file) from None
 

@@ -39,7 +39,7 @@ def counted_from_the_start(graph: OnnxGraph) -> OnnxGraph:
         return graph
     nodes = [replace(node, inputs=(node.inputs[0], found[id(node)])) if id(node) in found else node for node in graph.nodes]
     unread = {id(part) for node in graph.nodes if id(node) in found for part in choices.of(node.inputs[1])}
-    return replace(graph, nodes=_without(graph, nodes, unread))
+    return replace(graph, nodes=without_unread(graph, nodes, unread))
 
 
 class _Choices:
@@ -107,7 +107,7 @@ def _computed(nodes: Iterable[OnnxNode], given: Mapping[str, AnyArray]) -> dict[
     return values
 
 
-def _without(graph: OnnxGraph, nodes: Sequence[OnnxNode], unread: Iterable[int]) -> tuple[OnnxNode, ...]:
+def without_unread(graph: OnnxGraph, nodes: Sequence[OnnxNode], unread: Iterable[int]) -> tuple[OnnxNode, ...]:
     """The nodes but for those of `unread` that nothing reads any more."""
     read, kept, perhaps = {value.name for value in graph.outputs}, list[OnnxNode](), set(unread)
     for node in reversed(nodes):

@@ -72,7 +72,7 @@ SCIKIT_LEARNS = "ai.onnx.ml"
 def instead_of(node: OnnxNode) -> str:
     """What does instead of an operator that tpucc doesn't read; empty where nothing does."""
     if node.domain == OPTIMISED:
-        return "ONNX Runtime's optimizer writes such operators: import the file that it was given"
+        return "ONNX Runtime's optimizer and its quantiser write such operators: import the file that they were given"
     if node.domain == SCIKIT_LEARNS:
         return NEAREST.get(node.kind, WITHOUT)
     if node.domain:

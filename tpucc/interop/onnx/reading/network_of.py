@@ -25,7 +25,7 @@ from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Damage
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
-from tpucc.interop.onnx.reading.idioms.neutral import without_factors_of_one, without_zero_terms
+from tpucc.interop.onnx.reading.idioms.neutral import without_neutral_numbers, without_zero_terms
 from tpucc.interop.onnx.reading.idioms.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
@@ -52,6 +52,8 @@ SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
 OTHER = 3
 """What is added to open sizes, to see what follows from them."""
+WITH_SIZES = ", with "
+"""What stands in a message before the sizes that may be its reason."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _OF_SHAPES = frozenset({"Shape", "Size"})
@@ -70,15 +72,18 @@ class Built:
     notes: tuple[str, ...]
 
 
-def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout) -> Built:
-    """The graph of a model whose open sizes have these values. Raises `CompileError` E1006 and E1007 with everything that can't be read."""
-    return _Builder(model, name, values, layout).built()
+def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> Built:
+    """The graph of a model whose open sizes have these values. `given` are the values that a message names: the user chose one or more of
+    them, and others may fit; empty where the user chose none. Raises `CompileError` E1006 and E1007 with everything that can't be read."""
+    return _Builder(model, name, values, layout, given).built()
 
 
 class _Builder:
-    def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, is_trial: bool = False) -> None:
+    def __init__(
+        self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int], is_trial: bool = False
+    ) -> None:
         """A trial raises `Misfit` as it is."""
-        self.model, self.sizes, self.layout, self.is_trial = model, sizes, layout, is_trial
+        self.model, self.sizes, self.layout, self.given, self.is_trial = model, sizes, layout, given, is_trial
         self.graph = with_one_hot(counted_from_the_start(model.graph))
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
@@ -113,7 +118,7 @@ class _Builder:
         outputs = tuple(self._output(value) for value in self.graph.outputs)
         graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
         graph = recognised(graph, self.network.erf, weights)
-        graph = without_zero_terms(without_factors_of_one(graph), self.computed_products)
+        graph = without_zero_terms(without_neutral_numbers(graph), self.computed_products)
         graph, moved = with_columns_of_pixels(graph, weights)
         weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)
@@ -222,15 +227,17 @@ class _Builder:
     def _damaged(self, node: OnnxNode, fault: Damaged) -> ProgramError | CompileError:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
         message = f"{node.title} ({node.operator}): {fault}"
-        if not isinstance(fault, Misfit) or not self.sizes or not self._may_be_given(fault):
+        is_chosen = self.given and not fault.help and not isinstance(fault, TooLarge)
+        if not is_chosen and not (self.sizes and isinstance(fault, Misfit) and self._may_be_given(fault)):
             return malformed(message, fault.help or node.checker, "E1003" if isinstance(fault, TooLarge) else "E1001")
-        given = listed([f"{name} = {size:,}" for name, size in self.sizes.items()])
-        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
+        given = listed([f"{name} = {size:,}" for name, size in (self.given or self.sizes).items()])
+        return refused("E1007", f"{message}{WITH_SIZES}{given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
     def _may_be_given(self, fault: Misfit) -> bool:
-        """Whether open sizes that were given are among the numbers that don't fit: these differ with other ones."""
+        """Whether open sizes that nobody chose are among the numbers that don't fit: these differ with other ones."""
         try:
-            _Builder(self.model, "trial", {name: size + OTHER for name, size in self.sizes.items()}, self.layout, is_trial=True).built()
+            others = {name: size + OTHER for name, size in self.sizes.items()}
+            _Builder(self.model, "trial", others, self.layout, {}, is_trial=True).built()
         except Misfit as other:
             return other.sizes != fault.sizes
         except Error:

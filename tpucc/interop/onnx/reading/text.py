@@ -17,7 +17,7 @@ from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.files.names import BATCH
 from tpucc.interop.onnx.reading.files.problems import named, refused
 from tpucc.interop.onnx.reading.network_of import Built, Layout
-from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties
+from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties, working_pair
 from tpucc.ir import Graph, TensorType
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
@@ -34,8 +34,8 @@ NAMED = 3
 """Names of which a comment says the same as of another; the others are counted."""
 SEVERAL = 5
 """The least size that takes the place of another one."""
-OTHERS = (2, 3)
-"""What is added to the open sizes for the graphs that tell which numbers follow from them. The batch is as large as no axis is."""
+FEWEST = 2
+"""The least batch of the graphs that tell which numbers follow from it; it is as large as no axis is."""
 
 
 @dataclass(frozen=True)
@@ -183,21 +183,31 @@ def _param(found: Imported, size: str, fixed: Collection[str]) -> str | None:
 
 
 def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
-    """Other values of the params, with their graphs. Each is changed by another number, so that the text tells them apart."""
-    samples: list[Sample] = []
-    for number, batch in zip(OTHERS, _sizes_of_no_axis(made, min(OTHERS)), strict=False) if params else ():
-        more = {name: number + place for place, name in enumerate(params)}
-        others = {name: (batch if name == BATCH else size + more[name]) if name in params else size for name, size in sizes.items()}
-        try:
-            other = found.built(others)
-        except Error as error:
-            raise _Differs(str(error)) from None
-        if other.weights.keys() != made.weights.keys() or not all(
-            np.array_equal(other.weights[key], array) for key, array in made.weights.items()
-        ):
-            raise _Differs("its constants depend on the sizes")
-        samples.append(({name: others[name] for name in params}, other.graph))
-    return samples
+    """Other values of the params, with their graphs: each param is changed alone, and then all of them to a second value. So no number
+    can follow from a param by chance, as it would have to stay where only others change."""
+    batches = _sizes_of_no_axis(made, FEWEST)
+    pairs: dict[str, tuple[int, int]] = {}
+    for name in params:
+        pair = (next(batches), next(batches)) if name == BATCH else working_pair(found, sizes, name)
+        if pair is None:
+            raise _Differs(f"it takes no other {name}")
+        pairs[name] = pair
+    alone = [{**sizes, name: first} for name, (first, _) in pairs.items()]
+    together = [{**sizes, **{name: second for name, (_, second) in pairs.items()}}] if params else []
+    return [({name: others[name] for name in params}, _graph_of(found, made, others)) for others in (*alone, *together)]
+
+
+def _graph_of(found: Imported, made: Built, sizes: Mapping[str, int]) -> Graph:
+    """The graph for other sizes. Raises `_Differs` where there is none, or where it has other weights."""
+    try:
+        other = found.built(sizes)
+    except Error as error:
+        raise _Differs(str(error)) from None
+    if other.weights.keys() != made.weights.keys() or not all(
+        np.array_equal(other.weights[key], array) for key, array in made.weights.items()
+    ):
+        raise _Differs("its constants depend on the sizes")
+    return other.graph
 
 
 def _ranks_of_results(graph: Graph) -> dict[str, int]:

@@ -3,19 +3,30 @@ or one of them is always larger by the same number. They become one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from tpucc.diagnostics import Error
+from tpucc.diagnostics import Error, listed
 from tpucc.interop.onnx.reading import Imported, as_given
 from tpucc.interop.onnx.reading.files.names import BATCH
-from tpucc.interop.onnx.reading.network_of import Built
+from tpucc.interop.onnx.reading.network_of import WITH_SIZES, Built
 
 MOST = 6
 """Open sizes of which each choice is tried."""
-STEP = 2
-"""What is added to a size to see whether it may change."""
+TRIED = (64, 96)
+"""Values of sizes that aren't given, to see whether an error is due to them."""
+
+
+def other_sizes(size: int) -> tuple[tuple[int, int], ...]:
+    """Pairs of values to try in the place of a size: about twice the size, and about half, for a network that takes no larger one.
+
+    What follows from a size by a stride is then another number, too. The second value of a pair is a multiple of the size, or a half of it,
+    and the first is one less: a quotient that is right for both is rounded as the network rounds it.
+    """
+    half = size // 2
+    larger = (max(2 * size - 1, 3), 2 * size)
+    return (larger, (half - 1, half)) if half > 2 else (larger,)
 
 
 def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported, Built]:
@@ -24,6 +35,7 @@ def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported
     Raises as `Imported.built`; where the network takes two given sizes only with one value, the help names both.
     """
     found = _with_missing_tied(found, given)
+    _require_that_missing_ones_may_fit(found, given)
     sizes = found.sizes(given)
     try:
         return found, found.built(sizes)
@@ -59,16 +71,39 @@ def _with_missing_tied(found: Imported, given: Mapping[str, int]) -> Imported:
     own = [found.ties.get(name, (name, 0))[0] for name in (found.names.called[name] for name in given)]
     for first in dict.fromkeys([*own, *found.batches]) if missing else ():
         equal = {name: size or sizes[first] or 0 for name, size in sizes.items()}
-        is_open = first in own or _works(found, {**equal, **{name: equal[name] + STEP for name in (first, *missing)}})
+        is_open = first in own or _works(found, {**equal, **{name: 2 * equal[name] for name in (first, *missing)}})
         if ties := {name: (first, 0) for name in missing if is_open and _follows(found, equal, name)}:
             return found.tied(ties)
     return found
 
 
+def _require_that_missing_ones_may_fit(found: Imported, given: Mapping[str, int]) -> None:
+    """Raises the error that the network has whatever those sizes are that aren't given: nobody needs to say them then."""
+    known = found.known_sizes(given)
+    if None not in known.values():
+        return
+    errors = [_error(found, {name: size or tried + place for place, (name, size) in enumerate(known.items())}) for tried in TRIED]
+    said = [[problem.message.partition(WITH_SIZES)[0] for problem in error.diagnostics] for error in errors if error is not None]
+    if len(said) < len(TRIED) or said[0] != said[1] or errors[0] is None:
+        return
+    values = {**found.numbers, **{name: size for name, size in known.items() if size is not None}}
+    shown = listed([f"{name} = {size:,}" for name, size in values.items()])
+    problems = [
+        replace(problem, message=f"{text}{WITH_SIZES}{shown}" if WITH_SIZES in problem.message else text)
+        for problem, text in zip(errors[0].diagnostics, said[0], strict=True)
+    ]
+    raise type(errors[0])(problems, errors[0].source)
+
+
 def _follows(found: Imported, sizes: Mapping[str, int | None], name: str) -> bool:
     """Whether the network takes these sizes, and not another value for this one."""
     known = {other: size for other, size in sizes.items() if size is not None}
-    return _works(found, known) and not _works(found, {**known, name: known[name] + STEP})
+    return _works(found, known) and working_pair(found, known, name) is None
+
+
+def working_pair(found: Imported, sizes: Mapping[str, int], name: str) -> tuple[int, int] | None:
+    """The first two other values of a size of which the network takes one, while all other sizes stay; None where it takes none."""
+    return next((pair for pair in other_sizes(sizes[name]) if _works(found, {**sizes, name: pair[0]})), None)
 
 
 def _unequal(sizes: Mapping[str, int], said: set[str]) -> Iterator[tuple[str, str]]:
@@ -79,10 +114,10 @@ def _unequal(sizes: Mapping[str, int], said: set[str]) -> Iterator[tuple[str, st
 
 def with_ties(found: Imported, sizes: Mapping[str, int]) -> tuple[Imported, list[str]]:
     """The file with a tie for each size that can change only together with others, by as much; and the sizes that can change then."""
-    apart = {name: size + STEP + place for place, (name, size) in enumerate(sizes.items())}
+    apart = {name: 2 * size + place for place, (name, size) in enumerate(sizes.items())}
     if not 1 < len(sizes) <= MOST or _works(found, apart):
         return found, list(sizes)
-    still = [name for name in sizes if not _works(found, {**sizes, name: sizes[name] + STEP})]
+    still = [name for name in sizes if working_pair(found, sizes, name) is None]
     ties: dict[str, tuple[str, int]] = {}
     for place, name in enumerate(still):
         rest = [other for other in still[place + 1 :] if other not in ties]
@@ -95,12 +130,23 @@ def with_ties(found: Imported, sizes: Mapping[str, int]) -> tuple[Imported, list
 def _moved_with(found: Imported, sizes: Mapping[str, int], name: str, others: list[str]) -> tuple[str, ...]:
     """The fewest of the others with which a size can change; none where it can't."""
     choices = (chosen for count in range(1, len(others) + 1) for chosen in combinations(others, count))
-    return next((chosen for chosen in choices if _works(found, {**sizes, **{each: sizes[each] + STEP for each in (name, *chosen)}})), ())
+    return next((chosen for chosen in choices if _change_together(found, sizes, (name, *chosen))), ())
+
+
+def _change_together(found: Imported, sizes: Mapping[str, int], names: Sequence[str]) -> bool:
+    """Whether the network takes two other values of the first of these sizes, with as much added to the others."""
+    pairs = ([value - sizes[names[0]] for value in pair] for pair in other_sizes(sizes[names[0]]))
+    return any(all(_works(found, {**sizes, **{name: sizes[name] + more for name in names}}) for more in pair) for pair in pairs)
 
 
 def _works(found: Imported, sizes: Mapping[str, int]) -> bool:
+    return _error(found, sizes) is None
+
+
+def _error(found: Imported, sizes: Mapping[str, int]) -> Error | None:
+    """Why the network can't be read with these sizes; None where it can."""
     try:
         found.built(sizes)
-    except Error:
-        return False
-    return True
+    except Error as error:
+        return error
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-UNKNOWN_SIZE = re.compile(r"unk__\d+|p2o\.DynamicDimension\.\d+")
+UNKNOWN_SIZE = re.compile(r"unk__\d+|(p2o\.)?DynamicDimension\.\d+")
 """Names that tf2onnx and Paddle2ONNX make up for sizes that had none."""
 OPERATION = re.compile(
     r"(Add|BiasAdd|Cast|ExpandDims|GatherV2|MatMul|ReadVariableOp|Reshape|Squeeze|Tensordot|convolution|depthwise|merged_input|resource)"

@@ -1,0 +1,126 @@
+"""What files of packages have, in networks of a few nodes: one-hot rows by comparisons, integer LSTMs, numbers that change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.cases import each
+from tests.support.onnx_files import model_of
+
+onnx, reference = pytest.importorskip("onnx"), pytest.importorskip("onnx.reference")
+node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
+DRAW = np.random.default_rng(0)
+COUNT = 7
+
+
+def whole(name: str, *numbers: int) -> Any:
+    return array(np.array(numbers, np.int64), name)
+
+
+def imported(model: Any, tmp_path: Path) -> str:
+    onnx.save(model, tmp_path / "m.onnx")
+    return tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": 2}).source
+
+
+def comparison(steps: list[Any], *rows: int) -> Any:
+    """Integers ids [batch, 6], `c` of them by some steps, and its comparison with 0 to 6 in an array of the shape `rows`, as float32."""
+    nodes = [*steps, node("Equal", ["c", "r"], ["e"]), node("Cast", ["e"], ["y"], to=onnx.TensorProto.FLOAT)]
+    numbers = array(np.arange(COUNT, dtype=np.int32).reshape(rows), "r")
+    constants = [numbers, whole("last", 2), whole("column", -1, 6, 1), whole("same", 1, 6, 1), whole("wide", 1, 1, COUNT)]
+    constants += [whole("more", 3, 1, 6, 1), whole("other", -1, 3, 2)]
+    made = model_of(nodes, constants, {"ids": ("batch", 6)})
+    made.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
+    return made
+
+
+UNSQUEEZE = node("Unsqueeze", ["ids", "last"], ["c0"])
+RESHAPE = node("Reshape", ["ids", "column"], ["c0"])
+
+
+@each(
+    [
+        ([UNSQUEEZE, node("Identity", ["c0"], ["c"])], (COUNT,)),
+        ([UNSQUEEZE, node("Expand", ["c0", "same"], ["c"])], (1, 1, COUNT)),
+        ([RESHAPE, node("Identity", ["c0"], ["c"])], (COUNT,)),
+        ([RESHAPE, node("Expand", ["c0", "same"], ["c1"]), node("Identity", ["c1"], ["c"])], (1, 1, COUNT)),
+        ([RESHAPE, node("Expand", ["c0", "wide"], ["c"])], (1, COUNT)),
+        ([RESHAPE, node("Expand", ["c0", "more"], ["c"])], (COUNT,)),
+    ]
+)
+def test_rows_of_one_1_by_a_comparison_are_known(steps: list[Any], rows: tuple[int, ...], tmp_path: Path) -> None:
+    model = comparison(steps, *rows)
+    source = imported(model, tmp_path)
+    assert "ids: i32[batch, 6]" in source
+    assert f"one_hot(ids, {COUNT})" in source
+    ids = DRAW.integers(0, COUNT, (2, 6)).astype(np.int32)
+    made = tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": 2})
+    [found] = made.compile().run(ids=ids).values()
+    [wanted] = reference.ReferenceEvaluator(model).run(None, {"ids": ids})
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() < 0.02
+
+
+def test_another_comparison_stays_one(tmp_path: Path) -> None:
+    steps = [node("Reshape", ["ids", "other"], ["c0"]), node("Slice", ["c0", "zero", "one", "axis"], ["c"])]
+    model = comparison(steps, COUNT)
+    model.graph.initializer.extend([whole("zero", 0), whole("one", 1), whole("axis", 2)])
+    assert "one_hot" not in imported(model, tmp_path)
+
+
+@pytest.mark.parametrize("columns", [(), (20,)])
+def test_an_lstm_of_integer_weights_has_their_real_values(columns: tuple[int, ...], tmp_path: Path) -> None:
+    """With one scale a direction, and with one a column."""
+    w, r = (DRAW.integers(-127, 128, (2, size, 20)).astype(np.int8) for size in (3, 5))
+    scales = [DRAW.uniform(0.001, 0.01, (2, *columns)).astype(np.float32) for _ in "wr"]
+    zeros = [DRAW.integers(-3, 4, (2, *columns)).astype(np.int8) for _ in "wr"]
+    b = DRAW.normal(0, 0.3, (2, 40)).astype(np.float32)
+    said = {"hidden_size": 5, "direction": "bidirectional"}
+    quantised = [("w", w), ("r", r), ("b", b), ("ws", scales[0]), ("wz", zeros[0]), ("rs", scales[1]), ("rz", zeros[1])]
+    names = ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"]
+    lstm = node("DynamicQuantizeLSTM", names, ["y"], domain="com.microsoft", **said)
+    real = [
+        ((weights.astype(np.float32) - zero.reshape(2, 1, -1)) * scale.reshape(2, 1, -1)).transpose(0, 2, 1)
+        for weights, scale, zero in zip((w, r), scales, zeros, strict=True)
+    ]
+    shape = {"x": (4, 2, 3)}
+    models = [
+        model_of([lstm], [array(values, name) for name, values in quantised], shape),
+        model_of([node("LSTM", ["x", "w", "r", "b"], ["y"], **said)], [array(real[0], "w"), array(real[1], "r"), array(b, "b")], shape),
+    ]
+    results = []
+    for model in models:
+        onnx.save(model, tmp_path / "m.onnx")
+        results.append(tpucc.import_onnx(tmp_path / "m.onnx"))
+    assert len(results[0].weights) == 6
+    for mine, theirs in zip(results[0].weights.values(), results[1].weights.values(), strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+def test_integer_weights_with_scales_of_another_shape_are_damage(tmp_path: Path) -> None:
+    arrays = {"w": np.ones((1, 3, 20), np.int8), "r": np.ones((1, 5, 20), np.int8), "s": np.ones(3, np.float32), "z": np.zeros(3, np.int8)}
+    lstm = node("DynamicQuantizeLSTM", ["x", "w", "r", *[""] * 5, "s", "z", "s", "z"], ["y"], domain="com.microsoft", hidden_size=5)
+    onnx.save(model_of([lstm], [array(values, name) for name, values in arrays.items()], {"x": (4, 2, 3)}), tmp_path / "m.onnx")
+    with pytest.raises(tpucc.ProgramError, match=r"E1001: .*weights \[1, 3, 20\] with scales \[3\] and zero points \[3\]"):
+        tpucc.import_onnx(tmp_path / "m.onnx")
+
+
+@each([("Add", ["x", "zero"]), ("Add", ["zero", "x"]), ("Sub", ["x", "zero"])])
+def test_sums_with_0_are_left_out(op: str, operands: list[str], tmp_path: Path) -> None:
+    nodes = [node(op, operands, ["a"]), node("Relu", ["a"], ["y"])]
+    source = imported_fixed(nodes, tmp_path)
+    assert "relu(x)" in source
+
+
+def test_0_minus_a_value_stays(tmp_path: Path) -> None:
+    source = imported_fixed([node("Sub", ["zero", "x"], ["a"]), node("Relu", ["a"], ["y"])], tmp_path)
+    assert "relu(x)" not in source
+
+
+def imported_fixed(nodes: list[Any], tmp_path: Path) -> str:
+    onnx.save(model_of(nodes, [array(np.float32(0), "zero")]), tmp_path / "m.onnx")
+    return tpucc.import_onnx(tmp_path / "m.onnx").source
