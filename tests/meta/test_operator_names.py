@@ -62,7 +62,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     "interop/onnx/reading/folding.py": ("log", OTHER),
     "interop/onnx/reading/files/names.py": ("weight", SYNTAX),
-    "interop/onnx/reading/idioms/neutral.py": ("add*2, div, import full, mul*4, sub, zeros", REWRITE),
+    "interop/onnx/reading/idioms/neutral.py": ("add*4, div, import full, mul*3, sub*2, zeros", REWRITE),
     "interop/onnx/reading/building/network.py": (
         "add*3, constant*2, dequantize, div, full*2, input*4, mul*3, quantize, reshape*10, sub, transpose*2, weight*7, zeros*2",
         NODES,
