@@ -703,6 +703,17 @@ def test_a_call_that_waits_for_what_never_comes_is_ended_soon(shared: Path, monk
 
 
 @posix
+def test_a_call_that_has_computed_and_then_waits_is_ended_soon(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it computed at first doesn't give it all of the time by the clock."""
+    monkeypatch.setattr(child, "WAITING", 0.2)
+    slow = b"import time\ndef f():\n  while time.process_time() < 0.3: pass\n  time.sleep(50)"
+    with cell(shared, {"f.py": slow}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        with pytest.raises(Failed, match=r"^f: waits and computes nothing for 0\.2 s"):
+            submission.call("f")
+        assert submission._waited < 10
+
+
+@posix
 def test_what_no_line_of_python_ends_is_ended_by_the_kernel(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has a second more, and is told as what takes too long."""
     monkeypatch.setattr(child, "CALL", 0.1)

@@ -89,12 +89,17 @@ def limited(most: Duration, late: Callable[[str, FrameType | None], None], told:
         yield
         return
     begun, first = time.process_time(), min(most.waiting, most.clock)
-    rest = [most.clock - first]
+    computed, rest = begun, most.clock - first
 
     def ring(number: int, frame: FrameType | None) -> None:
-        which = "processor" if number == signal.SIGPROF else "idle" if any(rest) else "clock"
-        if which == "idle" and time.process_time() - begun > IDLE * most.waiting:
-            signal.setitimer(signal.ITIMER_REAL, rest.pop())
+        """By the clock it rings again and again, as long as something was computed since it rang last, and time is left."""
+        nonlocal computed, rest
+        which = "processor" if number == signal.SIGPROF else "idle" if rest > 0 else "clock"
+        before, computed = computed, time.process_time()
+        if which == "idle" and computed - before > IDLE * most.waiting:
+            again = min(most.waiting, rest)
+            rest -= again
+            signal.setitimer(signal.ITIMER_REAL, again)
             return
         late(which, frame)
 
