@@ -95,7 +95,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The seed of a soak and how many random cases it had: one line, which `tests/support/soak.py` reads too."""
+    """The seed of a soak and how many random cases it had: one line, which `tests/soak.py` reads too."""
     if seed := run_seed():
         reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ()) if report.when == "call"]
         cases = sum(count for report in reports for name, count in report.user_properties if name == CASES)

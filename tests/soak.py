@@ -23,8 +23,11 @@ sys.path.insert(0, str(ROOT))
 from tests.support.seeds import LARGEST  # noqa: E402 - the project's folder is on the path from here on
 
 FOLDERS = ("unit", "differential", "labs", "browser")
+RANDOM = "tests/differential/test_random_*.py"
 PARTS: Mapping[str, Sequence[str]] = {
     **{name: (f"tests/{name}",) for name in FOLDERS},
+    "differential": ("tests/differential", f"--ignore-glob={RANDOM}"),
+    "random": tuple(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob(RANDOM))),
     "rest": ("tests", *(f"--ignore=tests/{name}" for name in FOLDERS)),
 }
 """What pytest gets for each part: folders of `tests`, and all that is in none of them."""

@@ -1,4 +1,4 @@
-"""What files of packages have, in networks of a few nodes: one-hot rows by comparisons, integer LSTMs, numbers that change nothing."""
+"""What files of packages have, in networks of a few nodes: one-hot rows by comparisons, numbers that change nothing."""
 
 from __future__ import annotations
 
@@ -70,43 +70,6 @@ def test_another_comparison_stays_one(tmp_path: Path) -> None:
     model = comparison(steps, COUNT)
     model.graph.initializer.extend([whole("zero", 0), whole("one", 1), whole("axis", 2)])
     assert "one_hot" not in imported(model, tmp_path)
-
-
-@pytest.mark.parametrize("columns", [(), (20,)])
-def test_an_lstm_of_integer_weights_has_their_real_values(columns: tuple[int, ...], tmp_path: Path) -> None:
-    """With one scale a direction, and with one a column."""
-    w, r = (DRAW.integers(-127, 128, (2, size, 20)).astype(np.int8) for size in (3, 5))
-    scales = [DRAW.uniform(0.001, 0.01, (2, *columns)).astype(np.float32) for _ in "wr"]
-    zeros = [DRAW.integers(-3, 4, (2, *columns)).astype(np.int8) for _ in "wr"]
-    b = DRAW.normal(0, 0.3, (2, 40)).astype(np.float32)
-    said = {"hidden_size": 5, "direction": "bidirectional"}
-    quantised = [("w", w), ("r", r), ("b", b), ("ws", scales[0]), ("wz", zeros[0]), ("rs", scales[1]), ("rz", zeros[1])]
-    names = ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"]
-    lstm = node("DynamicQuantizeLSTM", names, ["y"], domain="com.microsoft", **said)
-    real = [
-        ((weights.astype(np.float32) - zero.reshape(2, 1, -1)) * scale.reshape(2, 1, -1)).transpose(0, 2, 1)
-        for weights, scale, zero in zip((w, r), scales, zeros, strict=True)
-    ]
-    shape = {"x": (4, 2, 3)}
-    models = [
-        model_of([lstm], [array(values, name) for name, values in quantised], shape),
-        model_of([node("LSTM", ["x", "w", "r", "b"], ["y"], **said)], [array(real[0], "w"), array(real[1], "r"), array(b, "b")], shape),
-    ]
-    results = []
-    for model in models:
-        onnx.save(model, tmp_path / "m.onnx")
-        results.append(tpucc.import_onnx(tmp_path / "m.onnx"))
-    assert len(results[0].weights) == 6
-    for mine, theirs in zip(results[0].weights.values(), results[1].weights.values(), strict=True):
-        assert np.array_equal(mine, theirs)
-
-
-def test_integer_weights_with_scales_of_another_shape_are_damage(tmp_path: Path) -> None:
-    arrays = {"w": np.ones((1, 3, 20), np.int8), "r": np.ones((1, 5, 20), np.int8), "s": np.ones(3, np.float32), "z": np.zeros(3, np.int8)}
-    lstm = node("DynamicQuantizeLSTM", ["x", "w", "r", *[""] * 5, "s", "z", "s", "z"], ["y"], domain="com.microsoft", hidden_size=5)
-    onnx.save(model_of([lstm], [array(values, name) for name, values in arrays.items()], {"x": (4, 2, 3)}), tmp_path / "m.onnx")
-    with pytest.raises(tpucc.ProgramError, match=r"E1001: .*weights \[1, 3, 20\] with scales \[3\] and zero points \[3\]"):
-        tpucc.import_onnx(tmp_path / "m.onnx")
 
 
 @each([("Add", ["x", "zero"]), ("Add", ["zero", "x"]), ("Sub", ["x", "zero"])])

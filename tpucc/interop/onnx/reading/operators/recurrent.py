@@ -297,43 +297,6 @@ def lstm(
     return replace(_sequences(_lstm, 4, (x, w, r, bias, hidden, cell), lengths, said), peepholes=peepholes).result(c)
 
 
-@operator("com.microsoft.DynamicQuantizeLSTM")
-def dynamic_quantize_lstm(
-    c: Call,
-    x: Tensor,
-    w: AnyArray,
-    r: AnyArray,
-    bias: AnyArray | None,
-    lengths: AnyArray | None,
-    hidden: Value | None,
-    cell: Value | None,
-    peepholes: AnyArray | None,
-    w_scale: AnyArray,
-    w_zero_point: AnyArray,
-    r_scale: AnyArray,
-    r_zero_point: AnyArray,
-    *,
-    input_forget: bool = False,
-    said: CellAttributes,
-) -> Result:
-    """An LSTM whose weights ONNX Runtime's quantiser has made integers: the weights are their real values here. ONNX Runtime also rounds
-    the values that they multiply, in steps that each batch has anew."""
-    weights = (_real(w, w_scale, w_zero_point), _real(r, r_scale, r_zero_point))
-    return lstm(c, x, *weights, bias, lengths, hidden, cell, peepholes, input_forget=input_forget, said=said)
-
-
-def _real(array: AnyArray, scale: AnyArray, zero: AnyArray) -> AnyArray:
-    """Integer weights [directions, inputs, gates · units] as real ones with their last axes swapped, as LSTM has them. There is a scale and
-    a zero point a direction, or one a direction and column."""
-    directions = len(array) if array.ndim == 3 else 0
-    shapes = [(directions,), (directions, array.shape[-1])] if directions else []
-    if scale.shape not in shapes or zero.shape not in shapes:
-        of = f"scales {list(scale.shape)} and zero points {list(zero.shape)}"
-        raise Damaged(f"weights {list(array.shape)} with {of}, where ONNX Runtime has one a direction, or one a column")
-    scale, zero = (part.astype(np.float32).reshape(directions, 1, -1) for part in (scale, zero))
-    return ((array.astype(np.float32) - zero) * scale).transpose(0, 2, 1)
-
-
 @operator("GRU")
 def gru(
     c: Call,
