@@ -227,6 +227,8 @@ def test_a_small_map_of_the_buffer_has_the_names_of_its_lines_above_it(wide: int
         "[...document.querySelectorAll('#peak .limit')].map((line) => [line.className, line.nextSibling.textContent.trim().slice(0, 11)])"
     )
     assert page.evaluate(words) == [["limit", "peak"], ["limit dashed", "lower bound"]]
+    filled = page.evaluate("document.querySelector('#peak .gauge i').style.width")
+    assert float(filled.removesuffix("%")) == pytest.approx(100 * 10 / 96, abs=0.01), "of the whole buffer"
 
 
 FILLS = MODEL["layers"][0]["fills"]
