@@ -27,15 +27,15 @@ class Row:
     @property
     def root(self) -> str:
         """`the host link`, for which the matrix unit waits."""
-        return self.name.removeprefix(WAITS)
+        return self.name.removeprefix(_FOR)
 
 
-WAITS = "waits for "
+_FOR = "waits for "
 _AT_WORK = "the matrix unit waits; at the end of the chain of waits"
 
 
 def _wait(root: str, letter: str, meaning: str) -> Row:
-    return Row(f"{WAITS}{root}", letter, f"{_AT_WORK} {meaning}")
+    return Row(f"{_FOR}{root}", letter, f"{_AT_WORK} {meaning}")
 
 
 ROWS: Mapping[Limit, Row] = MappingProxyType(

@@ -91,7 +91,7 @@ class Activities:
     start: Int64
     end: Int64
     limit: npt.NDArray[np.int8]
-    """Places in `LIMITS`; -1 of a unit that has none, and of synchronisations."""
+    """Places in `LIMITS`; `DRAINS` also of a unit that has none, and of synchronisations, which are no predecessors."""
     instruction: Int64
     """Of a shift the fetch of its tile."""
     predecessor: Int64
@@ -112,8 +112,8 @@ def activities(program: Program, timeline: Timeline) -> Activities:
     machine, target, touched = program.machine, program.target, effects(program.instructions, program.machine)
     tiles, count = timeline.tiles, len(touched)
     drains = np.array([*(unit.drain(target) for unit in machine.units), 0], np.int64)[touched.engine]
-    of_units = [LIMITS.index(Limit(unit.limit)) if unit.limit else -1 for unit in machine.units]
-    limit = np.array([*of_units, -1], np.int8)[touched.engine]
+    of_units = [LIMITS.index(Limit(unit.limit)) if unit.limit else DRAINS for unit in machine.units]
+    limit = np.array([*of_units, DRAINS], np.int8)[touched.engine]
     limit[touched.interrupts] = LIMITS.index(Limit.HOST_WORK)
     predecessor = _predecessors(program, timeline, touched, drains)
     fetches, takers = (np.flatnonzero(which)[: len(tiles.shifting)] for which in (touched.pushes, touched.pops))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.explain.critical import LIMITS, Activities, Limit, activities
+from tpucc.explain.critical import DRAINS, LIMITS, Activities, Limit, activities
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machine.memory import Contents
@@ -45,22 +45,6 @@ class Cause(IntEnum):
 
 IN_TURN = (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.IDLE, Cause.ACTIVE)
 """The causes before a multiply and then the multiply, in the order of time, as in `Stalls`."""
-
-
-_ROOTS = {
-    Cause.ACTIVE: Limit.MATRIX_UNIT,
-    Cause.WEIGHT_STALL: Limit.WEIGHT_MEMORY,
-    Cause.WEIGHT_SHIFT: Limit.WEIGHT_SHIFT,
-    Cause.RAW_STALL: Limit.ACTIVATION,
-    Cause.INPUT_STALL: Limit.HOST_LINK,
-    Cause.ACTIVATION: Limit.ACTIVATION,
-    Cause.HOST_STEP: Limit.HOST_WORK,
-    Cause.OUTPUT: Limit.HOST_LINK,
-    Cause.INPUT: Limit.HOST_LINK,
-    Cause.IDLE: Limit.DEPENDENCIES,
-}
-_ROOT_OF = np.array([LIMITS.index(_ROOTS[cause]) for cause in Cause], np.int8)
-"""The root of a wait whose chain began before the batch, in a stream, or at a unit without a limit: that of its cause."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -106,8 +90,7 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     cause = np.where(cause == Cause.IDLE, meanwhile, cause).astype(np.int8)
     owner = np.where(working >= 0, working, np.where(stepping, hosting, instructions[within]))
     layer = program.layer_of.astype(np.int64)[np.where(cause >= Cause.RAW_STALL, owner, instructions[within])]
-    root = roots.at(start)
-    root = np.select([cause == Cause.ACTIVE, root >= 0], [LIMITS.index(Limit.MATRIX_UNIT), root], _ROOT_OF[cause])
+    root = np.where(cause == Cause.ACTIVE, LIMITS.index(Limit.MATRIX_UNIT), roots.at(start))
     return Segments(start, end, cause, instructions[within], layer, root.astype(np.int8))
 
 
@@ -119,10 +102,10 @@ class _Roots(NamedTuple):
     limit: npt.NDArray[np.int8]
 
     def at(self, times: Int64) -> npt.NDArray[np.int8]:
-        """The limit of the activity of each time; -1 where none is known."""
+        """The limit of the activity of each time; `DRAINS` where none is known: of what a batch before has left."""
         place = np.searchsorted(self.start, times, "right") - 1
         known = (place >= 0) & (times < np.append(self.end, -1)[place])
-        return np.where(known, np.append(self.limit, np.int8(-1))[place], np.int8(-1))
+        return np.append(self.limit, np.int8(DRAINS))[np.where(known, place, -1)]
 
 
 def _roots(multiplies: Int64, known: Activities) -> _Roots:
