@@ -129,14 +129,10 @@ def of_executable(compiled: Any) -> dict[str, object]:
     return made
 
 
-LATER = frozenset({"waits_by_root", "useful_share"})
-"""Numbers that `stats.json` has since the fingerprints were written; others say the same times."""
-
-
 def numbers(found: Any) -> Any:
-    """What `stats.json` has, without its sentences and what came later."""
+    """What `stats.json` has, without its sentences."""
     if isinstance(found, dict):
-        return {name: numbers(value) for name, value in found.items() if not isinstance(value, str) and name not in LATER}
+        return {name: numbers(value) for name, value in found.items() if not isinstance(value, str)}
     return [numbers(value) for value in found] if isinstance(found, list | tuple) else found
 
 
