@@ -12,7 +12,8 @@ from typing import Any
 from measure import compiled, host_share, named
 from paper_page import table
 
-from tpucc.explain.assumptions import FACTORS, Assumption, assumptions, with_factor
+from tpucc.explain.assumptions import FACTORS, Assumption, assumptions
+from tpucc.explain.retiming import retimed
 from tpucc.explain.timed import Timed
 from tpucc.options import Options
 from tpucc.sim.durations import duration
@@ -116,7 +117,7 @@ def _bottlenecks(runtime: Timed, assumption: Assumption) -> str:
     whole = runtime.stats["end_to_end"]["bottleneck"]
     words = [whole]
     for factor, times in zip(FACTORS, ("halved", "doubled"), strict=True):
-        varied = Timed(with_factor(runtime.program, assumption.field, factor)).stats["end_to_end"]["bottleneck"]
+        varied = retimed(runtime.program, runtime.edges, assumption.field, factor).bottleneck
         words += [f"{times}: {varied}"] if varied != whole else []
     return "; ".join(words)
 

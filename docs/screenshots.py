@@ -64,6 +64,8 @@ SHOTS = (
     Shot("machine", "view=machine&instruction=300"),
     Shot("passes", "view=passes&line=18", (click("#view-passes button:has-text('fuse-bias')"),)),
     Shot("roofline", "view=roofline&layer=3"),
+    Shot("whatif", "view=whatif", (click("#view-whatif tr[data-field=host_bandwidth] button"),)),
+    Shot("path", "view=whatif", (click("#why"),)),
     Shot("error", "view=error&layer=3"),
     Shot("ranges", "view=ranges&layer=3"),
 )

@@ -22,7 +22,7 @@ from tpucc.explain.assumptions import assumption_words, assumptions
 from tpucc.explain.by_lines import by_lines
 from tpucc.explain.float_error import rounded_notes
 from tpucc.explain.scaling import scaling, scaling_table
-from tpucc.explain.tables import counts_table, stream_cycles, stream_table, timeline_table, wrapped
+from tpucc.explain.tables import counts_table, stream_cycles, stream_table, timeline_table, what_if_table, wrapped
 from tpucc.explain.timed import Timed
 from tpucc.explain.trace import trace_events
 from tpucc.output_files import write_file
@@ -135,8 +135,8 @@ def _table(runtimes: Sequence[Timed], timing: str, batches: int | None, by: str)
     if timing == SERIAL:
         return counts_table(runtimes[0], table_width())
     words = assumption_words(runtimes[0])
-    texts = [timeline_table(runtimes[0], table_width(), by_line=by == LINE), *([wrapped(words, "  ")] if words else [])]
-    return "\n\n".join(texts)
+    texts = [timeline_table(runtimes[0], table_width(), by_line=by == LINE), what_if_table(runtimes[0]), wrapped(words, "  ")]
+    return "\n\n".join(text for text in texts if text)
 
 
 def _numbers(runtimes: Sequence[Timed], timing: str, batches: int | None, by: str) -> dict[str, Any]:
@@ -149,7 +149,8 @@ def _numbers(runtimes: Sequence[Timed], timing: str, batches: int | None, by: st
         if by == LINE:
             return {**stats, "lines": by_lines(stats["layers"])}
         if timing == OVERLAPPED:
-            return {**stats, "assumptions": [asdict(each) for each in assumptions(runtimes[0])]}
+            assumed, faster = ([asdict(each) for each in found] for found in (assumptions(runtimes[0]), runtimes[0].faster))
+            return {**stats, "assumptions": assumed, "what_if": faster}
         return {**stats, "counts": runtimes[0].counts}
     program = runtimes[0].program
     return {"model": program.name, "target": program.target.name, "scaling": [asdict(row) for row in scaling(runtimes)]}

@@ -7,15 +7,11 @@ the other number might choose another program.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import msgspec
-
+from tpucc.explain.retiming import retimed
 from tpucc.explain.timed import Timed
-from tpucc.isa.program import Program
 from tpucc.sim.durations import duration
-from tpucc.sim.host_work import edge_seconds
-from tpucc.sim.timing import time_program
 from tpucc.target import ASSUMED, number_text
 
 FACTORS = (0.5, 2.0)
@@ -57,18 +53,6 @@ def assumption_words(runtime: Timed) -> str:
     return f"the assumption that moves this most is {most.field}={number_text(most.value)}: end to end {times}, with the same program"
 
 
-def with_factor(program: Program, field: str, factor: float) -> Program:
-    """The same program on a machine whose number `field` is `factor` times as large. Raises `ValueError` where it is out of bounds."""
-    value = getattr(program.target, field)
-    return replace(program, target=msgspec.structs.replace(program.target, **{field: type(value)(value * factor) or value}))
-
-
 def _varied(runtime: Timed, field: str) -> Assumption:
-    halved, doubled = (_seconds(runtime, with_factor(runtime.program, field, factor)) for factor in FACTORS)
+    halved, doubled = (retimed(runtime.program, runtime.edges, field, factor).seconds for factor in FACTORS)
     return Assumption(field, getattr(runtime.program.target, field), runtime.stats["end_to_end"]["seconds"], halved, doubled)
-
-
-def _seconds(runtime: Timed, program: Program) -> float:
-    """The time from end to end of the runtime's program on another machine."""
-    before, after = edge_seconds(program, runtime.edges)
-    return before + time_program(program).makespan / program.target.clock_hz + after

@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.explain import levers
-from tpucc.explain.critical import Limit, Part, shares
+from tpucc.explain.critical import NOTHING, Limit, Part, shares
 from tpucc.explain.levers import Lever, Work
 from tpucc.explain.tilerows import tile_rows
 from tpucc.isa.effects import effects
@@ -197,7 +197,6 @@ _ROWS: Mapping[Limit, _Row] = MappingProxyType(
         ),
     }
 )
-NOTHING = "nothing"
 BOTTLENECKS: Mapping[str, str] = MappingProxyType(
     {**{limit.value: row.happens for limit, row in _ROWS.items()}, NOTHING: "the program takes no time: nothing runs on the device"}
 )

@@ -38,6 +38,8 @@ class Limit(StrEnum):
     DEPENDENCIES = "data dependencies"
 
 
+NOTHING = "nothing"
+"""Stands for a limit where a program takes no time."""
 LIMITS = tuple(Limit)
 DRAINS, SHIFTS = LIMITS.index(Limit.DEPENDENCIES), LIMITS.index(Limit.WEIGHT_SHIFT)
 LEAST_SHARE = 0.05
@@ -158,7 +160,7 @@ def _predecessors(program: Program, timeline: Timeline, touched: Effects, drains
     if machine.queue is not None:  # a fetch may wait for the place of a tile before it
         fetches = np.flatnonzero(touched.pushes)[machine.queue.depth(program.target) :][: len(shifts)]
         precede(shifts[: len(fetches)], shifted[: len(fetches)], fetches)
-    for (blocked, awaited), waits in sorted(_synchronisations(program, touched).items()):
+    for (blocked, awaited), waits in sorted(synchronisations(program, touched).items()):
         behind = own[blocked][own[blocked] > waits[0]]
         wait = waits[np.searchsorted(waits, behind) - 1]
         place = np.searchsorted(own[awaited], wait) - 1
@@ -167,7 +169,7 @@ def _predecessors(program: Program, timeline: Timeline, touched: Effects, drains
     return found
 
 
-def _synchronisations(program: Program, touched: Effects) -> dict[tuple[int, int], Int64]:
+def synchronisations(program: Program, touched: Effects) -> dict[tuple[int, int], Int64]:
     """The synchronisations, in order, at which a unit waits for another, by these two units."""
     machine = program.machine
     controls = np.flatnonzero(touched.engine == machine.control)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.explain.critical import Limit
+from tpucc.explain.critical import NOTHING, Limit
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
@@ -48,10 +48,14 @@ def end_to_end(stats: Mapping[str, Any], program: Program, timeline: Timeline, e
         "seconds": before + stats["seconds"] + after,
         **parts,
         "stream_seconds": max(streamed["seconds"], busy),
-        "bottleneck": _bottleneck(stats, before + after),
+        "bottleneck": limit_of(_path_seconds(stats), before + after),
         "stream_bottleneck": Limit.HOST_WORK.value if busy > streamed["seconds"] else streamed["bottleneck"],
     }
     return {**found, "explanation": _explanation(found["seconds"], program, edges)}
+
+
+def _path_seconds(stats: Mapping[str, Any]) -> Mapping[str, float]:
+    return {limit.replace("_", " "): share / 100 * stats["seconds"] for limit, share in stats["critical_path"].items()}
 
 
 def _device_parts(program: Program, timeline: Timeline) -> tuple[int, int, int]:
@@ -72,12 +76,12 @@ def _drains(program: Program) -> Int64:
     return np.array([*(unit.drain(program.target) for unit in program.machine.units), 0], np.int64)
 
 
-def _bottleneck(stats: Mapping[str, Any], edges: float) -> str:
-    """The limit with the largest part of the critical path, to which the host's work of so many seconds at both ends belongs."""
-    seconds = {limit.replace("_", " "): share / 100 * stats["seconds"] for limit, share in stats["critical_path"].items()}
-    if edges:
-        seconds[Limit.HOST_WORK.value] = seconds.get(Limit.HOST_WORK.value, 0.0) + edges
-    return max(seconds, key=lambda limit: seconds[limit]) if any(seconds.values()) else str(stats["bottleneck"])
+def limit_of(path: Mapping[str, float], edges: float) -> str:
+    """The limit that most of the time depends on; `nothing` where there is none. `path` has the seconds of each on the critical path, and
+    `edges` those of the host's work at both ends, which belongs to `host work`."""
+    own = Limit.HOST_WORK.value
+    seconds = {**path, own: path.get(own, 0.0) + edges}
+    return max(seconds, key=lambda limit: seconds[limit]) if any(seconds.values()) else NOTHING
 
 
 def _explanation(seconds: float, program: Program, edges: Edges) -> str:

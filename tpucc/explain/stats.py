@@ -30,6 +30,7 @@
 | `bottleneck_share` | percent of the critical path that the bottleneck takes |
 | `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
 | `stream` | the same in a stream of batches, for each of them; see below |
+| `what_if` | of files only: each number of the machine that makes a batch faster if it is twice as good (`tpucc.explain.retiming`) |
 | `layers` | of each `name`, `kind`, `line` (0: none), `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, and its waits |
 
 A layer that is a step of the host has its `operators`, too. Each part of `untimed` has its `operators`, those first that take longest,

@@ -18,6 +18,7 @@ from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
 from tpucc.prose import folded, percent
 from tpucc.sim.durations import duration
+from tpucc.target import number_text
 
 WIDTH = 80
 USEFUL, UNUSED = "  useful MACs, of peak", "  unused MACs, of peak"
@@ -29,6 +30,8 @@ BY_LANES = "(The {} of peak above count products of the activation unit too, the
 HOST_PRICE = "Assumed: what the host takes, host_step_seconds and 1 / host_elements_per_second for each value."
 LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "waits", "mostly for")
 LINE_HEADS = ("largest layer", "layers", "line", "cycles", "%", "fetches", "active", "waits", "mostly for")
+SAME_PROGRAM = "(The same program, timed again: the compiler might make another one for another machine.)"
+WHAT_IF_HEADS = ("what if one is twice as good", "end to end", "%", "then limits")
 BY_LINE = "\n(tpucc profile --by line adds up the layers of each line of the source.)"
 SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
 
@@ -85,6 +88,18 @@ def end_to_end_table(stats: Mapping[str, Any]) -> str:
     rows = [(name, duration(seconds), f"{100 * seconds / whole:.1f}") for name, seconds in end_to_end_parts(stats)]
     rows += [("in all", duration(found["seconds"]), "100.0"), ("each of a stream", duration(found["stream_seconds"]), "")]
     return f"{table(('end to end', 'time', '%'), rows)}\n{wrapped(f'({HOST_PRICE})')}"
+
+
+def what_if_table(runtime: Timed) -> str:
+    """The time of a batch with each number of the machine twice as good, and what limits it then; empty where none helps."""
+    found, whole = runtime.faster, runtime.stats["end_to_end"]["seconds"]
+    if not found:
+        return ""
+    rows = [
+        (f"{each.field}={number_text(each.value)}", duration(each.seconds), f"{100 * (each.seconds / whole - 1):+.1f}", each.bottleneck)
+        for each in found
+    ]
+    return f"{table(WHAT_IF_HEADS, rows)}\n{wrapped(SAME_PROGRAM)}"
 
 
 def end_to_end_words(stats: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from tpucc.diagnostics import counted
 from tpucc.explain.counts import count_cycles, counts_summary
 from tpucc.explain.host_numbers import edges_of, with_host
+from tpucc.explain.retiming import Retimed, faster
 from tpucc.explain.stats import stats
 from tpucc.explain.waiting import Waiting, waiting
 from tpucc.runtime.runtime import Runtime
@@ -35,6 +36,11 @@ class Timed(Runtime):
     def edges(self) -> Edges:
         """The measure of the host's work before the device starts and after it has finished."""
         return edges_of(self.host if self.has_host_part else None)
+
+    @cached_property
+    def faster(self) -> list[Retimed]:
+        """The numbers of the machine that make a batch faster, each twice as good: `what_if` of `stats.json`."""
+        return faster(self.program, self.edges, self.stats["end_to_end"]["seconds"])
 
     @property
     def summary(self) -> str:

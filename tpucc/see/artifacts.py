@@ -52,7 +52,7 @@ def artifacts(
     if "tpub" in kinds:
         files[f"{stem}.tpub"] = encode(runtime.program)
     if "stats" in kinds:
-        files["stats.json"] = msgspec.json.format(msgspec.json.encode(runtime.stats), indent=2) + b"\n"
+        files["stats.json"] = msgspec.json.format(msgspec.json.encode({**runtime.stats, "what_if": runtime.faster}), indent=2) + b"\n"
     if "svg" not in kinds and "report" not in kinds:
         return Artifacts(files)
     return _with_pictures(files, compilation, runtime, kinds, accuracy, window)

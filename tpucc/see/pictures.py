@@ -138,6 +138,8 @@ def page(
             times=times_of(runtime),
             waits=_waits(runtime),
             waiting=runtime.waiting,
+            edges=runtime.edges,
+            faster=runtime.faster,
             pictures=pictures,
             stages=stages,
             errors=errors,

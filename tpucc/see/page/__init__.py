@@ -21,6 +21,7 @@ from tpucc.see.page.losses import error_view, ranges_view
 from tpucc.see.page.machine import machine_view
 from tpucc.see.page.payload import payload, source_lines
 from tpucc.see.page.summary import summary
+from tpucc.see.page.what_if import what_if_view
 from tpucc.see.palette import picture_rules
 from tpucc.see.svg import Markup, beside, escaped, inlined, joined, tag
 from tpucc.sim.durations import duration
@@ -29,8 +30,8 @@ __all__ = ["SCRIPTS", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "
 
 SCRIPTS = (
     "decode", "dom", "theme", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams",
-    "tiles", "list", "assembly", "passes", "lanes", "axis", "colours", "band", "timeline", "buffer", "machine_state", "machine_plan",
-    "machine_player", "accounting", "inspector", "search", "views", "keyboard", "tour", "main",
+    "tiles", "list", "assembly", "passes", "lanes", "axis", "colours", "band", "retiming", "why", "timeline", "buffer", "machine_state",
+    "machine_plan", "machine_player", "accounting", "inspector", "search", "what_if", "views", "keyboard", "tour", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}
@@ -75,6 +76,7 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
     found += [("passes", "Passes", empty)] if given.stages else []
     found += [("roofline", TITLES["roofline"], _picture(drawn["roofline"]))] if "roofline" in drawn else []
+    found += [("whatif", "What if", what_if_view(given.stats, given.program, given.faster))]
     if given.errors:
         name = given.program.title
         found += [

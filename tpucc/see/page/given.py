@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.recording import Recording
+from tpucc.explain.retiming import Retimed
 from tpucc.explain.summary import Accuracy, Stats
 from tpucc.explain.waiting import Waiting
 from tpucc.isa.program import Program
@@ -19,6 +20,7 @@ from tpucc.see.diagrams.diagram import Box
 from tpucc.see.diagrams.insides import Inside
 from tpucc.see.diagrams.rewrites import Rewrite
 from tpucc.see.page.stages import Stage
+from tpucc.sim.host_work import Edges
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class PageInput:
     times: Times
     waits: Waits
     waiting: Waiting
+    edges: Edges
+    faster: Sequence[Retimed]
     pictures: Sequence[Picture]
     stages: Sequence[Stage] = field(default=())
     errors: Sequence[LayerError] = field(default=())

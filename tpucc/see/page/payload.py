@@ -37,6 +37,7 @@ from tpucc.see.page.machine import machine_payload
 from tpucc.see.page.origins import Origins
 from tpucc.see.page.sentences import operands_payload, sentences_payload
 from tpucc.see.page.stages import stages_payload
+from tpucc.see.page.what_if import retiming_payload
 from tpucc.see.palette import kind_of_layer
 
 INSTEAD = {
@@ -86,6 +87,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
         "machine_view": machine_payload(program, touched, given.waiting, given.recording),
+        "retiming": retiming_payload(program, touched, given.edges),
         "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
         "box_layers": _box_layers(given),

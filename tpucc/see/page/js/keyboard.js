@@ -24,6 +24,7 @@ const keyboard = (() => {
     { keys: ["-"], does: "zoom out", run: () => zoom(-1) },
     { keys: ["0"], does: "all of it", run: () => (diagram() ? diagram().fit() : axis.all()) },
     { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", does: "move through time", run: (event) => axis.pan(event.key === "ArrowRight" ? 0.2 : -0.2) },
+    { keys: ["c"], does: "the critical path: what the time depends on, or the instruction that is held", run: () => why.toggle() },
     ...machinePlayer.keys,
     { keys: ["t"], does: "light or dark", run: theme.turn },
     { keys: ["?"], does: "this list", run: () => dialog.showModal() },

@@ -9,19 +9,19 @@ const lanes = (() => {
     return { name, kind, starts, ends, items, sums };
   }
 
-  function ofUnit(name, kind) {
+  function ofUnit(name, kind, { start, end }) {
     const own = [];
-    for (let index = 0; index < code.count; index++) if (model.unitOf(index) === name && code.end[index] > code.start[index]) own.push(index);
-    return picked(name, kind, code.start, code.end, own, own);
+    for (let index = 0; index < code.count; index++) if (model.unitOf(index) === name && end[index] > start[index]) own.push(index);
+    return picked(name, kind, start, end, own, own);
   }
 
   function picked(name, kind, starts, ends, places, items) {
     return lane(name, kind, Float64Array.from(places, (place) => starts[place]), Float64Array.from(places, (place) => ends[place]), Int32Array.from(items));
   }
 
-  function ofShifts() {
-    const reads = Array.from(shifts, (_, number) => fetches[number]?.read ?? -1);
-    return lane("shift", "weights", shifts, shifts.map((start) => start + machine.shift), Int32Array.from(reads));
+  function ofShifts(starts) {
+    const reads = Array.from(starts, (_, number) => fetches[number]?.read ?? -1);
+    return lane("shift", "weights", starts, starts.map((start) => start + machine.shift), Int32Array.from(reads));
   }
 
   function ofRoot(root) {
@@ -31,7 +31,16 @@ const lanes = (() => {
     return { ...picked(name, kind, waits.start, waits.end, own, own.map((place) => waits.instruction[place])), root };
   }
 
-  const units = [ofUnit("host", "host"), ofUnit("weights", "weights"), ofShifts(), ofUnit("matrix", "matrix"), ofUnit("activation", "vector")];
+  /** A lane for each unit and one for the shifts of tiles, of instructions that start and end in these cycles. */
+  const timed = (times, shifting) => [
+    ofUnit("host", "host", times),
+    ofUnit("weights", "weights", times),
+    ofShifts(shifting),
+    ofUnit("matrix", "matrix", times),
+    ofUnit("activation", "vector", times),
+  ];
+
+  const units = timed(code, shifts);
   const stalls = waits.roots.map((_, root) => ofRoot(root)).filter((found) => found.starts.length);
 
   /** The first index whose value is greater than `wanted`. */
@@ -79,5 +88,5 @@ const lanes = (() => {
     return { ...picked(found.name, found.kind, found.starts, found.ends, own, own.map((place) => found.items[place])), root: found.root };
   }
 
-  return { units, stalls, share, meeting, crowd, at, part };
+  return { units, stalls, timed, share, meeting, crowd, at, part };
 })();

@@ -1,7 +1,7 @@
 /** Brings the page to life, and takes it to where its address says. */
 (() => {
   const asked = selection.restored(); // before the parts start, which write the address
-  const parts = [tips, panes, source, diagrams, tiles, assembly, passes, timeline, buffer, machinePlayer, inspector, search, views, keyboard];
+  const parts = [tips, panes, source, diagrams, tiles, assembly, passes, timeline, buffer, machinePlayer, inspector, search, whatIf, why, views, keyboard];
   for (const part of parts) part.start();
 
   const windowText = document.getElementById("window");
@@ -28,6 +28,8 @@
   /** For those who drive the page from outside: what is held, and what lights up. */
   window.tpucc = {
     selection: selection.current,
+    retimed: retiming.retimed,
+    path: why.path,
     lit() {
       const lit = selection.lit();
       if (!lit) return null;

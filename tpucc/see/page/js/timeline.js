@@ -15,6 +15,7 @@ const timeline = (() => {
   let chosenLit = null;
   let view = null;
   let labels = [];
+  let signs = [];
   let lane = 18;
   let dense = [];
 
@@ -32,11 +33,17 @@ const timeline = (() => {
   function draw(context, width, height, x) {
     lane = Math.min(MOST, Math.max(LEAST, Math.floor((height - top - SCALE) / own.length) - GAP));
     dense = own.map((group) => isDense(group, x));
-    ground(context, lit ? "faded" : "", (below) => {
+    ground(context, isFaded() ? "faded" : "", (below) => {
       everything(below, width, height, x);
       told(x);
     });
-    if (!lit) return;
+    if (why.isOn()) axis.clipped(context, width, height, () => why.draw(context, x, topOf, lane));
+    else if (lit) everythingLit(context, width, height, x);
+  }
+
+  const isFaded = () => lit || why.isOn();
+
+  function everythingLit(context, width, height, x) {
     axis.clipped(context, width, height, () => {
       band.light(context, width, chosenLit);
       groups(lit).forEach((group, index) => row(context, group, index, x));
@@ -52,10 +59,10 @@ const timeline = (() => {
     });
     axis.clipped(context, width, height, () => {
       band.draw(context, width, x);
-      context.globalAlpha = lit ? FADED : 1;
+      context.globalAlpha = isFaded() ? FADED : 1;
       own.forEach((group, index) => row(context, group, index, x));
       context.globalAlpha = 1;
-      if (!lit) named(context, own, x, width);
+      if (!isFaded()) named(context, own, x, width);
     });
     scale(context, width, x);
     canvas.parentElement.style.setProperty("--lanes-end", `${bottom()}px`);
@@ -233,6 +240,7 @@ const timeline = (() => {
       const last = found.instructions.lastIndexOf(1);
       axis.reveal(model.code.start[first], Math.max(model.code.end[last], model.code.end[first]));
     }
+    if (why.isOn()) explained();
     view.soon();
   }
 
@@ -243,8 +251,15 @@ const timeline = (() => {
       const { meaning, kind, angle } = model.waits.roots[root];
       return tips.word(meaning, model.rows[root + 1].meaning, dom.make("i", { class: `hatch h-${kind} a-${angle}` }));
     });
-    document.getElementById("legend").replaceChildren(active, ...stalls);
+    signs = [active, ...stalls];
     tips.explain(document.getElementById("columns"), COLUMNS);
+    explained();
+  }
+
+  /** What stands above the lanes: what colours and hatchings mean, or how the critical path is made up. */
+  function explained() {
+    document.getElementById("legend").replaceChildren(...(why.isOn() ? [why.told()] : signs));
+    view.soon();
   }
 
   function clicked(wanted, event) {
@@ -268,5 +283,5 @@ const timeline = (() => {
     legend();
   }
 
-  return { start, paint: () => view.paint() };
+  return { start, explained, paint: () => view.paint() };
 })();

@@ -2,7 +2,7 @@
 const views = (() => {
   const tabs = [...document.querySelectorAll('[role="tab"]')];
   const names = tabs.map((tab) => tab.dataset.view);
-  const hooks = { assembly: () => assembly.shown(), passes: (wanted) => passes.shown(wanted) };
+  const hooks = { assembly: () => assembly.shown(), passes: (wanted) => passes.shown(wanted), whatif: () => whatIf.shown() };
   const addresses = { passes: () => passes.address() };
   let current = names[0];
 

@@ -18,12 +18,17 @@ const words = (() => {
   const FORMATS = Array.from({ length: 13 }, (_, most) => new Intl.NumberFormat("en-GB", { maximumFractionDigits: most }));
   const decimal = (value, most) => FORMATS[most].format(value);
 
-  /** A time at the target's clock: three significant digits in the unit that suits it, as `tpucc.sim.durations` writes it. */
-  function time(cycles) {
-    const seconds = Number((cycles / machine.clock_hz).toPrecision(3)); // rounded first: 999.7 ns are 1 µs
-    const [unit, factor] = unitOf(seconds);
-    return `${decimal(Number((seconds * factor).toPrecision(3)), 12)} ${unit}`;
+  /** A time: three significant digits in the unit that suits it, as `tpucc.sim.durations` writes it. */
+  function duration(value) {
+    const rounded = Number(value.toPrecision(3)); // first: 999.7 ns are 1 µs
+    const [unit, factor] = unitOf(rounded);
+    return `${significant(rounded * factor)} ${unit}`;
   }
+
+  /** A number with three significant digits. */
+  const significant = (value) => decimal(Number(value.toPrecision(3)), 12);
+
+  const time = (cycles) => duration(cycles / machine.clock_hz);
 
   /**
    * The times of an axis, in one unit, with the decimals that tell its ticks apart.
@@ -222,5 +227,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, time, times, cycles, span, title, about, operands, tilePlace, isHosts, isWritten, costed, carried, purpose };
+  return { number, counted, percent, tenths, significant, duration, time, times, cycles, span, title, about, operands, tilePlace, isHosts, isWritten, costed, carried, purpose };
 })();
