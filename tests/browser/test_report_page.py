@@ -87,10 +87,10 @@ def test_all_views_but_the_endless_ones_are_printed(open_page: OpenPage, tmp_pat
     assert not page.locator("#inspector, nav, #search").first.is_visible()
 
 
-PAINTED = "[...document.querySelectorAll('canvas')].map((canvas) => canvas.toDataURL())"
+PAINTED = "[...document.querySelectorAll('#time canvas')].map((canvas) => canvas.toDataURL())"
 
 
-GROUND = """[...document.querySelectorAll('canvas')].map((canvas) => {
+GROUND = """[...document.querySelectorAll('#time canvas')].map((canvas) => {
   const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
   copy.drawImage(canvas, 0, 0);
   const counts = new Map();

@@ -28,6 +28,7 @@ const selection = {
 };
 const colours = {
   edition: () => 0, over: () => "#000000", of: (name) => (name === "band" ? "#ffffff" : "#000000"), hatch: () => "#000000" };
+const why = { isOn: () => false };
 const decode = { deltas: (values) => values };
 model.unitOf = (index) => model.units[index];
 function light(wanted, lit) {

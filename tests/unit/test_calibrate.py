@@ -427,6 +427,8 @@ def test_inputs_of_different_numbers_of_examples() -> None:
     (found,) = errors(graph, {"a": drawn(10, 3), "b": drawn(5, 3)})
     assert found[0] == "E0447"
     assert "a has 10 rows, b has 5 rows" in found[1]
+    (found,) = errors(graph, {"a": drawn(10, 3), "b": drawn(9, 3)})
+    assert found[0] == "E0447", "as many rounds, but the last row of a would stand beside one of b that is repeated"
 
 
 def test_other_numbers_are_taken_as_they_are() -> None:

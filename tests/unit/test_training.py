@@ -211,6 +211,14 @@ def refused(kind: type[Error], path: Path, **asked: Any) -> str:
     return caught.value.diagnostics[0].code
 
 
+def test_examples_outside_the_folder_are_named_by_their_option(tmp_path: Path) -> None:
+    path = source(tmp_path, text=f'examples "../far.npz"\n{NETWORK}')
+    with pytest.raises(tpucc.CompileError) as caught:
+        tpucc.train(path)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.help[0].split(": ")[1]) == ("E0428", "--examples ../far.npz")
+
+
 def test_what_is_refused_before_the_first_step(tmp_path: Path) -> None:
     path = source(tmp_path)
     assert refused(UsageError, path, cores=3) == "E0947"

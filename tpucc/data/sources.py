@@ -17,13 +17,16 @@ from tpucc.language.problem import Limits
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked
 
+OPTIONS = {"weights": "--weights", "calibration": "--calibrate", "examples": "--examples"}
+"""The options that name the file of a directive of the source."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImportedSource(Source):
-    """A source that a file of another kind was read as, in memory, with its weights by key.
+    """The source of a network that was read from an ONNX file or a PyTorch module, in memory, with its weights by key.
 
-    `sizes` are those that the file leaves open, by the names that they may be given by: each is a param of the text, or None where it is a
-    number there.
+    `sizes` has for each size that the file leaves open, by its name in the file, the param of the text that has it; None where the text has
+    a number.
     """
 
     weights: Mapping[str, AnyArray]
@@ -68,7 +71,8 @@ def params_of(source: Source, params: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def bind_weights(model: Model, folder: Path, archive: Path | None, source: Source | None = None) -> Graph:
-    """The operator graph with its weights: from the command line's archive, the source's, or drawn. An imported source has its own."""
+    """The operator graph with its weights: those of the command line's `archive`, else an imported source's own, else drawn ones or those
+    of the file that the source names, as it says. Raises `CompileError` E0422 where a graph with weights gets none."""
     if archive is not None:
         return bind_archive(model.graph, archive)
     if isinstance(source, ImportedSource):
@@ -112,7 +116,6 @@ def beside(folder: Path, name: str, span: Span | None, directive: str) -> Path:
     path = folder / name
     if "\0" in name or Path(name).is_absolute() or not inside(path, folder):
         labels = (Label(span, "leaves the source's folder"),) if span else ()
-        option = "--weights" if directive == "weights" else "--calibrate"
-        mend = (f"move the file beside the source, or name it on the command line: {option} {name}",)
+        mend = (f"move the file beside the source, or name it on the command line: {OPTIONS[directive]} {name}",)
         raise CompileError(Diagnostic("E0428", f"the {directive} file must lie in the source's folder", labels, mend))
     return path

@@ -11,16 +11,15 @@ from tpucc.ir import NoAttributes
 from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
 from tpucc.ops.families import function_of_two_values
-from tpucc.ops.gradient import Rule
+from tpucc.ops.gradient import NO_GRADIENT
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Arrays, Ieee, OnHost, OpDef
 
-FLAT = Rule(lambda g: (None,) * len(g.operands))
-"""The rule of steps: where they have a derivative it is 0, so that nothing goes back through them."""
 
-
-def comparison(name: str, symbol: str, function: Callable[[Array, Array], Array], onnx: str) -> OpDef[NoAttributes]:
-    """The operator `name` of a relation that NumPy has as `function`. With NaN only `!=` holds."""
+def comparison(name: str, symbol: str, function: Callable[[Array, Array], Array], *onnx: str) -> OpDef[NoAttributes]:
+    """The operator `name` of a relation that NumPy has as `function`. With NaN only `!=` holds. Of the ONNX operators the first has the two
+    operands, and each other one the result of the one before it."""
+    first, *then = onnx
 
     def reference(_: NoAttributes, operands: Arrays) -> Array:
         return np.asarray(function(*operands)).astype(operands[0].dtype)
@@ -28,17 +27,17 @@ def comparison(name: str, symbol: str, function: Callable[[Array, Array], Array]
     def form(g: Call) -> str:
         return g.nodes.real(reduce(lambda made, op: g.node(op, made), then, g.node(first, *g.operands)))
 
-    first, *then = onnx.split(", then ")
     return function_of_two_values(
         name=name,
         summary=f"1.0 where a {symbol} b, else 0.0, element by element",
         documentation=(
-            f"NumPy's broadcasting. The result is f32, a mask for `where` or a factor. Its gradient is 0. NumPy: {name}. ONNX: {onnx}."
+            "NumPy's broadcasting. The result is f32, a mask for `where` or a factor. Its gradient is 0. "
+            f"NumPy: {name}. ONNX: {', then '.join(onnx)}."
         ),
         reference=reference,
         legalisation=OnHost("the device compares no values"),
         facts=whole(batch=element_by_element),
-        gradient=FLAT,
+        gradient=NO_GRADIENT,
         floats=Ieee(),
         onnx=Form(form, Layout.ANY),
     )

@@ -17,7 +17,7 @@ from tpucc.ops.rules import broadcast, require_f32, swapped
 
 
 def infer(_: NoAttributes, types: Types) -> TensorType:
-    """`[..., M, K] @ [..., K, N]` is `[..., M, N]`, where the sizes before broadcast; a vector [K] on the left gives no axis M."""
+    """`[..., M, K] @ [..., K, N]` is `[..., M, N]`; the leading sizes `...` broadcast. A vector [K] on the left gives no axis M."""
     a, b = types
     require_f32(types)
     if a.rank == 0:
@@ -59,7 +59,7 @@ def reference(_: NoAttributes, operands: Arrays) -> Array:
 
 
 def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    """As the reference, with the machine's product for each matrix of the batch."""
+    """As the reference, in floats that are the same on every processor: `arithmetic` makes the product of each matrix."""
     a, b = operands
     if b.ndim == 2:
         return arithmetic.product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
@@ -70,6 +70,7 @@ def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
 
 
 def prepared(attributes: NoAttributes, shapes: Shapes, arithmetic: Arithmetic) -> Callable[[Array, Array], Array]:
+    """`defined` for operands of these shapes, which is called often."""
     if len(shapes[0]) == len(shapes[1]) == 2:
         return arithmetic.product
     return lambda a, b: defined(attributes, (a, b), arithmetic)
@@ -106,6 +107,7 @@ def _batched(g: Backward, a: Value, b: Value) -> Gradients:
 
 
 def _obstacle(_: NoAttributes, shapes: Shapes) -> str:
+    """Why the matrix unit can't compute it, whichever side is constant. One must be; the pass that places operators looks for that."""
     return "the device multiplies rows by one matrix" if len(shapes[1]) > 2 else ""
 
 
@@ -117,7 +119,7 @@ OP = OpDef(
         "gives no axis M. With a constant on one side it runs on the device, which multiplies all rows by one matrix. TPU v1 reads "
         "weights only from weight memory: of two computed operands, as in attention, the host computes the product in float32, between "
         "two parts of the device's work, or writes the right side to weight memory for the device, where that is much cheaper; a note says "
-        "which. Where the constant has batch dimensions, the host does too. ONNX: MatMul. "
+        "which. Where the constant has batch dimensions, the host computes it, too. ONNX: MatMul. "
         "Keras: Dense without its bias. NumPy: matmul."
     ),
     operands=(Operand("a"), Operand("b")),

@@ -6,4 +6,4 @@ import numpy as np
 
 from tpucc.ops.comparisons import comparison
 
-OP = comparison("not_equal", "!=", np.not_equal, "Equal, then Not")
+OP = comparison("not_equal", "!=", np.not_equal, "Equal", "Not")

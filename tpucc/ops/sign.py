@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.ir import NoAttributes
-from tpucc.ops.comparisons import FLAT
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.families import function_of_one_value
+from tpucc.ops.gradient import NO_GRADIENT
 from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, Arrays, Ieee, Table
 
@@ -26,7 +26,7 @@ OP = function_of_one_value(
     reference=reference,
     legalisation=Table(lambda _, x: np.sign(x)),
     facts=of_one_value(monotone=always, keeps_parameters=False),
-    gradient=FLAT,
+    gradient=NO_GRADIENT,
     floats=Ieee(),
     onnx=of_elements("Sign"),
 )

@@ -1,11 +1,12 @@
-"""Arrays for the inputs of a model: checked against the declared types, divided into rounds of the model's batch, or made up.
+"""Arrays for the inputs of a model: checked against the declared types, divided into rounds, or made up.
 
-Calibration uses them, and whatever else runs a model on arrays from outside.
+A *round* is one batch of the model. Calibration runs a model on such arrays, and so does whatever else gets arrays from outside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -24,11 +25,12 @@ def checked(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, t
 
     Each array has its input's shape, or another leading size: then it goes in rounds. Floating-point inputs take real numbers of any type,
     integer inputs only integers. Raises `InputError` with all that is wrong: E0441 missing, E0442 unknown, E0443 shape, E0444 data type,
-    E0445 NaN or infinity, E0446 integers out of range, E0447 inputs that need different numbers of rounds.
+    E0445 NaN or infinity, E0446 integers out of range, E0447 inputs of more than one round that have different
+    numbers of batches.
     """
-    found = list(_names(inputs, arrays, what, taker))
-    found += (d for node in inputs if node.name in arrays for d in _array(node, arrays[node.name], what, taker))
-    found = found or list(_round_counts(inputs, arrays, what))
+    found = list(_name_problems(inputs, arrays, what, taker))
+    found += (d for node in inputs if node.name in arrays for d in _array_problems(node, arrays[node.name], what, taker))
+    found = found or list(_count_problems(inputs, arrays, what))
     if found:
         raise InputError(found[:REPORTED])
     return {node.name: arrays[node.name].astype(node.type.numpy, copy=False) for node in inputs}
@@ -37,8 +39,8 @@ def checked(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, t
 def rounds(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: int = 0) -> Iterator[Checked]:
     """The arrays of `checked` in rounds of the model's batch; the last is filled by repeating its own rows.
 
-    An array of the model's own shape is in every round. With a `limit`, no more than that many rows of each are used (but a whole round at
-    least), spread evenly, as files are often sorted by class.
+    An array of one batch or less is in every round, repeated as often as it takes to fill it. With a `limit`, no more than that many rows
+    of each are used (but a whole round at least), spread evenly, as files are often sorted by class.
     """
     chosen = {node.name: _limited(arrays[node.name], node.type, limit) for node in inputs}
     for number in range(round_count(inputs, arrays, limit)):
@@ -68,7 +70,7 @@ def made_up(inputs: Sequence[Node], rows: int) -> Checked:
 
 
 def made_up_rounds(inputs: Sequence[Node], rows: int, values: int, most: int) -> Iterator[Checked]:
-    """The arrays of `made_up` in rounds of the model's batch, and more rounds, up to `most`, if an input has fewer than `values` elements.
+    """The arrays of `made_up` in rounds, and more rounds, up to `most` in all, until each input has had `values` elements.
 
     One value of a scalar says nothing of its range. Such inputs are drawn afresh in each round after the first; the others' rounds come
     again.
@@ -101,7 +103,7 @@ def distribution(type_: TensorType) -> str:
     return "standard normal" if type_.dtype == "f32" else "0"
 
 
-def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, taker: str) -> Iterator[Diagnostic]:
+def _name_problems(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, taker: str) -> Iterator[Diagnostic]:
     wanted = {node.name for node in inputs}
     takes = f"{taker} takes {listed([node.name for node in inputs])}" if inputs else ""
     for node in inputs:
@@ -113,7 +115,7 @@ def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, ta
         yield Diagnostic("E0442", f"the {what} has an array {name}, but {taker} has no such input", help=(near,))
 
 
-def _array(node: Node, array: AnyArray, what: str, taker: str) -> Iterator[Diagnostic]:
+def _array_problems(node: Node, array: AnyArray, what: str, taker: str) -> Iterator[Diagnostic]:
     about = f"the {what}'s {node.name}"
     fits = array.shape[1:] == node.type.shape[1:] and array.ndim == node.type.rank and array.size > 0
     if array.ndim and not len(array):
@@ -173,9 +175,9 @@ def _at_first(wrong: AnyArray, code: str, message: Callable[[tuple[int, ...]], s
         yield Diagnostic(code, message(index), help=(f"{counted(count, 'value')} like this" if count > 1 else "",))
 
 
-def _round_counts(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:
-    counts = {node.name: _rounds_of(node.type, arrays[node.name]) for node in inputs}
-    several = {name: count for name, count in counts.items() if count > 1}
+def _count_problems(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:
+    batches = {node.name: Fraction(arrays[node.name].shape[0], node.type.shape[0]) for node in inputs if node.type.shape}
+    several = {name: count for name, count in batches.items() if count > 1}
     if len(set(several.values())) > 1:
         sizes = ", ".join(f"{name} has {counted(arrays[name].shape[0], 'row')}" for name in several)
         yield Diagnostic("E0447", f"the arrays of the {what} don't have the same number of examples: {sizes}")

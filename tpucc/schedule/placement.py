@@ -1,10 +1,10 @@
 """A tile program with addresses: of the unified buffer by allocation when everything fits, by spilling when it doesn't; of accumulators.
 
-Where rows are used again as soon as the program's order allows, an activation waits until the last block has gone to the host, and a
-read waits until the unit is done with what lay there. So rows that the host link is still reading or writing are not given to others, as
-long as there are enough. A rough clock tells how far the link lags behind the matrix unit, or must run ahead of it; for that long a buffer
-keeps its rows before its first and after its last use. Small transfers that continue each other, in host memory and in the unified buffer,
-become one, for each costs the link its latency.
+If rows were used again as soon as the program's order allows, instructions would wait for the host link: an `activate` until the rows that
+it writes have gone to the host, a read of the host until the unit is done with what lies in its rows. So a rough clock estimates when
+transfers end, and when they must begin. The lives of their buffers are longer by that, and the allocation keeps their rows apart. If there
+is no room for that, the lives are the true ones; if there is none for these either, buffers are spilled. Small transfers that continue each
+other, in host memory and in the unified buffer, become one, for each costs the link its latency.
 
 Accumulator groups go round the accumulators like round a ring, each for itself: the rows just used are used again as late as possible, so
 that activate empties some while the matrix unit fills others.
@@ -54,7 +54,8 @@ def _clock(touched: Effects, taken: Int64, target: Target) -> Int64:
     """Cycles after which each instruction may start, if only products, their weights, and the activation unit's own work took time.
 
     A product starts when those before it are done and its tile is there: at the latest of all earlier tiles' arrivals, each with the
-    products that follow it added. The activation unit's own work is what it reads from the unified buffer.
+    products that follow it added. Of the activation unit only what it reads from the unified buffer counts (`vector`, `pool`): `activate`
+    runs     beside the products.
     """
     busy = np.where(touched.source.used & ~touched.host_writes, taken, 0)
     before: Int64 = np.cumsum(busy) - busy
@@ -75,7 +76,7 @@ def _latest_starts(due: list[int], cycles: list[int], reads: list[bool]) -> Int6
 def _begins(now: Int64, starts: Int64, transfers: Int64) -> Int64:
     """From which instruction on the rows of each transfer must be free: from the one that runs when it starts.
 
-    Transfers that stand side by side begin together: one of them can't wait for less than what stands before them all.
+    Transfers that stand side by side begin with the earliest of them, so that `join_transfers` can make one of them.
     """
     running = np.maximum(np.searchsorted(now, starts, side="right") - 1, 0)
     leader = np.maximum.accumulate(np.where(np.diff(transfers, prepend=-2) == 1, 0, np.arange(len(transfers))))
@@ -148,7 +149,7 @@ def _spilled(tiles: TileProgram, needed: int) -> Placement:
 def join_transfers(placement: Placement, target: Target, machine: Machine = DEFAULT) -> Placement:
     """The instructions with every run of such transfers, which stand side by side, in one; stays count in the new instructions.
 
-    One whose bytes take as long as its latency continues none: what it brings may be needed later, and has a transfer of its own.
+    One whose bytes take as long as its latency isn't joined to the one before it: what it brings may be needed later.
     """
     code = placement.instructions
     moved = np.isin(code["opcode"], [spec.opcode for spec in machine.transfers])

@@ -1,8 +1,9 @@
 """The computations of the units: products, the meaning of a parameter block, and a row for each function of `vector` and `pool`.
 
-A function is added here and nowhere else: a member of `Function`, and its row in `FUNCTIONS`. The assembler, the verifier, both simulators,
-the clock and the reference ask the row. A function computes each lane by itself. Every expression is evaluated in float32 step by step, in
-the order in which `block_dtype` writes it.
+A function is added here and nowhere else: a member of `Function`, and its row in `FUNCTIONS`. The assembler, the verifier, both simulators
+and the page of instructions ask the row. The reference of the layers doesn't: it is another answer, which this one is compared with. No
+lane depends on another one. Products and the sums of windows are exact. All else is float32, step by step in the order in which
+`block_dtype` (`blocks.py`) writes it. The rows of `SPECS` (`instructions.py`) call `matrix_product` and `activate`.
 """
 
 from __future__ import annotations

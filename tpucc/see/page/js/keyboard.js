@@ -48,6 +48,7 @@ const keyboard = (() => {
     colours.forget();
     timeline.paint();
     buffer.paint();
+    whatIf.draw();
   }
 
   function press(event) {
