@@ -27,8 +27,8 @@ from tpucc.see.charts.memory import memory_svg
 from tpucc.see.charts.roofline import roofline_svg
 from tpucc.see.charts.tiles import largest_layers, tiles_svg
 from tpucc.see.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
+from tpucc.see.kit import NARROW
 from tpucc.see.palette import Kind
-from tpucc.see.pictures import NARROW
 from tpucc.see.text import SMALL, fitted, fitted_name, shortened_to, text_width
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target

@@ -17,11 +17,13 @@ import msgspec
 from tpucc.diagnostics import printable
 from tpucc.explain.terms import TERMS
 from tpucc.see.palette import picture_rules, theme
-from tpucc.see.svg import NOTHING, Markup, escaped, joined, prose, tag
+from tpucc.see.svg import NOTHING, Markup, beside, escaped, inlined, joined, prose, tag
 from tpucc.version import VERSION
 
 SCRIPTS = ("dom", "theme")
 """The files of `js/` that any page may have."""
+NARROW = 366.0
+"""The width of charts for narrow windows, in pixels."""
 _COMMENT = re.compile(r"^ */\*\*.*?\*/\n", re.MULTILINE | re.DOTALL)
 Section = tuple[str, str, Markup]
 """A section's key, its name, and what stands in it."""
@@ -81,6 +83,11 @@ def document(
 
 THEME = Markup('<button type="button" id="theme" title="light or dark" aria-label="light or dark">☾</button>')
 """The button of the script `theme`."""
+
+
+def by_width(key: str, wide: str, narrow: str) -> Markup:
+    """A picture, and behind it the same for narrow windows. `key` begins the ids of both."""
+    return joined([inlined(wide), inlined(beside(narrow, key))])
 
 
 def soft(words: str) -> Markup:
