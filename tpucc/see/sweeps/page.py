@@ -20,10 +20,11 @@ from tpucc.explain.sweeps.figures import COSTS, MEASURES, Figures, figures_of, h
 from tpucc.explain.sweeps.points import Points
 from tpucc.explain.sweeps.rows import columns, settings_columns
 from tpucc.explain.sweeps.summary import as_good, explained, measured, reached, varied
-from tpucc.see.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
+from tpucc.see.charts.sweeps import Mark, front_svg
 from tpucc.see.kit import Section, document, embedded
 from tpucc.see.svg import Markup, escaped, inlined, joined, prose, tag
 from tpucc.see.sweeps import SCRIPTS
+from tpucc.see.sweeps.heat import Cell, Hole, heat_map
 from tpucc.sim.durations import seconds_unit
 
 LARGEST = 20_000
@@ -128,7 +129,8 @@ def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
         about = f"{MEASURES[measure]} over {COSTS[cost]}: {counted(sum(map(len, fronts)), 'point')} on {which}"
         names = COSTS[cost], MEASURES[measure]
         worders = partial(worded, cost), partial(measured, figures)
-        yield _chart(about, front_svg(f"front-{cost}", about, names, marks, lines, worders, binary=cost.endswith("_bytes")))
+        svg = front_svg(f"front-{cost}", about, names, marks, lines, worders, binary=cost.endswith("_bytes"))
+        yield _figure(about, inlined(svg))
 
 
 class _Heads(NamedTuple):
@@ -146,11 +148,10 @@ def _pairs(found: Points) -> list[tuple[_Heads, _Heads]]:
 
 def _map(found: Points, figures: Figures, pair: tuple[_Heads, _Heads], model: int) -> Markup:
     (first, name, across), (second, other, down) = pair
-    several = len(figures.models) > 1
-    of_model = f" of {_models(found)[model]}" if several else ""
+    of_model = f" of {_models(found)[model]}" if len(figures.models) > 1 else ""
     about = f"{MEASURES[figures.measure]}{of_model}; across: {printable(name)}; down: {printable(other)}"
     cells = _cells(found, figures, figures.models[model], first, second)
-    return _chart(about, heat_svg(f"map-{f'{model}-' if several else ''}{first}-{second}", about, (across, down), cells), "chart map")
+    return _figure(about, heat_map((across, down), cells))
 
 
 def _models(found: Points) -> list[str]:
@@ -224,9 +225,9 @@ def _words(found: Points, figures: Figures, point: int) -> str:
     return f"{varied(found, point)}: {reached(figures, point)}, {figures.bottlenecks[point]}"
 
 
-def _chart(about: str, svg: str, classes: str = "chart") -> Markup:
-    """A picture below its caption, which breaks where the picture scrolls. A map has the size of its cells."""
-    return tag("figure", joined([tag("figcaption", escaped(about)), tag("div", inlined(svg), class_=classes, tabindex=0)]))
+def _figure(about: str, drawn: Markup) -> Markup:
+    """A chart or a map below its caption, which breaks where the figure scrolls."""
+    return tag("figure", joined([tag("figcaption", escaped(about)), tag("div", drawn, class_="chart", tabindex=0)]))
 
 
 def _table(found: Points, figures: Figures) -> Markup:
