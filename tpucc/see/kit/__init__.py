@@ -7,7 +7,7 @@ the scripts that it names: those of its own folder `js/`, and `dom` and `theme`,
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -88,6 +88,15 @@ THEME = Markup('<button type="button" id="theme" title="light or dark" aria-labe
 def by_width(key: str, wide: str, narrow: str) -> Markup:
     """A picture, and behind it the same for narrow windows. `key` begins the ids of both."""
     return joined([inlined(wide), inlined(beside(narrow, key))])
+
+
+def numbers(facts: Iterable[tuple[str, str, str]]) -> Markup:
+    """Numbers that stand out: of each its name, its value, and a remark, which may be empty."""
+    body = ((term(name), escaped(printable(value)), printable(remark)) for name, value, remark in facts)
+    cells = (
+        tag("div", tag("dt", name), tag("dd", value, tag("small", escaped(words)) if words else NOTHING)) for name, value, words in body
+    )
+    return tag("dl", joined(cells), class_="numbers")
 
 
 def soft(words: str) -> Markup:
