@@ -173,9 +173,28 @@ def test_many_instructions_become_shares_of_time() -> None:
     svg = timeline_svg(program, steady_times(program))
     root = ET.fromstring(svg)
     assert len(list(root.iter(f"{SVG}rect"))) < 4000
-    heights = [float(e.get("height", "")) for e in root.iter(f"{SVG}rect") if e.get("class") == "s-matrix"]
-    assert all(0 < height < 26 for height in heights)
+    [work] = [path for path in root.iter(f"{SVG}path") if path.get("class") == "s-matrix"]
+    assert 0 < area(work) < 26 * 800
+    assert re.fullmatch(r"matrix: [\d.]+ % of the time", str(work.findtext(f"{SVG}title")))
+    waits = [path for path in root.iter(f"{SVG}path") if str(path.get("fill", "")).startswith("url(#timeline-")]
+    assert waits
+    assert all(0 < area(path) < 26 * 800 for path in waits)
     assert "as high as the share of them" in "".join(texts(svg))
+
+
+def area(shape: ET.Element) -> float:
+    """The pixels of a rectangle, or of a path of vertical and horizontal lines."""
+    if shape.get("height"):
+        return float(shape.get("width", "")) * float(shape.get("height", ""))
+    found = re.fullmatch(r"M(\S+) (\S+?)([VH].*)Z", shape.get("d", ""))
+    assert found
+    x, y, whole = float(found[1]), float(found[2]), 0.0
+    for way, end in re.findall(r"([VH])([-\d.e]+)", found[3]):
+        if way == "V":
+            y = float(end)
+        else:
+            whole, x = whole - (float(end) - x) * y, float(end)
+    return whole
 
 
 @pytest.mark.parametrize("count", [1, 20, 60, 150, 400])
@@ -187,9 +206,8 @@ def test_a_lane_is_coloured_for_as_much_of_it_as_its_unit_works(count: int) -> N
     starts = np.cumsum(lengths * 31) + 5
     times = replace(times, starts=starts, ends=starts + lengths, cycles=int(starts[-1]) + 40, waits={})
     root = ET.fromstring(timeline_svg(program, times))
-    _, *bars = [rect for rect in root.iter(f"{SVG}rect") if str(rect.get("class", "")).startswith("s-")]
-    own = [bar for bar in bars if bar.get("class") == "s-matrix"]
-    area = sum(float(bar.get("width", "")) * float(bar.get("height", "")) for bar in own)
+    _, *bars = [shape for name in ("rect", "path") for shape in root.iter(f"{SVG}{name}") if shape.get("class") == "s-matrix"]
+    coloured = sum(map(area, bars))
     busy = (
         times.ends[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY]
         - times.starts[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY]
@@ -197,7 +215,7 @@ def test_a_lane_is_coloured_for_as_much_of_it_as_its_unit_works(count: int) -> N
     whole = next(
         float(rect.get("width", "")) for rect in root.iter(f"{SVG}rect") if rect.get("height") == "26" and rect.get("class") == "f-band"
     )
-    assert area / whole / 26 == pytest.approx(int(busy.sum()) / times.cycles, abs=0.005)
+    assert coloured / whole / 26 == pytest.approx(int(busy.sum()) / times.cycles, abs=0.005)
 
 
 def test_coverage_is_the_exact_share_of_each_stretch() -> None:
