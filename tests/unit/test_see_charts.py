@@ -29,7 +29,7 @@ from tpucc.see.charts.tiles import largest_layers, tiles_svg
 from tpucc.see.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.see.kit import NARROW
 from tpucc.see.palette import Kind
-from tpucc.see.text import SMALL, fitted, fitted_name, shortened_to, text_width
+from tpucc.see.text import SMALL, fitted_name, shortened_to, text_width
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 
@@ -386,8 +386,6 @@ def test_numbers_and_names_in_words() -> None:
     assert [rate_text(v) for v in (91.75e12, 8e6, 1e9, 12)] == ["91.8 TOPS", "8 MOPS", "1 GOPS", "12 OPS"]
     assert [size(v) for v in (512, 38400, 2457600)] == ["512 bytes", "37.5 KiB", "2.344 MiB"]
     assert shown("x" * 100) == "x" * 26 + "…" + "x" * 13
-    assert fitted("a long name", 12, 35) == "a lo…"
-    assert fitted("name", 12, 5) == ""
     assert [fitted_name(f"block.attention.{part}", 12, 50) for part in ("query", "value")] == ["bloc…ry", "bloc…ue"]
     assert fitted_name("fc", 12, 50) == "fc"
     assert fitted_name("a long name", 12, 15) == ""

@@ -6,25 +6,22 @@ A point's colour says what limits it, and so do words wherever there is room.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tpucc.see.charts.beside import NAME, Room, pieces
+from tpucc.see.charts.beside import NamedPoint, Room, names_of_points, pieces
 from tpucc.see.charts.chart import Scale, foot_axis, log_scale, side_axis
 from tpucc.see.heading import EDGE
 from tpucc.see.legend import Entry, dot_sign, legend
 from tpucc.see.palette import Kind, ink_line, solid_paint
 from tpucc.see.rect import Point, Rect
-from tpucc.see.svg import NOTHING, Markup, label, number_text, picture, tag, title
-from tpucc.see.text import SMALL, fitted
+from tpucc.see.svg import NOTHING, Markup, number_text, picture, tag, title
 
 WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
 TOP, PLOT, BELOW = 62.0, 240.0, 44.0
 DOT = 5.0
 """The radius of a point on a front."""
-APART = 15.0
-"""Pixels between the names of two lines."""
 GRAIN = 4.0
 """Pixels: points that are closer, and have one bottleneck, are drawn once."""
 FEW = 9
@@ -87,7 +84,7 @@ def front_svg(
         side_axis(up, LEFT, WIDTH - RIGHT, names[1], heights, [*map(worded[1], heights)]),
     ]
     drawn = [*(mark.point for mark in first.values()), *on_front]
-    parts = [signs.markup, *axes, *behind, *map(_line, lines.values()), *dots, *_line_names(lines, [places[point] for point in drawn])]
+    parts = [signs.markup, *axes, *behind, *map(_line, lines.values()), *dots, _line_names(lines, [places[point] for point in drawn])]
     return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
 
 
@@ -96,23 +93,13 @@ def _line(points: Sequence[Point]) -> Markup:
     return tag("polyline", attributes=ink_line("ink"), points=steps, stroke_width=1.5) if len(points) > 1 else NOTHING
 
 
-def _line_names(lines: Mapping[str, Sequence[Point]], points: Sequence[Point]) -> Iterator[Markup]:
-    """The names of lines, each at the end of its own, or at the nearest of its points beside which nothing else is. Where there is none,
-    it is drawn over points, above the end or as far above the name below as it needs."""
-    named = sorted(((way, name) for name, way in lines.items() if name and way), key=lambda pair: -pair[0][-1][1])
-    if not named:
-        return
+def _line_names(lines: Mapping[str, Sequence[Point]], points: Sequence[Point]) -> Markup:
+    """The names of lines, each beside the end of its own, or farther away where other points are in the way."""
     taken = [piece for way in lines.values() for one, other in pairwise(way) for piece in pieces(one, other)]
     marks = [Rect(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
-    room, free = Room(Rect(LEFT, TOP, WIDTH - RIGHT, TOP + PLOT), taken, marks), math.inf
-    for way, name in named:
-        words = fitted(name, SMALL, WIDTH / 2) or "…"
-        placed = next(filter(None, (room.place(words, point, DOT + 3) for point in reversed(way))), None)
-        if placed is None:
-            x, y = way[-1]
-            free = min(y - 9, free - APART)
-            placed = label(words, x, free, SMALL, "ink", "end" if x > WIDTH / 2 else "start", **NAME)
-        yield placed
+    room = Room(Rect(LEFT, TOP, WIDTH - RIGHT, TOP + PLOT), taken, marks)
+    names, _ = names_of_points([NamedPoint(name, way[-1], len(way)) for name, way in lines.items() if name and way], room)
+    return names
 
 
 def _dot(mark: Mark, across: Scale, up: Scale, radius: float, *, faint: bool) -> Markup:
