@@ -45,7 +45,7 @@ from tpucc.explain.sweeps.shared import Compiler
 from tpucc.explain.sweeps.summary import summary
 from tpucc.interop.programs import folder
 from tpucc.options import options_of
-from tpucc.see.charts.sweeps import Mark, front_svg
+from tpucc.see.charts.fronts import Mark, front_svg
 from tpucc.see.sweeps.heat import ROOMY, Cell, Hole, heat_map
 from tpucc.see.sweeps.page import sweep_page
 from tpucc.sim.timing import time_program
