@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -203,8 +203,6 @@ class Stretch:
     end: float
     layers: Mapping[str, int]
     """Their names, and the cycles that are theirs here."""
-    is_short: bool = False
-    """Whether there is room for dots alone."""
 
     @property
     def largest_first(self) -> list[str]:
@@ -212,9 +210,9 @@ class Stretch:
 
     @property
     def words(self) -> str:
-        """The name of one layer; of several, the one with the most cycles, and dots: `conv2 …`, or `…`."""
+        """The name of one layer; of several, the one with the most cycles, and dots: `conv2 …`."""
         name, *others = self.largest_first
-        return "…" if self.is_short else f"{name} …" if others else name
+        return f"{name} …" if others else name
 
     @property
     def listed(self) -> str:
@@ -228,7 +226,8 @@ class Stretch:
 def stretches(
     program: Program, times: Times, place: Callable[[int], float], width: Callable[[str], float], longest: int = MAX_NAME
 ) -> list[Stretch]:
-    """The axis in stretches, each with room for its words: neighbouring turns share one where they have too little.
+    """The axis in stretches, each with room for its words: a turn that has too little shares one with those behind it, at the end with
+    those before it.
 
     `place` is where a cycle lies on the axis, and `width` what words take. A layer that is computed in parts stands in several stretches.
     """
@@ -236,22 +235,12 @@ def stretches(
     names = shortened([whole(layer.name) for layer in program.layers], longest)
     for layer, start, end in layer_spans(times):
         turn = Stretch(place(start), place(end), {names[layer]: end - start})
-        if not found or _fits(found[-1], width) or _fits(turn, width):
-            found.append(turn)
-        else:
+        if found and not _fits(found[-1], width):
             found[-1] = found[-1].with_next(turn)
-    index = 0
-    while index < len(found):
-        short = replace(found[index], is_short=True)
-        if _fits(found[index], width):
-            index += 1
-        elif _fits(short, width) or len(found) == 1:
-            found[index] = short
-            index += 1
-        else:  # it shares with the narrower of its neighbours
-            beside = [other for other in (index - 1, index + 1) if 0 <= other < len(found)]
-            index = min(index, min(beside, key=lambda other: found[other].end - found[other].start))
-            found[index : index + 2] = [found[index].with_next(found[index + 1])]
+        else:
+            found.append(turn)
+    while len(found) > 1 and not _fits(found[-1], width):
+        found[-2:] = [found[-2].with_next(found[-1])]
     return [stretch for stretch in found if _fits(stretch, width)]
 
 
