@@ -30,8 +30,8 @@ from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.see import pictures
 from tpucc.see.artifacts import _notes, artifacts
 from tpucc.see.diagrams.insides import Inside
-from tpucc.see.page.given import Opening, PageInput
-from tpucc.see.page.payload import _error, _inside, payload
+from tpucc.see.page.given import PageInput
+from tpucc.see.page.payload import _error, _inside, _waits, payload
 
 SOURCE = """
 weights random(seed=1)
@@ -55,7 +55,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Executable:
 def given(both: Executable, monkeypatch: pytest.MonkeyPatch) -> PageInput:
     """What the page is drawn from, diagrams left out."""
     kept: list[PageInput] = []
-    monkeypatch.setattr(pictures, "draw_page", lambda found: (kept.append(found), "")[1])
+    monkeypatch.setattr(importlib.import_module("tpucc.see.artifacts"), "page", lambda found: (kept.append(found), "")[1])
     assert both.compilation is not None
     assert both.compilation.graph is not None
     drawn = {"graph": pictures.render(pictures.operator_diagram(both.compilation.graph))}
@@ -79,7 +79,9 @@ def test_the_page_is_given_all_that_was_made(both: Executable, given: PageInput)
     assert [stage.name for stage in given.stages][:2] == ["elaborate", "weights"]
     assert [error.layer for error in given.errors] == [-1, 0, -1, 1, 2]
     assert given.accuracy == Accuracy(0.5, 0.75, 8, "int8")
-    assert [picture.name for picture in given.pictures] == ["graph", "cells", "roofline"]
+    assert list(given.diagrams) == ["graph"]
+    assert {inside.name.split("-")[0] for inside in given.insides} <= {"graph"}
+    assert {rewrite.stage for rewrite in given.rewrites} <= set(range(len(given.stages)))
     tiles = both.runtime.timeline.tiles
     assert (given.times.shift_starts.tolist(), given.times.shift_ends.tolist()) == (tiles.shifting.tolist(), tiles.shifted.tolist())
 
@@ -122,7 +124,7 @@ def test_stays_layers_and_the_machine(both: Executable, found: dict[str, Any]) -
 
 
 def test_the_peak_and_its_lower_bound_are_told_apart(given: PageInput) -> None:
-    machine = payload(replace(given, program=replace(given.program, lower_bound_rows=3)))["machine"]
+    machine = payload(replace(given, runtime=replace(given.runtime, program=replace(given.program, lower_bound_rows=3))))["machine"]
     assert (machine["peak_rows"], machine["lower_bound_rows"]) == (given.program.peak_rows, 3)
     assert given.program.peak_rows > 3
 
@@ -144,8 +146,8 @@ def test_what_quantising_costs_in_a_sentence(beyond: float, end: str) -> None:
 
 def test_a_box_opens_if_there_is_a_picture(given: PageInput) -> None:
     closed = Inside("graph-0", "two", "operator", 2, ("a", "b"), None)
-    assert _inside(Opening(closed, ""))["opens"] is False
-    assert _inside(Opening(replace(closed, diagram=pictures.operator_diagram(given.stages[0].graph)), ""))["opens"] is True
+    assert _inside(closed)["opens"] is False
+    assert _inside(replace(closed, diagram=pictures.operator_diagram(given.stages[0].graph)))["opens"] is True
 
 
 def test_waits_of_one_root_before_one_instruction_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,10 +158,13 @@ def test_waits_of_one_root_before_one_instruction_are_one(monkeypatch: pytest.Mo
     instruction = np.array([number for _, _, number in parts], np.int64)
     root = np.array([LIMITS.index(root) for _, root, _ in parts], np.int8)
     made = Segments(np.concatenate([[0], ends[:-1]]), ends, root, instruction, instruction, root)
-    monkeypatch.setattr(pictures, "matrix_segments", lambda *_: made)
-    waits = pictures._waits(SimpleNamespace(program=None, timeline=None))  # type: ignore[arg-type]
-    assert list(zip(waits.start.tolist(), waits.end.tolist(), waits.root.tolist(), waits.instruction.tolist(), strict=True)) == [
-        (10, 20, 0, 3), (20, 25, 0, 4), (25, 30, 1, 4), (35, 40, 1, 4), (40, 45, 4, 7), (45, 50, 2, 7), (50, 55, 3, 8),
+    module = importlib.import_module("tpucc.see.page.payload")
+    monkeypatch.setattr(module, "matrix_segments", lambda *_: made)
+    for name in ("deltas", "plain", "octets"):
+        monkeypatch.setattr(module, name, lambda values: values.tolist())
+    waits = _waits(SimpleNamespace(program=None, runtime=SimpleNamespace(timeline=None)))  # type: ignore[arg-type]
+    assert list(zip(*(waits[name] for name in ("start", "length", "root", "instruction")), strict=True)) == [
+        (10, 10, 0, 3), (20, 5, 0, 4), (25, 5, 1, 4), (35, 5, 1, 4), (40, 5, 4, 7), (45, 5, 2, 7), (50, 5, 3, 8),
     ]  # fmt: skip
 
 
@@ -191,14 +196,6 @@ def test_charts_have_the_timeline_s_times(both: Executable, monkeypatch: pytest.
     monkeypatch.setattr(pictures, "memory_svg", lambda *given: given)
     program, times = both.runtime.program, both.runtime.timeline
     assert pictures.memory_of(both.runtime) == (program, times.start, times.end, times.makespan)
-
-
-def test_what_opens_is_laid_out_from_the_full_diagrams(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(pictures, "insides", lambda diagrams: (asked.append(diagrams), [])[1])
-    drawn: Any = {"graph": SimpleNamespace(full="full", diagram="drawn", collapsed="collapsed")}
-    assert pictures._opened(drawn, ()) == ([], [])
-    assert asked == [[("full", "collapsed")]]
 
 
 def test_files_hold_what_their_names_say(both: Executable) -> None:

@@ -27,9 +27,9 @@ from tpucc.see.charts.memory import memory_svg
 from tpucc.see.charts.roofline import roofline_svg
 from tpucc.see.charts.tiles import largest_layers, tiles_svg
 from tpucc.see.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
+from tpucc.see.kit import NARROW
 from tpucc.see.palette import Kind
-from tpucc.see.pictures import NARROW
-from tpucc.see.text import SMALL, fitted, fitted_name, shortened_to, text_width
+from tpucc.see.text import SMALL, fitted_name, shortened_to, text_width
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 
@@ -102,20 +102,21 @@ def test_the_timeline_says_what_takes_most_of_the_time() -> None:
 @each(
     [
         ("aabbcc", [(0, 20, "a"), (20, 40, "b"), (40, 60, "c")]),
-        ("aaaabbc", [(0, 40, "a"), (40, 60, "b"), (60, 70, "…")]),
-        ("aaaabccbca", [(0, 40, "a"), (40, 50, "…"), (50, 70, "c"), (70, 90, "b …"), (90, 100, "…")]),
-        ("abcabbc", [(0, 20, "a …"), (20, 40, "c …"), (40, 60, "b"), (60, 70, "…")]),
-        ("abbbbbab", [(0, 10, "…"), (10, 60, "b"), (60, 80, "a …")]),
-        ("abbabb", [(0, 10, "…"), (10, 30, "b"), (30, 40, "…"), (40, 60, "b")]),
+        ("aaaabbc", [(0, 40, "a"), (40, 70, "b …")]),
+        ("aaaabccbca", [(0, 40, "a"), (40, 70, "c …"), (70, 100, "b …")]),
+        ("abcabbc", [(0, 20, "a …"), (20, 40, "c …"), (40, 70, "b …")]),
+        ("abbbbbab", [(0, 60, "b …"), (60, 80, "a …")]),
+        ("abbabb", [(0, 30, "b …"), (30, 60, "b …")]),
+        ("a", []),
     ]
 )
 def test_the_names_of_layers_have_room(owners: str, found: list[tuple[float, float, str]]) -> None:
-    """Each letter is the layer of 10 cycles; a name takes 15 of them, with dots 20; dots alone take 10."""
+    """Each letter is the layer of 10 cycles; a name takes 15 of them, with dots 20."""
     program = chain_program("chain", 8, [256, 256, 256, 256], "tpu_v1")
     code = np.repeat(program.instructions[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY][:1], len(owners))
     layers = tuple(replace(layer, name=name) for layer, name in zip(program.layers, "abc", strict=True))
     program = replace(program, instructions=code, layer_of=np.array(["abc".index(o) for o in owners], np.uint32), layers=layers)
-    made = stretches(program, steady_times(program), float, lambda words: 10 if words == "…" else {1: 15, 3: 20}[len(words)])
+    made = stretches(program, steady_times(program), float, lambda words: {1: 15, 3: 20}[len(words)])
     assert [(stretch.start, stretch.end, stretch.words) for stretch in made] == found
 
 
@@ -173,9 +174,28 @@ def test_many_instructions_become_shares_of_time() -> None:
     svg = timeline_svg(program, steady_times(program))
     root = ET.fromstring(svg)
     assert len(list(root.iter(f"{SVG}rect"))) < 4000
-    heights = [float(e.get("height", "")) for e in root.iter(f"{SVG}rect") if e.get("class") == "s-matrix"]
-    assert all(0 < height < 26 for height in heights)
+    [work] = [path for path in root.iter(f"{SVG}path") if path.get("class") == "s-matrix"]
+    assert 0 < area(work) < 26 * 800
+    assert re.fullmatch(r"matrix: [\d.]+ % of the time", str(work.findtext(f"{SVG}title")))
+    waits = [path for path in root.iter(f"{SVG}path") if str(path.get("fill", "")).startswith("url(#timeline-")]
+    assert waits
+    assert all(0 < area(path) < 26 * 800 for path in waits)
     assert "as high as the share of them" in "".join(texts(svg))
+
+
+def area(shape: ET.Element) -> float:
+    """The pixels of a rectangle, or of a path of vertical and horizontal lines."""
+    if shape.get("height"):
+        return float(shape.get("width", "")) * float(shape.get("height", ""))
+    found = re.fullmatch(r"M(\S+) (\S+?)([VH].*)Z", shape.get("d", ""))
+    assert found
+    x, y, whole = float(found[1]), float(found[2]), 0.0
+    for way, end in re.findall(r"([VH])([-\d.e]+)", found[3]):
+        if way == "V":
+            y = float(end)
+        else:
+            whole, x = whole - (float(end) - x) * y, float(end)
+    return whole
 
 
 @pytest.mark.parametrize("count", [1, 20, 60, 150, 400])
@@ -187,9 +207,8 @@ def test_a_lane_is_coloured_for_as_much_of_it_as_its_unit_works(count: int) -> N
     starts = np.cumsum(lengths * 31) + 5
     times = replace(times, starts=starts, ends=starts + lengths, cycles=int(starts[-1]) + 40, waits={})
     root = ET.fromstring(timeline_svg(program, times))
-    _, *bars = [rect for rect in root.iter(f"{SVG}rect") if str(rect.get("class", "")).startswith("s-")]
-    own = [bar for bar in bars if bar.get("class") == "s-matrix"]
-    area = sum(float(bar.get("width", "")) * float(bar.get("height", "")) for bar in own)
+    _, *bars = [shape for name in ("rect", "path") for shape in root.iter(f"{SVG}{name}") if shape.get("class") == "s-matrix"]
+    coloured = sum(map(area, bars))
     busy = (
         times.ends[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY]
         - times.starts[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY]
@@ -197,7 +216,7 @@ def test_a_lane_is_coloured_for_as_much_of_it_as_its_unit_works(count: int) -> N
     whole = next(
         float(rect.get("width", "")) for rect in root.iter(f"{SVG}rect") if rect.get("height") == "26" and rect.get("class") == "f-band"
     )
-    assert area / whole / 26 == pytest.approx(int(busy.sum()) / times.cycles, abs=0.005)
+    assert coloured / whole / 26 == pytest.approx(int(busy.sum()) / times.cycles, abs=0.005)
 
 
 def test_coverage_is_the_exact_share_of_each_stretch() -> None:
@@ -368,8 +387,6 @@ def test_numbers_and_names_in_words() -> None:
     assert [rate_text(v) for v in (91.75e12, 8e6, 1e9, 12)] == ["91.8 TOPS", "8 MOPS", "1 GOPS", "12 OPS"]
     assert [size(v) for v in (512, 38400, 2457600)] == ["512 bytes", "37.5 KiB", "2.344 MiB"]
     assert shown("x" * 100) == "x" * 26 + "…" + "x" * 13
-    assert fitted("a long name", 12, 35) == "a lo…"
-    assert fitted("name", 12, 5) == ""
     assert [fitted_name(f"block.attention.{part}", 12, 50) for part in ("query", "value")] == ["bloc…ry", "bloc…ue"]
     assert fitted_name("fc", 12, 50) == "fc"
     assert fitted_name("a long name", 12, 15) == ""

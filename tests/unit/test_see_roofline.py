@@ -16,10 +16,9 @@ from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.explain.quantities import rate_text
 from tpucc.explain.roofs import BOTTLENECKS_OF, Limit, RooflinePoint, bandwidth_text, works_of
-from tpucc.see.charts.beside import REACHES, Room, _places
-from tpucc.see.charts.pointnames import NamedPoint, names_of_points
+from tpucc.see.charts.beside import REACHES, NamedPoint, Room, _places, names_of_points
 from tpucc.see.charts.roofline import ABOVE, KEPT, MOVING, READING, roofline_svg
-from tpucc.see.pictures import NARROW
+from tpucc.see.kit import NARROW
 from tpucc.see.rect import Rect, centred
 from tpucc.see.text import SMALL, text_width
 from tpucc.target import load_target

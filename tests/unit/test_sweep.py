@@ -45,7 +45,8 @@ from tpucc.explain.sweeps.shared import Compiler
 from tpucc.explain.sweeps.summary import summary
 from tpucc.interop.programs import folder
 from tpucc.options import options_of
-from tpucc.see.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
+from tpucc.see.charts.fronts import Mark, front_svg
+from tpucc.see.sweeps.heat import ROOMY, Cell, Hole, heat_map
 from tpucc.see.sweeps.page import sweep_page
 from tpucc.sim.timing import time_program
 from tpucc.target import RANGES, load_target
@@ -662,34 +663,54 @@ def test_a_hole_in_a_map_has_its_reason(small: Path) -> None:
     sets = {"mxu": [16, 32], "weight_memory_bytes": [100, 1_000_000]}
     found = tpucc.sweep(small, overrides=sets, params={"batch": [4, 8]}, table="a.csv", jobs=1)
     page = sweep_page(found)
-    maps = [unescape(svg) for svg in re.findall(r'<svg[^>]* id="map-.*?</svg>', page, re.DOTALL)]
-    assert [svg.count("stroke-dasharray") for svg in maps] == [2, 0, 2]
+    maps = [unescape(table) for table in re.findall(r'<table class="heat".*?</table>', page, re.DOTALL)]
+    assert [table.count('class="hole"') for table in maps] == [2, 0, 2]
     assert page.count("Dashed: nothing there can be compiled.") == 1
     first = found[0]
-    assert f"<title>mxu 16, weight_memory_bytes 100, batch 4: E0622, {first['reason']} (and so all 2 points here)</title>" in maps[0]
+    assert f'title="mxu 16, weight_memory_bytes 100, batch 4: E0622, {first["reason"]} (and so all 2 points here)"' in maps[0]
     assert maps[0].count(f">{first['error']}<") == 2
 
 
 def test_a_map_has_a_scale_of_its_colours() -> None:
     """From the worst value to the best; none where there is but one."""
     cells = {(place, 0): Cell(place, 1 / value, "host link", f"{value} TOPS", "") for place, value in enumerate((3, 1, 9))}
-    drawn = heat_svg("map", "TOPS", (["64", "128", "256"], ["8"]), cells)
-    order = [drawn.rindex(f">{words} TOPS<") for words in (1, 9)]
-    assert order == sorted(order)
-    assert drawn.count('height="12"') == 9
-    one = heat_svg("map", "TOPS", (["64"], ["8"]), {(0, 0): cells[0, 0]})
-    assert one.count('height="12"') == 0
+    drawn = heat_map((["64", "128", "256"], ["8"]), cells)
+    assert re.search(r'class="scale">1 TOPS<span class="ramp">.</span>9 TOPS<', drawn)
+    assert re.findall(r"--share:([\d.]+)", drawn) == ["0.500", "0.000", "1.000"]
+    one = heat_map((["64"], ["8"]), {(0, 0): cells[0, 0]})
+    assert "ramp" not in one
+    assert re.findall(r"--share:([\d.]+)", one) == ["1.000"]
+
+
+def test_a_map_of_many_columns_has_small_cells_and_heads_where_there_is_room() -> None:
+    """Every cell stands in its row and column, and can be chosen; heads go over all of them."""
+    across, down = [f"{n:,}" for n in range(1000, 1000 + 4 * ROOMY)], [f"{n}" for n in range(50)]
+    cells: dict[tuple[int, int], Cell | Hole] = {
+        (x, y): Cell(100 * y + x, 1.0 + x, "host link", f"{x}", "words") for x in range(len(across)) for y in range(len(down))
+    }
+    cells[3, 0] = Hole(3, (("E0622", 1),), "words")
+    drawn = heat_map((across, down), {place: cell for place, cell in cells.items() if place != (2, 0)})
+    assert "words" not in drawn
+    assert "<a " not in drawn
+    first, second, *_ = (re.findall(r'data-point="(\d+)"', line) for line in drawn.split("<tr>")[2:])
+    assert first == [str(x) for x in range(len(across)) if x != 2]
+    assert second == [str(100 + x) for x in range(len(across))]
+    for span, texts in (("colspan", across), ("rowspan", down)):
+        heads = [(int(count), text) for count, text in re.findall(rf'<th {span}="(\d+)">([^<]+)</th>', drawn)]
+        assert sum(count for count, _ in heads) == len(texts)
+        assert 1 < heads[0][0] < 10
+        assert [text for _, text in heads] == texts[:: heads[0][0]]
 
 
 def test_a_hole_in_a_map_has_all_reasons_of_its_points(small: Path) -> None:
     """Several points fall on one cell where more than two axes vary."""
     sets = {"mxu": [16, 32], "weight_memory_bytes": [100, 1_000_000]}
     page = unescape(sweep_page(tpucc.sweep(small, overrides=sets, params={"batch": [4, 8, 0]}, jobs=1)))
-    of_cell = page.partition("<title>mxu 16, weight_memory_bytes 100, batch 4: E0622, the weights don't fit")[2].partition("</a>")[0]
-    words, _, shown = of_cell.partition("</title>")
+    of_cell = page.partition("title=\"mxu 16, weight_memory_bytes 100, batch 4: E0622, the weights don't fit")[2].partition("</a>")[0]
+    words, _, shown = of_cell.partition('"')
     other = re.search(r" \(2 of 3 points here\); 1 point: (E\d{4}), [^;]+$", words)
     assert other
-    assert re.findall(r">([^<>]+)</text>", shown) == ["E0622 × 2", f"{other[1]} × 1"]
+    assert re.findall(r">([^<>]+)</span>", shown) == ["E0622 × 2", f"{other[1]} × 1"]
 
 
 def test_a_hole_names_a_few_of_many_errors() -> None:

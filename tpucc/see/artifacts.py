@@ -22,6 +22,7 @@ from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
 from tpucc.see import pictures
+from tpucc.see.page import PageInput, page
 from tpucc.see.page.stages import Stage
 
 EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")
@@ -91,8 +92,8 @@ def _with_pictures(
         quantised = compilation.meant is not None and quantises_values(compilation.meant)
         rounded = rounded_notes(compilation.meant) if accuracy is not None else ()
         notes, shown = [*_notes(compilation), *rounded], recording(compilation, runtime, window)
-        page = pictures.page(runtime, diagrams, _stages(compilation), accuracy, notes, errors, shown, quantised=quantised)
-        files["report.html"] = page.encode()
+        given = PageInput(runtime, diagrams, _stages(compilation), errors, accuracy, notes, shown, quantised)
+        files["report.html"] = page(given).encode()
     return Artifacts(files, time.perf_counter() - started)
 
 

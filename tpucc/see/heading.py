@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tpucc.explain.names import shown, whole
 from tpucc.see.legend import Sign, box_sign, legend, line_sign
 from tpucc.see.palette import INKS, KINDS, Kind, kind_paint, solid_paint
-from tpucc.see.svg import Markup, Value, joined, label
+from tpucc.see.svg import Drawn, Value, joined, label
 from tpucc.see.text import BOLD, LARGE, NORMAL, broken, text_width
 
 EDGE = 20.0
@@ -32,15 +31,6 @@ MOST_WORDS = 400
 """Letters of a title: only one of names with spaces can have more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """Title, reading aid and legend above a picture: their markup, and the size they take."""
-
-    markup: Markup
-    width: float
-    height: float
-
-
 def heading(
     name: str,
     subtitle: str,
@@ -51,11 +41,12 @@ def heading(
     least: float = LEAST,
     meanings: Mapping[Kind, str] = MappingProxyType({}),
     solid: bool = False,
-) -> Heading:
-    """The title in large type, the subtitle, and a swatch with its meaning for every kind. Lines are broken at a width of `most`.
+) -> Drawn:
+    """What stands above a picture: the title in large type, the subtitle, which says how to read it, and a swatch with its meaning for
+    every kind.
 
-    `meanings` are those of colours that stand for something else here than in other pictures; `solid` are those of bars. A long name in the
-    title loses its middle; what the title says of it and the subtitle are written in full.
+    Lines are broken at a width of `most`. `meanings` are those of colours that stand for something else here than in other pictures;
+    `solid` are those of bars. A long name in the title loses its middle; what the title says of it and the subtitle are written in full.
     """
     names, subtitles = broken(titled(name), LARGE, most / BOLD), broken(whole(subtitle), NORMAL, most)
     widths = [*(text_width(line, LARGE, bold=True) for line in names), *(text_width(line, NORMAL) for line in subtitles)]
@@ -70,7 +61,7 @@ def heading(
     entries = [(_sign(kind, solid), meanings.get(kind, KINDS[kind].meaning)) for kind in kinds]
     entries += [(line_sign("soft", stroke_width=2.5), "quantised values")] if quantised else []
     key = legend(entries, EDGE, EDGE + height, EDGE + width)
-    return Heading(joined([*parts, key.markup]), width, height + key.height + 14)
+    return Drawn(joined([*parts, key.markup]), width, height + key.height + 14)
 
 
 def titled(text: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
-from tpucc.see.svg import Markup, Value, joined, label, line, tag
+from tpucc.see.svg import Drawn, Markup, Value, joined, label, line, tag
 from tpucc.see.text import SMALL, text_width
 
 SIGN, GAP, LINE = 16.0, 18.0, 20.0
@@ -17,15 +16,7 @@ Entry = tuple[Sign, str]
 """A sign, and what it means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Legend:
-    """The markup of a legend, and its height in pixels."""
-
-    markup: Markup
-    height: float
-
-
-def legend(entries: Iterable[Entry], left: float, top: float, right: float) -> Legend:
+def legend(entries: Iterable[Entry], left: float, top: float, right: float) -> Drawn:
     """The entries from left to right. An entry that would pass `right` begins a line. Without entries the legend has no height."""
     parts, x, lines = list[Markup](), left, 0
     for sign, words in entries:
@@ -35,7 +26,7 @@ def legend(entries: Iterable[Entry], left: float, top: float, right: float) -> L
         middle = top + LINE * (lines - 0.5)
         parts += [sign(x, middle), label(words, x + SIGN + 6, middle + 4)]
         x += width + GAP
-    return Legend(joined(parts), LINE * lines)
+    return Drawn(joined(parts), right - left, LINE * lines)
 
 
 def box_sign(paint: Mapping[str, Value], radius: float | None = None) -> Sign:

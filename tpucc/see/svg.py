@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NewType
 
 from tpucc.see.fonts import FONT, RENDERING, font_faces
@@ -12,6 +13,16 @@ from tpucc.see.text import SMALL
 
 Markup = NewType("Markup", str)
 """Text that is already XML."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Markup, and the room that it takes in pixels."""
+
+    markup: Markup
+    width: float
+    height: float
+
 
 Value = str | float | int | None
 NOTHING = Markup("")

@@ -49,16 +49,6 @@ def shortened_to(names: Sequence[str], size: float, width: float) -> list[str]:
     return [fitted_name(name, size, width) for name in names]
 
 
-def fitted(text: str, size: float, width: float) -> str:
-    """`text` cut to `width` pixels, or nothing when fewer than four characters would be left."""
-    if text_width(text, size) <= width:
-        return text
-    kept = text
-    while kept and text_width(kept + "…", size) > width:
-        kept = kept[:-1]
-    return kept + "…" if len(kept) >= 4 else ""
-
-
 def fitted_name(name: str, size: float, width: float) -> str:
     """A name as `shown`, in at most `width` pixels: the middle goes first, as names of one network often begin alike; where dots would be
     beside the gap, or hardly anything would go, the beginning. Nothing when fewer than four characters would be left."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from tpucc.explain.quantities import number, numbers
 from tpucc.numerics import Float64, Int64
 from tpucc.see.legend import Entry, box_sign
 from tpucc.see.palette import KINDS, Kind, solid_paint
-from tpucc.see.svg import NOTHING, Markup, joined, label, line, tag
+from tpucc.see.svg import NOTHING, Markup, Value, joined, label, line, tag, title
 from tpucc.see.text import SMALL, text_width
 from tpucc.sim.durations import seconds_unit
 
@@ -26,6 +26,10 @@ LEAST = 1e-15
 """What a logarithmic scale takes for less: a logarithm has no zero."""
 TICK = 70.0
 """The room that a number of the axis of cycles takes at least, in pixels."""
+
+
+Area = tuple[str, Mapping[str, Value], Float64]
+"""What an area stands for, how it is drawn, and its share of the height in each column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,33 @@ def coverage(starts: Int64, ends: Int64, edges: Float64, weights: Float64 | None
     last = np.maximum(before - 1, 0)
     busy = np.where(before > 0, total[before] - np.maximum(0.0, ends[last] - edges) * each[last], 0.0)
     return np.diff(busy) / np.diff(edges)
+
+
+def stacked(areas: Iterable[Area], edges: Float64, scale: Scale, bottom: float, height: float) -> Iterator[Markup]:
+    """Areas of columns between edges, one upon the other: a share of 1 is so many pixels high."""
+    below = np.zeros(len(edges) - 1)
+    for words, paint, share in areas:
+        outline = _outline(edges, bottom - height * below, bottom - height * (below + share), scale)
+        yield tag("path", title(words), attributes={**paint, "stroke-width": 0}, d=outline)
+        below = below + share
+
+
+def _outline(edges: Float64, low: Float64, high: Float64, scale: Scale) -> str:
+    """The steps of the upper edge to the right, and those of the lower one back. Steps of one height are one."""
+    lefts = [round(scale(edge), 1) for edge in edges.tolist()]
+
+    def steps(heights: Float64) -> list[tuple[float, float, float]]:
+        found: list[tuple[float, float, float]] = []
+        for left, right, height in zip(lefts, lefts[1:], np.round(heights, 1).tolist(), strict=False):
+            if found and found[-1][2] == height:
+                found[-1] = (found[-1][0], right, height)
+            else:
+                found.append((left, right, height))
+        return found
+
+    there = "".join(f"V{height:g}H{right:g}" for _, right, height in steps(high))
+    back = "".join(f"V{height:g}H{left:g}" for left, _, height in reversed(steps(low)))
+    return f"M{lefts[0]:g} {low[0]:.1f}{there}{back}Z"
 
 
 def _hatch(key: str, root: Limit) -> Markup:

@@ -14,10 +14,9 @@ from tpucc.explain.names import shown
 from tpucc.explain.quantities import number, rate_text
 from tpucc.explain.roofs import BOTTLENECKS_OF, RooflinePoint, allow, is_above, ridge
 from tpucc.prose import percent
-from tpucc.see.charts.beside import Room
+from tpucc.see.charts.beside import NamedPoint, Room, names_of_points
 from tpucc.see.charts.ceilings import LEFT, Axes, ceilings
 from tpucc.see.charts.chart import WIDTH, Scale, foot_axis, side_axis
-from tpucc.see.charts.pointnames import NamedPoint, names_of_points
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, kind_paint, solid_paint
 from tpucc.see.rect import Rect

@@ -20,7 +20,7 @@ from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, in_order, ink_line
-from tpucc.see.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Drawn, Markup, joined, kind_rect, label, number_text, picture, tag, title
 from tpucc.see.text import NORMAL, SMALL, broken, text_width
 
 LARGEST, NUMBERED, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 24.0, 6.0, 300.0, 60.0, 28.0
@@ -50,15 +50,6 @@ class Tile:
     turns: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A drawn grid and its size."""
-
-    markup: Markup
-    width: float
-    height: float
-
-
 def tiles_svg(program: Program | TileProgram) -> str:
     """The grids of the layers, side by side: those with the most tiles that fit, or all; the subtitle says what is left out."""
     order, mxu = order_of(program), program.target.mxu
@@ -80,7 +71,7 @@ def tiles_svg(program: Program | TileProgram) -> str:
     return picture(KEY, _title(program), max(width, head.width + EDGE) + EDGE, height, head.markup, *parts)
 
 
-def _flow(grids: Sequence[_Part], top: float) -> tuple[list[tuple[float, float]], float, float]:
+def _flow(grids: Sequence[Drawn], top: float) -> tuple[list[tuple[float, float]], float, float]:
     """Where each grid stands, the right end of all, and the height of the picture."""
     places = []
     x, y, row, width = EDGE, top, 0.0, 0.0
@@ -193,7 +184,7 @@ def _tiles(layer: LayerInfo, mxu: int, order: Sequence[int]) -> list[Tile]:
     return [Tile(*fill, *more) for fill, *more in zip(layer.tile_fills, names, grid.used.tolist(), map(tuple, turns), strict=True)]
 
 
-def _grid(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind) -> _Part:
+def _grid(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind) -> Drawn:
     """One layer's grid with its name and axes, its upper left corner at the origin. `kind` is what its tiles hold."""
     across = -(-layer.weights[1] // mxu)
     down = len(layer.tile_fills) // across
@@ -216,7 +207,7 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind) -> _Part
         size = cell * across, max(cell * down, 2.5 * SMALL)
         cells = joined(_cell(tile, mxu, kind, place, across, cell, left, upper) for place, tile in enumerate(_tiles(layer, mxu, order)))
     words = max(*(text_width(text, SMALL) for text in facts), text_width(shown(layer.name), NORMAL, bold=True), left + 110)
-    return _Part(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
+    return Drawn(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
 
 
 def _direction(layer: LayerInfo, across: int, order: Sequence[int]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.numerics import Float64, Int64
 from tpucc.prose import percent
-from tpucc.see.charts.chart import WAITS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs
+from tpucc.see.charts.chart import WAITS, WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs, stacked
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.legend import legend
 from tpucc.see.palette import Kind, solid_paint
@@ -97,10 +96,7 @@ def timeline_svg(program: Program, times: Times, until: int = 0, across: float =
     parts.append(_layers(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
     top += 28
     for lane in lanes(program, times):
-        dense = _is_dense(lane, times, scale)
-        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top, dense)]
-        if lane.name == "matrix":
-            parts.append(_waits(times, scale, top, dense))
+        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _drawn(program, times, lane, scale, top)]
         top += LANE + LANE_GAP
     parts.append(cycle_axis(scale, top, program.target.clock_hz))
     return picture(KEY, headline(program.title, times), across, top + 44, *parts)
@@ -145,16 +141,19 @@ def _is_dense(lane: Lane, times: Times, scale: Scale) -> bool:
     return (len(lane.starts) + waits) * STRETCH > scale.end - scale.start
 
 
-def _bars(program: Program, lane: Lane, scale: Scale, top: float, dense: bool) -> Markup:
+def _drawn(program: Program, times: Times, lane: Lane, scale: Scale, top: float) -> Markup:
+    """A bar for each interval of a lane, or its shares of time where bars would be too narrow."""
     back = ink_rect("band", scale.start, top, scale.end - scale.start, LANE)
-    if dense:
-        return joined([back, *_shares(lane, scale, top)])
+    if _is_dense(lane, times, scale):
+        edges = np.linspace(scale.low, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
+        return joined([back, *stacked(_areas(lane, times, edges), edges, scale, top + LANE, LANE)])
     bars = []
     for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
         words = f"{_words(program, lane, index)} · cycles {start:,}–{end:,}"
         left, width = _extent(scale, start, end)
         bars.append(tag("rect", title(words), attributes=solid_paint(lane.kind), x=left, y=top, width=width, height=LANE))
-    return joined([back, *bars])
+    waits = [_waited(root, *times.waits[root], scale, top) for root in times.roots if lane.name == "matrix"]
+    return joined([back, *bars, *waits])
 
 
 def _extent(scale: Scale, start: int, end: int) -> tuple[float, float]:
@@ -172,47 +171,14 @@ def _words(program: Program, lane: Lane, index: int) -> str:
     return " · ".join([opcode.mnemonic, *names, f"instruction {index:,}"])
 
 
-def _shares(lane: Lane, scale: Scale, top: float) -> Iterator[Markup]:
-    """A column for each stretch of pixels, as high as the share of time in which the unit works."""
-    edges = _edges(scale)
-    shares = coverage(lane.starts, lane.ends, edges)
-    for first, last, height in _steps(shares):
-        x, width = scale(edges[first]), scale(edges[last]) - scale(edges[first])
-        yield tag("rect", attributes=solid_paint(lane.kind), x=x, y=top + LANE - height, width=width, height=height)
-
-
-def _edges(scale: Scale) -> Float64:
-    """The cycles at which stretches of about `STRETCH` pixels begin and end."""
-    return np.linspace(scale.low, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
-
-
-def _steps(shares: Float64) -> list[tuple[int, int, float]]:
-    """Neighbouring stretches of one height in tenths of a pixel, which is above zero: first, after the last, height."""
-    tenths = np.rint(shares * LANE * 10).astype(np.int64)
-    return [(int(a), int(b), float(tenths[a]) / 10) for a, b in pairwise(_cuts(tenths)) if tenths[a]]
-
-
-def _cuts(values: Int64) -> Int64:
-    """Where stretches of equal values begin, and the end."""
-    return np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
-
-
-def _waits(times: Times, scale: Scale, top: float, dense: bool) -> Markup:
-    """The waits, hatched on the lane of the matrix unit; in columns stacked from the top by their shares."""
-    if not dense:
-        return joined(_waited(root, *times.waits[root], scale, top) for root in times.roots)
-    edges = _edges(scale)
-    used = np.zeros(len(edges) - 1)
-    parts = []
-    for root in reversed(times.roots):
-        shares = coverage(*times.waits[root], edges)
-        for place in np.flatnonzero(np.rint(shares * LANE * 10)).tolist():
-            x, width = scale(edges[place]), scale(edges[place + 1]) - scale(edges[place])
-            words = title(f"{WAITS[root].meaning}: {percent(shares[place], 1)}")
-            y, height = top + used[place] * LANE, shares[place] * LANE
-            parts.append(tag("rect", words, x=x, y=y, width=width, height=height, fill=hatch_fill(KEY, root)))
-        used += shares
-    return joined(parts)
+def _areas(lane: Lane, times: Times, edges: Float64) -> Iterator[Area]:
+    """The share of time in which the unit works; of the matrix unit also those in which it waits, by their roots."""
+    intervals = [(lane.name, solid_paint(lane.kind), lane.starts, lane.ends)]
+    if lane.name == "matrix":
+        intervals += [(WAITS[root].meaning, {"fill": hatch_fill(KEY, root)}, *times.waits[root]) for root in times.roots]
+    for words, paint, starts, ends in intervals:
+        share = percent(int((ends - starts).sum()), times.cycles)
+        yield f"{words}: {share} of the time", paint, coverage(starts, ends, edges)
 
 
 def _waited(root: Limit, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
@@ -237,8 +203,6 @@ class Stretch:
     end: float
     layers: Mapping[str, int]
     """Their names, and the cycles that are theirs here."""
-    is_short: bool = False
-    """Whether there is room for dots alone."""
 
     @property
     def largest_first(self) -> list[str]:
@@ -246,9 +210,9 @@ class Stretch:
 
     @property
     def words(self) -> str:
-        """The name of one layer; of several, the one with the most cycles, and dots: `conv2 …`, or `…`."""
+        """The name of one layer; of several, the one with the most cycles, and dots: `conv2 …`."""
         name, *others = self.largest_first
-        return "…" if self.is_short else f"{name} …" if others else name
+        return f"{name} …" if others else name
 
     @property
     def listed(self) -> str:
@@ -262,7 +226,8 @@ class Stretch:
 def stretches(
     program: Program, times: Times, place: Callable[[int], float], width: Callable[[str], float], longest: int = MAX_NAME
 ) -> list[Stretch]:
-    """The axis in stretches, each with room for its words: neighbouring turns share one where they have too little.
+    """The axis in stretches, each with room for its words: a turn that has too little shares one with those behind it, at the end with
+    those before it.
 
     `place` is where a cycle lies on the axis, and `width` what words take. A layer that is computed in parts stands in several stretches.
     """
@@ -270,22 +235,12 @@ def stretches(
     names = shortened([whole(layer.name) for layer in program.layers], longest)
     for layer, start, end in layer_spans(times):
         turn = Stretch(place(start), place(end), {names[layer]: end - start})
-        if not found or _fits(found[-1], width) or _fits(turn, width):
-            found.append(turn)
-        else:
+        if found and not _fits(found[-1], width):
             found[-1] = found[-1].with_next(turn)
-    index = 0
-    while index < len(found):
-        short = replace(found[index], is_short=True)
-        if _fits(found[index], width):
-            index += 1
-        elif _fits(short, width) or len(found) == 1:
-            found[index] = short
-            index += 1
-        else:  # it shares with the narrower of its neighbours
-            beside = [other for other in (index - 1, index + 1) if 0 <= other < len(found)]
-            index = min(index, min(beside, key=lambda other: found[other].end - found[other].start))
-            found[index : index + 2] = [found[index].with_next(found[index + 1])]
+        else:
+            found.append(turn)
+    while len(found) > 1 and not _fits(found[-1], width):
+        found[-2:] = [found[-2].with_next(found[-1])]
     return [stretch for stretch in found if _fits(stretch, width)]
 
 

@@ -19,9 +19,9 @@ from tpucc.see.charts.memory import KEY as MEMORY
 from tpucc.see.charts.memory import memory_svg
 from tpucc.see.charts.timeline import KEY as TIMELINE
 from tpucc.see.charts.timeline import timeline_svg
-from tpucc.see.kit import Section, document, soft, term
-from tpucc.see.pictures import NARROW, times_of
-from tpucc.see.svg import Markup, beside, escaped, inlined, joined, tag
+from tpucc.see.kit import NARROW, Section, by_width, document, soft, term
+from tpucc.see.pictures import times_of
+from tpucc.see.svg import Markup, escaped, joined, tag
 
 MOST = 200
 """Layers that have a row of their own where a table of all is opened."""
@@ -133,11 +133,8 @@ def _both(found: Comparison, sides: tuple[Timed, Timed], draw: Callable[[Timed, 
     seconds = max(side.stats["seconds"] for side in sides)
     parts = []
     for side, (letter, name) in zip(sides, _named(found), strict=True):
-        pictures = inlined(draw(side, seconds, WIDTH)), inlined(beside(draw(side, seconds, NARROW), key))
-        parts += [
-            tag("h3", _key(letter), escaped(f"{letter}: {printable(name)}")),
-            tag("div", *pictures, class_="chart", tabindex=0),
-        ]
+        pictures = by_width(key, draw(side, seconds, WIDTH), draw(side, seconds, NARROW))
+        parts += [tag("h3", _key(letter), escaped(f"{letter}: {printable(name)}")), tag("div", pictures, class_="chart", tabindex=0)]
     return joined(parts)
 
 

@@ -74,7 +74,7 @@ def _closed(name: str, picture: Collapsed, part: Part, whole: Diagram) -> Iterat
     """The boxes of a picture of `part` that stand for several."""
     origins = {index: box.origins for index, box in zip(part.whole, part.diagram.boxes, strict=True) if index >= 0}
     for index, box in enumerate(picture.diagram.boxes):
-        if box.stands_for > 1:
+        if box.stands_for > 1 and picture.members[index]:
             members = [part.whole[member] for member in picture.members[index]]
             yield f"{name}-{index}", box, Period(whole, members, picture.repeats[index], origins)
 

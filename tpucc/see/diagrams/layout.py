@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from math import inf
@@ -156,7 +156,7 @@ class _Layered:
                 rects[box] = centred(*self.turned((across + self.size(box)[0] / 2, along)), diagram.boxes[box].size)
                 across += self.size(box)[0] + GAP
         routes = [self._route(number, rects, bands) for number in range(len(diagram.edges))]
-        return Layout(tuple(rects), tuple(routes), _frames(diagram, rects, routes))
+        return Layout(tuple(rects), tuple(routes), framed(diagram, dict(enumerate(rects)), routes))
 
     def _aside(self, number: int, tail: Rect, head: Rect) -> Route:
         """Straight from the side of a box to the side of the other that faces it. Between them there is no room for a label."""
@@ -184,11 +184,12 @@ def _nearest(box: Rect, own: float, other: float) -> float:
     return min(max(other, own - reach), own + reach)
 
 
-def _frames(diagram: Diagram, rects: Sequence[Rect], routes: Sequence[Route]) -> tuple[Frame, ...]:
-    """Rectangles around the clusters; one that would meet a box of another cluster, or another frame, is left out."""
+def framed(diagram: Diagram, rects: Mapping[int, Rect], routes: Sequence[Route]) -> tuple[Frame, ...]:
+    """Rectangles around the clusters of these boxes, by their numbers, and of the labels between them; one that would meet a box of another
+    cluster, or another frame, is left out."""
     members: dict[int, list[Rect]] = defaultdict(list)
-    for owner, rect in zip(diagram.owners, rects, strict=True):
-        members[owner].append(rect)
+    for index, rect in rects.items():
+        members[diagram.owners[index]].append(rect)
     for route in routes:
         edge = diagram.edges[route.edge]
         if route.label and diagram.owners[edge.tail] == diagram.owners[edge.head]:
@@ -198,7 +199,7 @@ def _frames(diagram: Diagram, rects: Sequence[Rect], routes: Sequence[Route]) ->
         inner = hull(members[number])
         width = max(inner.width + 2 * MARGIN, text_width(shown(cluster.label), SMALL, bold=True) + 18)
         rect = Rect(inner.left - MARGIN, inner.top - MARGIN - HEADROOM, inner.left - MARGIN + width, inner.bottom + MARGIN)
-        others = [other for owner, other in zip(diagram.owners, rects, strict=True) if owner != number]
+        others = [other for index, other in rects.items() if diagram.owners[index] != number]
         if members[number] and not any(rect.meets(other) for other in (*others, *(frame.rect for frame in found))):
             found.append(Frame(number, rect))
     return tuple(found)

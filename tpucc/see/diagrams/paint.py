@@ -13,10 +13,10 @@ from tpucc.see.diagrams.collapse import LARGEST
 from tpucc.see.diagrams.diagram import Box, Diagram
 from tpucc.see.diagrams.dot import origin_text
 from tpucc.see.diagrams.layout import Frame, Layout, Route
-from tpucc.see.heading import EDGE, HALO, LEAST, RADIUS, Heading, heading
+from tpucc.see.heading import EDGE, HALO, LEAST, RADIUS, heading
 from tpucc.see.palette import INKS, Kind, ink_fill, ink_line, kind_paint, solid_paint
 from tpucc.see.rect import Point, Rect, hull
-from tpucc.see.svg import NOTHING, Markup, Value, ink_rect, joined, label, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Drawn, Markup, Value, ink_rect, joined, label, number_text, picture, tag, title
 from tpucc.see.text import LINE_HEIGHT, NORMAL, SMALL
 
 ARROW, ROUND = 8.0, 8.0
@@ -48,11 +48,11 @@ def extent(diagram: Diagram, layout: Layout) -> Point:
     return _size(*_parts(replace(diagram, title="title"), layout))
 
 
-def _size(area: Rect, head: Heading) -> Point:
+def _size(area: Rect, head: Drawn) -> Point:
     return max(head.width, area.width) + 2 * EDGE, head.height + area.height + 2 * EDGE
 
 
-def _parts(diagram: Diagram, layout: Layout, least: float = LEAST) -> tuple[Rect, Heading]:
+def _parts(diagram: Diagram, layout: Layout, least: float = LEAST) -> tuple[Rect, Drawn]:
     """The space that the layout takes, and what stands above it."""
     area = hull([*layout.boxes, *(frame.rect for frame in layout.frames), *(route.area for route in layout.routes)])
     quantised = any(edge.quantised for edge in diagram.edges)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from tpucc.see.diagrams.collapse import LARGEST
 from tpucc.see.diagrams.diagram import Diagram
-from tpucc.see.diagrams.layout import HEADROOM, MARGIN, Frame, Layout, Route
+from tpucc.see.diagrams.layout import Frame, Layout, Route, framed
 from tpucc.see.heading import EDGE
-from tpucc.see.rect import Point, Rect, hull
-from tpucc.see.text import SMALL, text_width
+from tpucc.see.rect import Point, hull
 
 STUB = 26.0
 """How far a cut edge goes on past the cut, on either side."""
@@ -31,22 +29,21 @@ def wrapped(diagram: Diagram, layout: Layout, width: float = WIDTH) -> Layout:
     cuts = _cuts(diagram, layout, width)
     if not cuts:
         return layout
-    boxes = [(bisect_right(cuts, rect.middle[0]), rect) for rect in layout.boxes]
-    routes = [piece for route in layout.routes for piece in _pieces(route, cuts)]
-    inside = _inside(diagram, layout, cuts)
-    frames = [piece for frame in layout.frames for piece in _parts(diagram, frame, cuts, inside)]
-    areas: dict[int, list[Rect]] = defaultdict(list)
-    for line, area in [*boxes, *((line, route.area) for line, route in routes), *((line, frame.rect) for line, frame in frames)]:
-        areas[line].append(area)
-    moves, top = [], 0.0  # how far each line is moved: to the left margin, and below the line before
+    line_of = [bisect_right(cuts, rect.middle[0]) for rect in layout.boxes]
+    pieces = [piece for route in layout.routes for piece in _pieces(route, cuts)]
+    moves, frames, top = list[Point](), list[Frame](), 0.0  # how far each line is moved: to the left margin, and below the line before
     for line in range(len(cuts) + 1):
-        area = hull(areas[line])
+        boxes = {index: rect for index, rect in enumerate(layout.boxes) if line_of[index] == line}
+        routes = [piece for own, piece in pieces if own == line]
+        here = framed(diagram, boxes, routes)
+        area = hull([*boxes.values(), *(route.area for route in routes), *(frame.rect for frame in here)])
         moves.append((-area.left, top - area.top))
+        frames += (replace(frame, rect=frame.rect.moved(*moves[line])) for frame in here)
         top += area.height + LINE_GAP
     return Layout(
-        tuple(rect.moved(*moves[line]) for line, rect in boxes),
-        tuple(route.moved(*moves[line]) for line, route in routes),
-        tuple(replace(frame, rect=frame.rect.moved(*moves[line])) for line, frame in frames),
+        tuple(rect.moved(*moves[line]) for line, rect in zip(line_of, layout.boxes, strict=True)),
+        tuple(piece.moved(*moves[line]) for line, piece in pieces),
+        tuple(frames),
     )
 
 
@@ -107,33 +104,6 @@ def _pieces(route: Route, cuts: Sequence[float]) -> Iterator[tuple[int, Route]]:
             x, y = rest[0]
             points, rest = (*start, (x + STUB, y)), ((x - STUB, y), *rest)
         yield line, replace(route, points=points, label=label)
-
-
-def _parts(
-    diagram: Diagram, frame: Frame, cuts: Sequence[float], inside: Mapping[tuple[int, int], list[Rect]]
-) -> Iterator[tuple[int, Frame]]:
-    """The frame in pieces, each as high as what it holds on its line; a line that holds nothing of it has no piece."""
-    rect = frame.rect
-    for line, (start, end) in enumerate(pairwise([-math.inf, *cuts, math.inf])):
-        if start <= rect.right and rect.left < end and (held := inside.get((line, frame.cluster))):
-            area = hull(held)
-            top, bottom = max(rect.top, area.top - HEADROOM - MARGIN), min(rect.bottom, area.bottom + MARGIN)
-            left = max(rect.left, start)
-            right = max(min(rect.right, end), left + text_width(diagram.clusters[frame.cluster].label, SMALL, bold=True) + 18)
-            yield line, replace(frame, rect=Rect(left, top, right, bottom))
-
-
-def _inside(diagram: Diagram, layout: Layout, cuts: Sequence[float]) -> Mapping[tuple[int, int], list[Rect]]:
-    """For each line and cluster the boxes, and the labels between two of them."""
-    found: dict[tuple[int, int], list[Rect]] = defaultdict(list)
-    owners = diagram.owners
-    for owner, rect in zip(owners, layout.boxes, strict=True):
-        found[bisect_right(cuts, rect.middle[0]), owner].append(rect)
-    for route in layout.routes:
-        edge = diagram.edges[route.edge]
-        if route.label and owners[edge.tail] == owners[edge.head]:
-            found[bisect_right(cuts, route.label.middle[0]), owners[edge.head]].append(route.label)
-    return found
 
 
 def split(points: tuple[Point, ...], cut: float) -> tuple[tuple[Point, ...], tuple[Point, ...]]:

@@ -7,7 +7,7 @@ the scripts that it names: those of its own folder `js/`, and `dom` and `theme`,
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -17,11 +17,13 @@ import msgspec
 from tpucc.diagnostics import printable
 from tpucc.explain.terms import TERMS
 from tpucc.see.palette import picture_rules, theme
-from tpucc.see.svg import NOTHING, Markup, escaped, joined, prose, tag
+from tpucc.see.svg import NOTHING, Markup, beside, escaped, inlined, joined, prose, tag
 from tpucc.version import VERSION
 
 SCRIPTS = ("dom", "theme")
 """The files of `js/` that any page may have."""
+NARROW = 366.0
+"""The width of charts for narrow windows, in pixels."""
 _COMMENT = re.compile(r"^ */\*\*.*?\*/\n", re.MULTILINE | re.DOTALL)
 Section = tuple[str, str, Markup]
 """A section's key, its name, and what stands in it."""
@@ -81,6 +83,20 @@ def document(
 
 THEME = Markup('<button type="button" id="theme" title="light or dark" aria-label="light or dark">☾</button>')
 """The button of the script `theme`."""
+
+
+def by_width(key: str, wide: str, narrow: str) -> Markup:
+    """A picture, and behind it the same for narrow windows. `key` begins the ids of both."""
+    return joined([inlined(wide), inlined(beside(narrow, key))])
+
+
+def numbers(facts: Iterable[tuple[str, str, str]]) -> Markup:
+    """Numbers that stand out: of each its name, its value, and a remark, which may be empty."""
+    body = ((term(name), escaped(printable(value)), printable(remark)) for name, value, remark in facts)
+    cells = (
+        tag("div", tag("dt", name), tag("dd", value, tag("small", escaped(words)) if words else NOTHING)) for name, value, words in body
+    )
+    return tag("dl", joined(cells), class_="numbers")
 
 
 def soft(words: str) -> Markup:

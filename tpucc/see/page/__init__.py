@@ -14,19 +14,21 @@ from tpucc.explain.names import shown
 from tpucc.explain.nesting import Source, calls_of
 from tpucc.explain.summary import machine_of, share
 from tpucc.prose import percent
-from tpucc.see.kit import THEME, embedded, page_files, page_template, scripts, shell
+from tpucc.see.diagrams.render import drawn_as_it_is
+from tpucc.see.kit import NARROW, THEME, by_width, embedded, page_files, page_template, scripts, shell
 from tpucc.see.page.colouring import coloured
-from tpucc.see.page.given import Opening, PageInput, Picture, Rewriting, Waits
+from tpucc.see.page.given import PageInput
 from tpucc.see.page.losses import error_view, ranges_view
 from tpucc.see.page.machine import machine_view
 from tpucc.see.page.payload import payload, source_lines
 from tpucc.see.page.summary import summary
 from tpucc.see.page.what_if import what_if_view
 from tpucc.see.palette import picture_rules
-from tpucc.see.svg import Markup, beside, escaped, inlined, joined, tag
+from tpucc.see.pictures import peak_of, roofline_of
+from tpucc.see.svg import Markup, escaped, inlined, joined, tag
 from tpucc.sim.durations import duration
 
-__all__ = ["SCRIPTS", "Opening", "PageInput", "Picture", "Rewriting", "Waits", "page"]
+__all__ = ["SCRIPTS", "PageInput", "page"]
 
 SCRIPTS = (
     "decode", "dom", "theme", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams",
@@ -34,13 +36,15 @@ SCRIPTS = (
     "machine_plan", "machine_player", "accounting", "inspector", "search", "what_if", "views", "keyboard", "tour", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
-TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}
-"""The names of the pictures' tabs."""
+TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow"}
+"""The names of the diagrams' tabs."""
+WIDTH, HEIGHT = 660.0, 300.0
+"""The width of a chart, which has panes beside it, and the height of its axis."""
 
 
 def page(given: PageInput) -> str:
     """The page as HTML."""
-    title, tabs = f"{shown(given.stats['model'])} on {shown(machine_of(given.stats))}", _tabs(given)
+    title, tabs = f"{shown(given.runtime.stats['model'])} on {shown(machine_of(given.runtime.stats))}", _tabs(given)
     body = page_template(__package__, "page.html").substitute(
         title=escaped(title),
         facts=" · ".join(tag("span", escaped(fact)) for fact in _facts(given)),
@@ -58,7 +62,7 @@ def page(given: PageInput) -> str:
 
 def _facts(given: PageInput) -> Iterator[str]:
     """The head of the page in a few words: `98.3 % in int8 (98.4 % in float32)`, `505 µs end to end`, `weight memory bound`."""
-    stats, accuracy = given.stats, given.accuracy
+    stats, accuracy = given.runtime.stats, given.accuracy
     if accuracy is not None:
         yield f"{share(accuracy.quantised)} right in {accuracy.integers} ({share(accuracy.float32)} in float32)"
     yield f"{duration(stats['end_to_end']['seconds'])} end to end"
@@ -68,15 +72,15 @@ def _facts(given: PageInput) -> Iterator[str]:
 
 def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     """Name, title and content of each tab, in their order. The content is empty if scripts draw it."""
-    drawn = {picture.name: picture for picture in given.pictures}
-    empty = Markup("")
-    peak = tag("div", _both(drawn["cells"]), class_="peak has-narrow") if "cells" in drawn else empty
-    found = [("summary", "Summary", summary(given.stats, given.accuracy, given.notes, peak))]
-    found += [(name, TITLES[name], _picture(drawn[name])) for name in ("graph", "layers", "program") if name in drawn]
+    empty, runtime = Markup(""), given.runtime
+    peak = by_width("cells", peak_of(runtime, WIDTH), peak_of(runtime, NARROW))
+    roofline = by_width("roofline", roofline_of(runtime, WIDTH, HEIGHT), roofline_of(runtime, NARROW, HEIGHT))
+    found = [("summary", "Summary", summary(runtime.stats, given.accuracy, given.notes, tag("div", peak, class_="peak has-narrow")))]
+    found += [(name, TITLES[name], _picture(inlined(given.diagrams[name].svg), "picture")) for name in TITLES if name in given.diagrams]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
     found += [("passes", "Passes", empty)] if given.stages else []
-    found += [("roofline", TITLES["roofline"], _picture(drawn["roofline"]))] if "roofline" in drawn else []
-    found += [("whatif", "What if", what_if_view(given.stats, given.program, given.faster))]
+    found += [("roofline", "Roofline", _picture(roofline, "picture chart has-narrow"))]
+    found += [("whatif", "What if", what_if_view(runtime))]
     if given.errors:
         name = given.program.title
         found += [
@@ -86,24 +90,18 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     return found
 
 
-def _picture(picture: Picture) -> Markup:
-    drawn, kind = _both(picture), "picture" if picture.boxes else "picture chart"
-    return tag("div", drawn, class_=f"{kind} has-narrow" if picture.narrow else kind, tabindex=0)
-
-
-def _both(picture: Picture) -> Markup:
-    """The picture, and the one for narrow windows behind it."""
-    return joined([inlined(picture.svg), *([inlined(beside(picture.narrow, picture.name))] if picture.narrow else [])])
+def _picture(drawn: Markup, classes: str) -> Markup:
+    return tag("div", drawn, class_=classes, tabindex=0)
 
 
 def _templates(given: PageInput) -> Iterator[Markup]:
     """Pictures that wait to be shown: no part of the document until then."""
-    waiting = [(f"inside-{opening.inside.name}", opening.svg) for opening in given.openings]
-    for number, each in enumerate(given.rewritings):
+    waiting = [(f"inside-{inside.name}", inside.diagram) for inside in given.insides]
+    for number, each in enumerate(given.rewrites):
         waiting += [(f"rewrite-{number}-before", each.before), (f"rewrite-{number}-after", each.after)]
-    for name, svg in waiting:
-        if svg:
-            yield Markup(str(tag("template", inlined(svg), id=name)) + "\n")
+    for name, diagram in waiting:
+        if diagram is not None:
+            yield Markup(str(tag("template", inlined(drawn_as_it_is(diagram)), id=name)) + "\n")
 
 
 def _tab(name: str, title: str) -> Markup:
@@ -119,7 +117,7 @@ def _view(name: str, title: str, body: Markup) -> Markup:
 
 def _source(given: PageInput) -> Markup:
     """The source with its line numbers, and for each line a bar for its share of the cycles, as the panel has it."""
-    text, stats = given.program.source_text, given.stats
+    text, stats = given.program.source_text, given.runtime.stats
     source, cycles = Source.of(source_lines(text)), Counter[int]()
     for layer, counts in zip(given.program.layers, stats["layers"], strict=True):
         heads = {source.line_of_def(call.name) for call in calls_of(layer.origin, source)}

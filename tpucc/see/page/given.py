@@ -1,87 +1,63 @@
-"""The data of the page: plain values from the stages."""
+"""What the page is made of: a compiled model, its diagrams, and what is known besides."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-import numpy.typing as npt
+from functools import cached_property
 
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.recording import Recording
-from tpucc.explain.retiming import Retimed
-from tpucc.explain.summary import Accuracy, Stats
-from tpucc.explain.waiting import Waiting
+from tpucc.explain.summary import Accuracy
+from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
-from tpucc.numerics import Int64
 from tpucc.see.charts.timeline import Times
 from tpucc.see.diagrams.diagram import Box
-from tpucc.see.diagrams.insides import Inside
-from tpucc.see.diagrams.rewrites import Rewrite
+from tpucc.see.diagrams.insides import Inside, insides
+from tpucc.see.diagrams.render import Rendered
+from tpucc.see.diagrams.rewrites import Rewrite, rewrites
 from tpucc.see.page.stages import Stage
-from tpucc.sim.host_work import Edges
+from tpucc.see.pictures import times_of
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture of the page: a word for its tab, the SVG and, of a diagram, the boxes: number n is the element `NAME-bn`. A chart may have
-    another SVG for narrow windows."""
+@dataclass(frozen=True, eq=False)
+class PageInput:
+    """All that the page shows.
 
-    name: str
-    svg: str
-    boxes: tuple[Box, ...] = ()
-    narrow: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """A box that opens: its inside, and the picture of it; the SVG is empty if there is none."""
-
-    inside: Inside
-    svg: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rewriting:
-    """A rewrite, and the pictures of the graph before and after it; an empty one where there is nothing of it."""
-
-    rewrite: Rewrite
-    before: str
-    after: str
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Waits:
-    """The stretches in which the matrix unit waits, in their order: from and to which cycle, for which root, before which instruction.
-
-    `root` is an index of `chart.WAITS`; `instruction` the multiply that waits, at the end of the program the one that finishes last.
+    `diagrams` have a tab each, by its name; `stages` are the graphs after each pass, `errors` the layers' where they are known, `notes`
+    sentences, `recording` the values of a run.
     """
 
-    start: Int64
-    end: Int64
-    root: npt.NDArray[np.uint8]
-    instruction: Int64
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class PageInput:
-    """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences."""
-
-    program: Program
-    stats: Stats
-    times: Times
-    waits: Waits
-    waiting: Waiting
-    edges: Edges
-    faster: Sequence[Retimed]
-    pictures: Sequence[Picture]
-    stages: Sequence[Stage] = field(default=())
-    errors: Sequence[LayerError] = field(default=())
+    runtime: Timed
+    diagrams: Mapping[str, Rendered] = field(default_factory=dict)
+    stages: Sequence[Stage] = ()
+    errors: Sequence[LayerError] = ()
     accuracy: Accuracy | None = None
-    notes: Sequence[str] = field(default=())
-    openings: Sequence[Opening] = field(default=())
-    rewritings: Sequence[Rewriting] = field(default=())
+    notes: Sequence[str] = ()
     recording: Recording | None = None
     quantised: bool = False
     """Whether the source quantises values itself."""
+
+    @property
+    def program(self) -> Program:
+        return self.runtime.program
+
+    @cached_property
+    def times(self) -> Times:
+        return times_of(self.runtime)
+
+    @cached_property
+    def insides(self) -> Sequence[Inside]:
+        """What opens in the diagrams."""
+        return insides([(drawn.full, drawn.collapsed) for drawn in self.diagrams.values()])
+
+    @cached_property
+    def rewrites(self) -> Sequence[Rewrite]:
+        """What the passes rewrote."""
+        return rewrites([stage.graph for stage in self.stages])
+
+    @property
+    def boxes(self) -> Iterator[tuple[str, Sequence[Box]]]:
+        """The boxes of each diagram, and of each that opens in one, by its name: number n is the element `NAME-bn`."""
+        yield from ((name, drawn.diagram.boxes) for name, drawn in self.diagrams.items() if drawn.diagram.boxes)
+        yield from ((inside.name, inside.diagram.boxes) for inside in self.insides if inside.diagram)

@@ -6,18 +6,19 @@ there is one for each instruction are packed: see `columns`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
+from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.nesting import Source, Turn, nesting
 from tpucc.explain.owners import owners
 from tpucc.explain.quantities import layer_rate, number
+from tpucc.explain.segments import matrix_segments
 from tpucc.explain.summary import Stats
 from tpucc.explain.terms import COLOURS, GLOSSARY, SPOKEN, lanes
 from tpucc.isa.assembler import code_lines
@@ -31,8 +32,9 @@ from tpucc.see.charts.memory import kind_of
 from tpucc.see.charts.tiles import order_of, places_of
 from tpucc.see.charts.timeline import Times, layer_spans
 from tpucc.see.diagrams.diagram import Box
+from tpucc.see.diagrams.insides import Inside
 from tpucc.see.page.columns import deltas, octets, plain
-from tpucc.see.page.given import Opening, PageInput, Waits
+from tpucc.see.page.given import PageInput
 from tpucc.see.page.machine import machine_payload
 from tpucc.see.page.origins import Origins
 from tpucc.see.page.sentences import operands_payload, sentences_payload
@@ -84,18 +86,18 @@ def payload(given: PageInput) -> dict[str, Any]:
         "places": plain(_places(program, touched)),
         "shifts": deltas(given.times.shift_starts),
         "layer_spans": layer_spans(given.times),
-        "waits": _waits(given.waits),
+        "waits": _waits(given),
         "buffers": _buffers(program),
-        "machine_view": machine_payload(program, touched, given.waiting, given.recording),
-        "retiming": retiming_payload(program, touched, given.edges),
-        "hosts": [at for name, boxes in _diagrams(given) if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
-        "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
+        "machine_view": machine_payload(program, touched, given.runtime.waiting, given.recording),
+        "retiming": retiming_payload(program, touched, given.runtime.edges),
+        "hosts": [at for name, boxes in given.boxes if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
+        "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in given.boxes},
         "box_layers": _box_layers(given),
         "box_instructions": _box_instructions(given),
-        "beside": {name: [box.beside for box in boxes] for name, boxes in _diagrams(given)},
-        "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
+        "beside": {name: [box.beside for box in boxes] for name, boxes in given.boxes},
+        "insides": {inside.name: _inside(inside) for inside in given.insides},
         "stages": stages_payload(given.stages, origins),
-        "rewrites": [{"stage": each.rewrite.stage, "rule": each.rewrite.rule, "alike": each.rewrite.alike} for each in given.rewritings],
+        "rewrites": [{"stage": each.stage, "rule": each.rule, "alike": each.alike} for each in given.rewrites],
     }
     return {**found, **origins.payload()}
 
@@ -137,7 +139,7 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             "rate": _rate(counts),
             "error": _error(lost[index]) if index in lost else "",
         }
-        for index, (layer, counts) in enumerate(zip(given.program.layers, given.stats["layers"], strict=True))
+        for index, (layer, counts) in enumerate(zip(given.program.layers, given.runtime.stats["layers"], strict=True))
     ]
 
 
@@ -203,12 +205,6 @@ def _error(error: LayerError) -> str:
     return f"Its scale is {number(error.scale)}. {kept}{beyond}."
 
 
-def _diagrams(given: PageInput) -> Iterator[tuple[str, Sequence[Box]]]:
-    """Everything with boxes: the diagrams, and what opens in them."""
-    yield from ((picture.name, picture.boxes) for picture in given.pictures if picture.boxes)
-    yield from ((opening.inside.name, opening.inside.diagram.boxes) for opening in given.openings if opening.inside.diagram)
-
-
 def _is_hosts(box: Box) -> bool:
     return not box.layers and box.cluster < 0
 
@@ -216,18 +212,17 @@ def _is_hosts(box: Box) -> bool:
 def _box_layers(given: PageInput) -> dict[str, list[list[int]]]:
     """For each box of a picture of layers, which of the program's it stands for. An operator is a part of layers, and stands for none."""
     number = {layer.name: index for index, layer in enumerate(given.program.layers)}
-    pictures = [(name, boxes) for name, boxes in _diagrams(given) if not name.startswith("graph")]
+    pictures = [(name, boxes) for name, boxes in given.boxes if not name.startswith("graph")]
     return {name: [[number[layer] for layer in box.layers if layer in number] for box in boxes] for name, boxes in pictures}
 
 
 def _box_instructions(given: PageInput) -> dict[str, dict[int, str]]:
     """For each picture, and each of its boxes that the host has a part in, the instructions of that part."""
-    parts = ((name, {at: deltas(box.instructions) for at, box in enumerate(boxes) if box.instructions}) for name, boxes in _diagrams(given))
+    parts = ((name, {at: deltas(box.instructions) for at, box in enumerate(boxes) if box.instructions}) for name, boxes in given.boxes)
     return {name: own for name, own in parts if own}
 
 
-def _inside(opening: Opening) -> dict[str, Any]:
-    inside = opening.inside
+def _inside(inside: Inside) -> dict[str, Any]:
     return {
         "title": shown(inside.title),
         "size": counted(inside.count, inside.noun),
@@ -253,16 +248,26 @@ def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:
     }
 
 
-def _waits(waits: Waits) -> dict[str, Any]:
+def _waits(given: PageInput) -> dict[str, Any]:
+    """The matrix unit's waits. Stretches of one root that follow each other before one instruction are one. `instruction` is the multiply
+    that waits; at the end of the program the one that finishes last."""
+    segments = matrix_segments(given.program, given.runtime.timeline)
+    places = np.array([list(WAITS).index(limit) if limit in WAITS else -1 for limit in LIMITS], np.int64)[segments.root]
+    own = np.flatnonzero(places >= 0)
+    start, end, instruction, root = (column[own] for column in (segments.start, segments.end, segments.instruction, places))
+    begins = np.ones(len(own), np.bool_)
+    begins[1:] = (start[1:] != end[:-1]) | (root[1:] != root[:-1]) | (instruction[1:] != instruction[:-1])
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(own))[: len(first)] - 1
     return {
         "roots": [
             {"name": limit, "root": ROWS[limit].root, "meaning": wait.meaning, "kind": wait.kind, "angle": wait.angle}
             for limit, wait in WAITS.items()
         ],
-        "start": deltas(waits.start),
-        "length": plain(waits.end - waits.start),
-        "root": octets(waits.root),
-        "instruction": deltas(waits.instruction),
+        "start": deltas(start[first]),
+        "length": plain(end[last] - start[first]),
+        "root": octets(root[first].astype(np.uint8)),
+        "instruction": deltas(instruction[first]),
     }
 
 

@@ -47,6 +47,10 @@ class Lines:
         self.text: list[int] = []
         """For each line the number of its text."""
 
+    @property
+    def texts(self) -> list[str]:
+        return list(self._texts)
+
     def of(self, graph: Graph) -> list[int]:
         """The numbers of a graph's lines, in its order."""
         return [self._number(node) for node in graph]
@@ -72,38 +76,39 @@ class Lines:
 
 def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
     """The stages that changed something: `at` is the number among all stages, `rows` is 3 * line + (0 kept, 1 added, 2 removed), in the
-    order of reading."""
+    order of reading. All lines of the first stage count as kept."""
     lines = Lines(origins)
-    before: list[int] = []
     shown: list[dict[str, Any]] = []
-    graph: Graph | None = None
-    for at, stage in enumerate(stages):
-        if stage.graph is graph:
-            continue
-        graph, after = stage.graph, lines.of(stage.graph)
-        rows = _compared(before, after, lines.text) if shown else [(line, KEPT) for line in after]
-        counts = [sum(kind == wanted for _, kind in rows) for wanted in (ADDED, REMOVED)]
-        if not shown or any(counts):
-            text = {"name": printable(stage.name), "summary": printable(stage.summary)}
-            sizes = {"nodes": len(after), "added": counts[0], "removed": counts[1]}
-            shown.append({"at": at, **text, **sizes, "rows": deltas([3 * line + kind for line, kind in rows])})
-        before = after
+    for at, rows in _changed(stages, lines):
+        kinds = [kind if shown else KEPT for _, kind in rows]
+        added, removed = kinds.count(ADDED), kinds.count(REMOVED)
+        text = {"name": printable(stages[at].name), "summary": printable(stages[at].summary)}
+        sizes = {"nodes": len(rows) - removed, "added": added, "removed": removed}
+        numbers = [3 * line + kind for (line, _), kind in zip(rows, kinds, strict=True)]
+        shown.append({"at": at, **text, **sizes, "rows": deltas(numbers)})
     return {**lines.payload(), "shown": shown, "unchanged": len(stages) - len(shown)}
 
 
 def changes(stages: Sequence[Stage]) -> Iterator[tuple[Stage, list[tuple[str, int]]]]:
     """Each stage that changed its graph, the first one among them, with the lines that it `ADDED` and those that it `REMOVED`."""
-    data = DataWriter()
-    numbers: dict[str, int] = {}
-    before: list[int] | None = None
-    for stage in stages:
-        shown = [print_node(node, data, origins=False) for node in stage.graph]
-        after = [numbers.setdefault(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…", len(numbers)) for text in shown]
-        texts = list(numbers)
-        rows = [(line, ADDED) for line in after] if before is None else _compared(before, after, range(len(texts)))
-        if changed := [(texts[line], kind) for line, kind in rows if kind != KEPT]:
-            yield stage, changed
+    lines = Lines(Origins())
+    for at, rows in _changed(stages, lines):
+        texts = lines.texts
+        yield stages[at], [(texts[lines.text[line]], kind) for line, kind in rows if kind != KEPT]
+
+
+def _changed(stages: Sequence[Stage], lines: Lines) -> Iterator[tuple[int, list[tuple[int, int]]]]:
+    """The number of each stage that changed something, the first one among them, and its lines with those that it took away: what became
+    of each, in the order of reading."""
+    before: list[int] = []
+    for at, stage in enumerate(stages):
+        if at and stage.graph is stages[at - 1].graph:
+            continue
+        after = lines.of(stage.graph)
+        rows = _compared(before, after, lines.text)
         before = after
+        if not at or any(kind != KEPT for _, kind in rows):
+            yield at, rows
 
 
 def _compared(before: Sequence[int], after: Sequence[int], text: Sequence[int]) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpucc.diagnostics import printable
 from tpucc.explain.names import first_names, shown
 from tpucc.explain.summary import Accuracy, Stats, count_layers, facts, host_words, layer_cells, lead, tenths, waiting_cells
-from tpucc.see.kit import term
+from tpucc.see.kit import numbers, term
 from tpucc.see.svg import NOTHING, Markup, escaped, joined, prose, row, tag
 
 MOST_LAYERS = 60
@@ -21,7 +21,7 @@ def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str], peak:
     parts = [
         tag("p", prose(lead(stats, accuracy)), class_="lead"),
         peak,
-        tag("dl", joined(_number(*fact) for fact in facts(stats)), class_="numbers"),
+        numbers(facts(stats)),
         tag("h2", escaped("Layers")),
         tag("div", layer_table(stats), class_="scroll"),
         left_out(stats),
@@ -29,11 +29,6 @@ def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str], peak:
         tag("p", escaped(f"Written by tpucc {printable(stats['tpucc'])}."), class_="footer"),
     ]
     return joined(parts)
-
-
-def _number(name: str, value: str, remark: str) -> Markup:
-    body = tag("dd", escaped(printable(value)), tag("small", escaped(printable(remark))))
-    return tag("div", tag("dt", term(name)), body)
 
 
 def layer_table(stats: Stats) -> Markup:

@@ -12,6 +12,7 @@ from typing import Any
 from tpucc.explain.critical import DRAINS, LIMITS, SHIFTS, Limit, synchronisations
 from tpucc.explain.retiming import SPEEDS, Retimed
 from tpucc.explain.summary import Stats
+from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
@@ -32,11 +33,12 @@ HEADS = ("number", "if twice as fast", "then limits", "what if")
 SAME = "The program is the same, timed again. For another machine the compiler might make another one: tpucc sweep and --set compile it."
 
 
-def what_if_view(stats: Stats, program: Program, found: Sequence[Retimed]) -> Markup:
+def what_if_view(runtime: Timed) -> Markup:
     """The table, those numbers first that gain most, between a sentence and a place for the picture."""
+    stats, target, found = runtime.stats, runtime.program.target, runtime.faster
     gains = {each.field: each for each in found}
-    fields = [field for field in dict.fromkeys([*gains, *SPEEDS]) if getattr(program.target, field)]
-    rows = joined(_row(stats, field, getattr(program.target, field), gains.get(field), found) for field in fields)
+    fields = [field for field in dict.fromkeys([*gains, *SPEEDS]) if getattr(target, field)]
+    rows = joined(_row(stats, field, getattr(target, field), gains.get(field), found) for field in fields)
     table = tag("table", tag("thead", row(map(escaped, HEADS), "th")), tag("tbody", rows))
     answer = tag("p", escaped(_lead(stats, found)), attributes={"aria-live": "polite"}, class_="lead")
     picture = tag("canvas", Markup(" "), attributes={"role": "img", "aria-label": "the units before and after"})

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from tpucc.explain.sweeps.figures import COSTS, MEASURES, Figures, figures_of, h
 from tpucc.explain.sweeps.points import Points
 from tpucc.explain.sweeps.rows import columns, settings_columns
 from tpucc.explain.sweeps.summary import as_good, explained, measured, reached, varied
-from tpucc.see.charts.sweeps import Cell, Hole, Mark, front_svg, heat_svg
+from tpucc.see.charts.fronts import Mark, front_svg
 from tpucc.see.kit import Section, document, embedded
 from tpucc.see.svg import Markup, escaped, inlined, joined, prose, tag
 from tpucc.see.sweeps import SCRIPTS
+from tpucc.see.sweeps.heat import Cell, Hole, heat_map
 from tpucc.sim.durations import seconds_unit
 
 LARGEST = 20_000
@@ -95,7 +96,7 @@ def _sections(found: Points, figures: Figures) -> Iterator[Section]:
         yield "fronts", "At which cost", joined([tag("p", escaped(words)), tag("div", joined(fronts), class_="charts")])
     pairs, most = _pairs(found), max(1, PAIRS // len(figures.models))
     if maps := [_map(found, figures, pair, model) for pair in pairs[:most] for model in range(len(figures.models))]:
-        left = [f"{first.name} and {second.name}" for first, second in pairs[most:]]
+        left = [f"{first.name} and {second.name}" for (_, first), (_, second) in pairs[most:]]
         rest = f" The first {most:,} of {len(pairs):,} pairs; there is no map of {listed(left)}." if left else ""
         words = MAPS + (DASHED if figures.failures() else "") + own + rest
         yield "maps", "Pairs of axes", joined([tag("p", escaped(words)), tag("div", joined(maps), class_="charts")])
@@ -128,29 +129,21 @@ def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
         about = f"{MEASURES[measure]} over {COSTS[cost]}: {counted(sum(map(len, fronts)), 'point')} on {which}"
         names = COSTS[cost], MEASURES[measure]
         worders = partial(worded, cost), partial(measured, figures)
-        yield _chart(about, front_svg(f"front-{cost}", about, names, marks, lines, worders, binary=cost.endswith("_bytes")))
+        svg = front_svg(f"front-{cost}", about, names, marks, lines, worders, binary=cost.endswith("_bytes"))
+        yield _figure(about, inlined(svg))
 
 
-class _Heads(NamedTuple):
-    """An axis of a map: its place in a point's, its name and its values."""
-
-    place: int
-    name: str
-    values: list[str]
+def _pairs(found: Points) -> list[tuple[tuple[int, Axis], tuple[int, Axis]]]:
+    """The pairs of axes that have a map, each axis with its place in a point's."""
+    return list(combinations(((place, axis) for place, axis in enumerate(found.plan.axes, 1) if 1 < len(axis.values) <= WIDEST), 2))
 
 
-def _pairs(found: Points) -> list[tuple[_Heads, _Heads]]:
-    """The pairs of axes that have a map."""
-    return list(combinations((axis for axis in _axes(found) if 1 < len(axis.values) <= WIDEST), 2))
-
-
-def _map(found: Points, figures: Figures, pair: tuple[_Heads, _Heads], model: int) -> Markup:
-    (first, name, across), (second, other, down) = pair
-    several = len(figures.models) > 1
-    of_model = f" of {_models(found)[model]}" if several else ""
-    about = f"{MEASURES[figures.measure]}{of_model}; across: {printable(name)}; down: {printable(other)}"
-    cells = _cells(found, figures, figures.models[model], first, second)
-    return _chart(about, heat_svg(f"map-{f'{model}-' if several else ''}{first}-{second}", about, (across, down), cells), "chart map")
+def _map(found: Points, figures: Figures, pair: tuple[tuple[int, Axis], tuple[int, Axis]], model: int) -> Markup:
+    (first, across), (second, down) = pair
+    of_model = f" of {_models(found)[model]}" if len(figures.models) > 1 else ""
+    about = f"{MEASURES[figures.measure]}{of_model}; across: {printable(across.name)}; down: {printable(down.name)}"
+    columns, rows = ([":".join(values) for values in axis.values] for axis in (across, down))
+    return _figure(about, heat_map((columns, rows), _cells(found, figures, figures.models[model], first, second)))
 
 
 def _models(found: Points) -> list[str]:
@@ -159,30 +152,18 @@ def _models(found: Points) -> list[str]:
     return short if len(set(short)) == len(short) else [printable(model) for model in found.plan.models]
 
 
-def _axes(found: Points) -> Iterator[_Heads]:
-    for place, axis in enumerate(found.plan.axes, 1):
-        yield _Heads(place, axis.name, list(_values(axis)))
-
-
-def _values(axis: Axis) -> Iterator[str]:
-    for row in axis.values:
-        yield ":".join(row)
-
-
 def _cells(found: Points, figures: Figures, points: range, first: int, second: int) -> dict[tuple[int, int], Cell | Hole]:
     """By the places on two axes: the best there of these points, or why none compiles."""
-    best, failed = dict[tuple[int, int], int](), dict[tuple[int, int], list[int]]()
-    ranks = figures.ranks
+    there = dict[tuple[int, int], list[int]]()
     for point in points:
         places = found.plan.places(point)
-        key = places[first], places[second]
-        if np.isnan(ranks[point]):
-            failed.setdefault(key, []).append(point)
-        elif key not in best or ranks[point] < ranks[best[key]]:
-            best[key] = point
-    cells = {key: _best_there(found, figures, point) for key, point in best.items()}
-    holes = {key: _hole(found, figures, points) for key, points in failed.items() if key not in best}
-    return dict(sorted((cells | holes).items()))
+        there.setdefault((places[first], places[second]), []).append(point)
+    ranks = figures.ranks
+    compiled = {key: [point for point in own if not np.isnan(ranks[point])] for key, own in there.items()}
+    return {
+        key: _best_there(found, figures, min(best, key=lambda point: ranks[point])) if best else _hole(found, figures, there[key])
+        for key, best in compiled.items()
+    }
 
 
 def _best_there(found: Points, figures: Figures, point: int) -> Cell:
@@ -224,9 +205,9 @@ def _words(found: Points, figures: Figures, point: int) -> str:
     return f"{varied(found, point)}: {reached(figures, point)}, {figures.bottlenecks[point]}"
 
 
-def _chart(about: str, svg: str, classes: str = "chart") -> Markup:
-    """A picture below its caption, which breaks where the picture scrolls. A map has the size of its cells."""
-    return tag("figure", joined([tag("figcaption", escaped(about)), tag("div", inlined(svg), class_=classes, tabindex=0)]))
+def _figure(about: str, drawn: Markup) -> Markup:
+    """A chart or a map below its caption, which breaks where the figure scrolls."""
+    return tag("figure", joined([tag("figcaption", escaped(about)), tag("div", drawn, class_="chart", tabindex=0)]))
 
 
 def _table(found: Points, figures: Figures) -> Markup:

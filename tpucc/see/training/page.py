@@ -6,6 +6,7 @@ It is a document. Nothing in it depends on when or where the training ran.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
@@ -15,16 +16,13 @@ from tpucc.ir import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
 from tpucc.see.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
-from tpucc.see.diagrams.collapse import collapse
-from tpucc.see.diagrams.diagram import Diagram
-from tpucc.see.diagrams.insides import READABLE
-from tpucc.see.diagrams.layout import layered
+from tpucc.see.diagrams.collapse import Collapsed
+from tpucc.see.diagrams.insides import insides
 from tpucc.see.diagrams.operators import operator_diagram
 from tpucc.see.diagrams.paint import painted
-from tpucc.see.diagrams.part import Period
+from tpucc.see.diagrams.render import drawn_as_it_is
 from tpucc.see.diagrams.steps import KEY, StepPicture
-from tpucc.see.diagrams.wrap import wrapped
-from tpucc.see.kit import Section, document, soft
+from tpucc.see.kit import Section, document, numbers, soft
 from tpucc.see.page.payload import source_lines
 from tpucc.see.page.stages import ADDED, Stage, changes
 from tpucc.see.svg import Markup, escaped, inlined, joined, row, table, tag
@@ -35,8 +33,6 @@ from tpucc.version import VERSION
 
 SCRIPTS = ("theme", "page")
 """The files of the page's script, in their order."""
-BUDGET = 1500
-"""Boxes in all pictures that open."""
 MOST_LINES = 400
 """Lines of a rule's or a pass's nodes that are shown."""
 
@@ -79,7 +75,7 @@ def _facts(session: Session) -> Iterator[str]:
 
 def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[Section]:
     epochs = session.state.epochs
-    yield "summary", "Summary", tag("dl", joined(_number(*fact) for fact in _numbers(session, parts)), class_="numbers")
+    yield "summary", "Summary", numbers(_numbers(session, parts))
     if session.state.step:
         charts = [loss_svg([epoch.get("losses", [epoch["loss"]]) for epoch in epochs], session.state.losses)]
         charts += [held_out_svg([epoch["held_out"] for epoch in epochs])] if epochs and epochs[-1]["held_out"] else []
@@ -131,11 +127,6 @@ def _numbers(session: Session, parts: Parts) -> Iterator[tuple[str, str, str]]:
     yield "state", size(parts.state_bytes), counted(len(parts.states), "array")
 
 
-def _number(name: str, value: str, remark: str) -> Markup:
-    body = tag("dd", escaped(printable(value)), *([tag("small", escaped(printable(remark)))] if remark else []))
-    return tag("div", tag("dt", escaped(name)), body)
-
-
 def _charts(charts: Iterable[str]) -> Markup:
     return tag("div", joined(tag("div", inlined(chart), class_="chart") for chart in charts), class_="charts")
 
@@ -156,26 +147,13 @@ def _step(session: Session, drawn: StepPicture) -> Markup:
 
 
 def _insides(parts: Parts, drawn: StepPicture) -> Iterator[Markup]:
-    """What opens: a template for each box that stands for several, as far as the budget goes.
-
-    The built-in layout draws all of them, so that the page has the same bytes wherever it is written.
-    """
-    whole = operator_diagram(parts.graph)
+    """What opens: a template for each box that stands for several, as far as the budget goes."""
+    whole = replace(operator_diagram(parts.graph), key=KEY)
     places = {box.called: index for index, box in enumerate(whole.boxes) if not box.small and box.title != "output"}
-    left = BUDGET
-    for number_, (box, nodes) in enumerate(zip(drawn.diagram.boxes, drawn.members, strict=True)):
-        members = sorted(places[name] for name in nodes if name in places)
-        if box.stands_for < 2 or not members:
-            continue
-        inside = _inside(whole, f"{KEY}-i{number_}", f"{shown(box.title)}: {counted(len(members), 'operator')}", members)
-        left -= len(inside.boxes)
-        if left >= 0:
-            svg = painted(inside, wrapped(inside, layered(inside)))
-            yield Markup(f"{tag('template', inlined(svg), id=f'inside-{KEY}-b{number_}')}\n")
-
-
-def _inside(whole: Diagram, key: str, heading: str, members: Sequence[int]) -> Diagram:
-    return collapse(Period(whole, members).part(key, heading).diagram, READABLE).diagram
+    members = tuple(tuple(sorted(places[name] for name in nodes if name in places)) for nodes in drawn.members)
+    for inside in insides([(whole, Collapsed(drawn.diagram, members, (1,) * len(members)))]):
+        if inside.diagram is not None:
+            yield Markup(f"{tag('template', inlined(drawn_as_it_is(inside.diagram)), id=f'inside-{inside.name}')}\n")
 
 
 def _rules(session: Session) -> Markup:

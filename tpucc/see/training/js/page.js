@@ -18,15 +18,25 @@
   const lightLine = (number) => light(boxes.filter((box) => linesOf(box).includes(number)), [number]);
   const restore = () => (held ? held() : light([], []));
 
+  /** What a box opens: box 3 of a picture, `KEY-b3`, the template `inside-KEY-3`. */
+  const insideOf = (box) => document.getElementById(`inside-${box.id.replace(/b(\d+)$/, "$1")}`);
+
   function open(box) {
-    const inside = document.getElementById(`inside-${box.id}`);
+    const inside = insideOf(box);
     if (!inside) return;
     dialog.querySelector("div").replaceChildren(inside.content.cloneNode(true));
-    dialog.showModal();
+    for (const inner of dialog.querySelectorAll(".box")) {
+      inner.classList.toggle("opens", insideOf(inner) !== null);
+      inner.addEventListener("click", (event) => {
+        event.preventDefault();
+        open(inner);
+      });
+    }
+    if (!dialog.open) dialog.showModal();
   }
 
   for (const box of boxes) {
-    box.classList.toggle("opens", document.getElementById(`inside-${box.id}`) !== null);
+    box.classList.toggle("opens", insideOf(box) !== null);
     box.addEventListener("mouseenter", () => lightBox(box));
     box.addEventListener("mouseleave", restore);
     box.addEventListener("click", (event) => {
