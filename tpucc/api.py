@@ -116,7 +116,7 @@ class Executable:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """The contents of `stats.json`."""
+        """The contents of `stats.json`, but for `what_if`."""
         return self.runtime.stats
 
     @property

@@ -28,7 +28,7 @@ class Timed(Runtime):
 
     @cached_property
     def stats(self) -> dict[str, Any]:
-        """The contents of `stats.json`."""
+        """The contents of `stats.json`, but for `what_if`."""
         host = self.host if self.has_host_part else None
         return with_host(stats(self.program, self.timeline, self.edges), self.program, host)
 
