@@ -41,9 +41,9 @@ def test_solutions_of_their_own_are_like_the_reference_alone(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("lab", "path"),
     [
-        ("front_end", "labs/front_end/meaning.py"),
-        ("passes", "labs/passes/meaning.py"),
-        ("quantisation", "labs/quantisation/rules.py"),
+        ("front_end", "labs/front_end/material/reference.py"),
+        ("passes", "labs/passes/material/reference.py"),
+        ("quantisation", "numerics.py"),
         ("allocation", "schedule/allocate.py"),
         ("order", "labs/order/material/reference.py"),
         ("waits", "schedule/synchronise.py"),

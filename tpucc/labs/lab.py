@@ -145,8 +145,6 @@ class Lab:
     ranks: str = ""
     open: bool = False
     """Whether a good solution for one term may be one for another: a race has no rule of its own."""
-    references: Callable[[Term], None] | None = None
-    """Asks for what the public tests compare with of tpucc's own solutions, to be recorded when these are taken out (`recorded`)."""
     floor: float = 0
     """What the skeleton gets, and whoever has not understood the task."""
     modules: tuple[str, ...] = ()
@@ -196,7 +194,6 @@ def declared(
     words: Callable[[Term], Mapping[str, str]],
     public: Callable[[Term], Sequence[Test]],
     hidden: Callable[[Term, int], Sequence[Test]],
-    references: Callable[[Term], None] | None = None,
     begun: Callable[[Term], Mapping[str, str]] | None = None,
 ) -> Lab:
     """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests.
@@ -208,4 +205,4 @@ def declared(
         return tuple(replace(test, name=f"hidden: {test.name}", hidden=True) for test in hidden(term, seed))
 
     said = declaration(folder)
-    return Lab(name=folder.name, folder=folder, words=words, public=public, hidden=named, references=references, begun=begun, **said)
+    return Lab(name=folder.name, folder=folder, words=words, public=public, hidden=named, begun=begun, **said)

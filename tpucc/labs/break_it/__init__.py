@@ -17,7 +17,7 @@ from tpucc.labs.answers import said, shortened
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
-from tpucc.labs.break_it.truth import RULES, Rule
+from tpucc.labs.break_it.truth import RULES, Faults, Rule
 from tpucc.labs.judging import Scale
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed, recorded
@@ -91,17 +91,14 @@ def _changed(rule: Rule, seed: str, sizes: Sequence[Size], count: int) -> Sequen
     return mutants(rule, Random(seed), [compiled(*size) for size in sizes], count, count)
 
 
+@recorded
+def public_changes(rule: str) -> Sequence[tuple[Plain, str, Faults]]:
+    """Those of the public test for a rule by its name: program, change and faults of each."""
+    return [(case.program, case.change, dict(case.faults)) for case in _changed(RULES[rule], "public", SIZES, 12)]
+
+
 def _public_changes(rule: Rule) -> Sequence[Case]:
-    """Those of the public test."""
-
-    def made() -> list[Sequence[object]]:
-        return [(case.program, case.change, list(case.faults.items())) for case in _changed(rule, "public", SIZES, 12)]
-
-    return [Case(program, change, dict(faults)) for program, change, faults in recorded(f"changes that break {rule.name}", made)]
-
-
-def _references(term: Term) -> None:
-    _public_changes(rule_of(term))
+    return [Case(*said) for said in public_changes(rule.name)]
 
 
 def _short(rule: Rule, seed: str, count: int) -> Sequence[Case]:
@@ -214,4 +211,4 @@ def _list(numbers: set[int]) -> str:
     return str(sorted(numbers)) if numbers else "none"
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

@@ -12,8 +12,8 @@ import numpy as np
 from tpucc.ir import f32
 from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.comparing import groups_right, said
-from tpucc.labs.front_end.meaning import FUNCTIONS, Meant, Rules, answer, rules, value
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
+from tpucc.labs.front_end.rules import FUNCTIONS, Rules, rules
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.ops.opdef import Array
 
@@ -30,35 +30,27 @@ def _words(term: Term) -> Mapping[str, str]:
         "there. Where the two sizes differ, `lag` is refused."
     )
     differs = "| the sizes along the axis differ, which the rule of the axis forbids | E0302 | both operands |\n"
-    _, function, numpy_function = FUNCTIONS[term_rules.function]
+    example = term_rules.value({"by": 2, "axis": 0}, [A, B])
+    places = [f"{values[2 if name == term_rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
+    formula, function, _ = FUNCTIONS[term_rules.function]
     return {
+        **term_rules.words,
         "formula": term_rules.formula,
         "function": function,
-        "numpy_function": f"np.{numpy_function.__name__}",
-        "ahead": term_rules.ahead,
         "behind": "ab".replace(term_rules.ahead, ""),
-        "by": str(term_rules.by),
-        "axis": str(term_rules.axis),
-        "repeats": str(term_rules.repeats),
         "repeat_rule": repeated if term_rules.repeats else whole,
         "repeat_error": "" if term_rules.repeats else differs,
         "a": _row(A),
         "b": _row(B),
         "a_read": term_rules.place("a"),
         "b_read": term_rules.place("b"),
-        "result": _row(value(term_rules, 2, 0, A, B)),
-        "first": _first(term_rules),
+        "result": _row(example),
+        "first": f"{formula.format(*places)} = {example[0]:g}",
     }
 
 
 def _row(values: Array) -> str:
     return " | ".join(f"{value:g}" for value in values)
-
-
-def _first(rules: Rules) -> str:
-    """The first value of the example, computed."""
-    operands = [f"{values[2 if name == rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
-    return f"{FUNCTIONS[rules.function][0].format(*operands)} = {value(rules, 2, 0, A, B)[0]:g}"
 
 
 def _public(term: Term) -> Sequence[Test]:
@@ -72,12 +64,6 @@ def _public(term: Term) -> Sequence[Test]:
         Test("a program", 9, partial(accepted, term_rules, Random(4), MODEL)),
         Test("a program that is wrong", 5, partial(one_refused, term_rules)),
     )
-
-
-def _references(term: Term) -> None:
-    _words(term)
-    for test in _public(term):
-        test.run(Meant(rules(term)))
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
@@ -102,7 +88,7 @@ def defaults(rules: Rules, submission: Submission) -> Outcome:
         return Outcome(0, "the attributes differ, or their order or their defaults do", "", str(expected), str(found)[:200])
     types = f32(5, 6, 7), f32(5, 6, 7)
     for given in ({}, {"by": 4}, {"axis": 1}):
-        wanted, answered = str(answer(rules, {**expected, **given}, types)), said(submission.call("rule", given, types))
+        wanted, answered = said(rules.rule({**expected, **given}, types)), said(submission.call("rule", given, types))
         if answered != wanted:
             said_too = "".join(f", {name}={value}" for name, value in given.items())
             call = f"lag(a: {types[0]}, b: {types[1]}{said_too})"
@@ -118,4 +104,4 @@ def one_refused(rules: Rules, submission: Submission) -> Outcome:
 
 MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

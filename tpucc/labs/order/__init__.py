@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +14,11 @@ from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
 from tpucc.labs.judging import Scale, geometric_mean, judged
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, filled
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
 from tpucc.labs.recorded import packed, recorded
+from tpucc.labs.solutions import Solution
 from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
@@ -96,38 +94,17 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
-PUBLIC: Mapping[str, tuple[int, Sequence[Family]]] = {
-    "valid orders": (6, (reuse, beside)),
-    "integers": (61, (several,)),
-    "weight tiles": (62, (reuse,)),
-    "chains side by side": (63, (beside,)),
-    "transfers": (64, (arriving,)),
-}
-"""The seed and the families of each public test, after that of two tiles."""
-
-
-def _public_cases(term: Term, test: str) -> Cases:
-    return _asked(term, *PUBLIC[test], 1)
-
-
 def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
-    public = partial(_public_cases, term)
+    asked = partial(_asked, term)
     return (
         Test("two tiles", 5, partial(fast, partial(two_tiles, term))),
-        Test("valid orders", 5, partial(valid, public("valid orders"))),
-        Test("integers", 5, partial(integers, public("integers"))),
-        Test("weight tiles", 10, partial(fast, public("weight tiles"))),
-        Test("chains side by side", 10, partial(fast, public("chains side by side"))),
-        Test("transfers", 10, partial(fast, public("transfers"))),
+        Test("valid orders", 5, partial(valid, asked(6, (reuse, beside), 1))),
+        Test("integers", 5, partial(integers, asked(61, (several,), 1))),
+        Test("weight tiles", 10, partial(fast, asked(62, (reuse,), 1))),
+        Test("chains side by side", 10, partial(fast, asked(63, (beside,), 1))),
+        Test("transfers", 10, partial(fast, asked(64, (arriving,), 1))),
     )
-
-
-def _references(term: Term) -> None:
-    _words(term)
-    for case in chain(two_tiles(term), *(_public_cases(term, test)() for test in PUBLIC)):
-        best_cycles(case)
-        best_spent(case)
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
@@ -162,7 +139,6 @@ def _asked(term: Term, seed: int, families: Sequence[Family], count: int) -> Cas
     return partial(drawn, term, seed, families, count)
 
 
-@cache
 def drawn(term: Term, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
     """Programs with something to win."""
     draw = Random(seed)
@@ -180,17 +156,8 @@ def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
 
 @cache
 def reference(case: Case) -> Int64:
-    """The order that the reference solution gives, which an archive for students doesn't have."""
-    return np.array(_solution(case.rules)(case.tiles), np.int64)
-
-
-@cache
-def _solution(given: Rules) -> Callable[[TileProgram], Sequence[int]]:
-    """The function `order` of the reference solution, for a term's rules. It runs in this process: it is tpucc's own, and no submission."""
-    path, defined = LAB.material_folder / "reference.py", dict[str, Any]()
-    exec(compile(filled(path.read_text("utf-8"), _rule_words(given)), path, "exec"), defined)
-    found: Callable[[TileProgram], Sequence[int]] = defined["order"]
-    return found
+    """The order that the lab's own solution gives, which an archive for students doesn't have."""
+    return np.array(Solution.of(Path(__file__).parent, _rule_words(case.rules)).call("order", case.tiles), np.int64)
 
 
 def _rule_words(given: Rules) -> Mapping[str, str]:
@@ -198,19 +165,15 @@ def _rule_words(given: Rules) -> Mapping[str, str]:
 
 
 def best_cycles(case: Case) -> int:
-    """What the reference's order takes."""
-    return int(recorded(_key(case), lambda: cycles(case.tiles, reference(case))))
+    """What the solution's order takes."""
+    return sum(best_spent(case).values())
 
 
+@recorded
+@cache
 def best_spent(case: Case) -> Mapping[str, int]:
     """What these cycles are spent on: the rows of the accounting."""
-    found: Mapping[str, int] = recorded(f"rows of {_key(case)}", lambda: spent(Timed(scheduled(case.tiles, reference(case)))))
-    return found
-
-
-@cache
-def _key(case: Case) -> str:
-    return f"cycles of {sha256(print_tiles(case.tiles).encode()).hexdigest()} under {case.rules}"
+    return spent(Timed(scheduled(case.tiles, reference(case))))
 
 
 @cache
@@ -294,4 +257,4 @@ def _given(case: Case) -> str:
     return "\n".join([f"{len(case.tiles)} instructions, {fifo}:", *lines])
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

@@ -11,7 +11,7 @@ from tpucc.ir import Graph
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.passes import motifs
-from tpucc.labs.passes.comparing import rewritten, wanted
+from tpucc.labs.passes.comparing import rewritten
 from tpucc.labs.passes.motifs import Motif, graphs
 from tpucc.labs.passes.program import compiled
 from tpucc.labs.passes.rules import Rules, rules
@@ -62,12 +62,10 @@ def _words(term: Term) -> Mapping[str, str]:
     stays = "A product that has a bias already takes in no other: a constant that is added to it stays a sum of its own."
     *first, last = (f"`{name}`" for name in term_rules.functions)
     return {
-        "limit": str(term_rules.limit),
+        **term_rules.words,
         "functions": f"{', '.join(first)} and {last}",
-        "names": str(term_rules.functions).replace("'", '"'),
         "other": term_rules.others[0],
         "without": str(WITHOUT_A_FAULT),
-        "second": str(term_rules.second),
         "second_rule": joined if term_rules.second else stays,
     }
 
@@ -75,31 +73,13 @@ def _words(term: Term) -> Mapping[str, str]:
 def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
     term_rules = rules(term)
-    one, some = _one_graph(term_rules), _graphs(term_rules)
+    one = {function: list(graphs(Random(2), term_rules, plain, (plain,))) for function, plain in PLAIN.items()}
+    some = {function: list(graphs(Random(22), term_rules, PLAIN[function], chosen)) for function, chosen in PUBLIC.items()}
     return (
         *(Test(f"{_short(function)}: one graph", 5, partial(several, function, term_rules, one[function], "")) for function in PLAIN),
         *(Test(f"{_short(function)}: graphs", 8, partial(several, function, term_rules, some[function], "")) for function in PLAIN),
         Test("a program", 11, partial(compiled, term_rules, 4)),
     )
-
-
-Graphs = Mapping[str, Sequence[Graph]]
-"""Of each pass."""
-
-
-def _one_graph(rules: Rules) -> Graphs:
-    return {function: list(graphs(Random(2), rules, plain, (plain,))) for function, plain in PLAIN.items()}
-
-
-def _graphs(rules: Rules) -> Graphs:
-    return {function: list(graphs(Random(22), rules, PLAIN[function], chosen)) for function, chosen in PUBLIC.items()}
-
-
-def _references(term: Term) -> None:
-    for of_it in (_one_graph(rules(term)), _graphs(rules(term))):
-        for function, cases in of_it.items():
-            for graph in cases:
-                wanted(function, graph, rules(term))
 
 
 def _short(function: str) -> str:
@@ -133,4 +113,4 @@ def all_of(function: str, rules: Rules, cases: Sequence[Graph], key: str, submis
     return all_or_nothing(several(function, rules, cases, key, submission))
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)

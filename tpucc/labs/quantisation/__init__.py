@@ -12,11 +12,11 @@ import numpy as np
 
 from tpucc.labs.judging import Scale
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
-from tpucc.labs.quantisation.answers import asked, meant, pair, weights_asked
+from tpucc.labs.quantisation.answers import asked, pair, weights_asked
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
-from tpucc.labs.quantisation.rules import TIE_WORDS, Rules, rules
-from tpucc.numerics import AnyArray, Float32
+from tpucc.labs.quantisation.rules import Rules, rules
+from tpucc.numerics import ZERO_SCALE, AnyArray, Float32
 
 RATIOS = {8: Scale(21.5, 12.0), 7: Scale(21.5, 10.0), 6: Scale(21.0, 8.0)}
 """Of the decibels of a network, for integers of so many bits. Ranges that leave defects out gave 21.7 at least, in 1,500 draws of terms
@@ -30,43 +30,23 @@ def _words(term: Term) -> Mapping[str, str]:
     rule = rules(term)
     steps = rule.high if rule.symmetric else rule.high - rule.low
     scale = f"max(-low, high) / {rule.high}" if rule.symmetric else f"(high - low) / {steps}"
-    zero = "the zero point is always 0" if rule.symmetric else f"the zero point is round({rule.low} - low / scale), at most {rule.high}"
-    scale_by_hand, zero_by_hand = _parameters(rule, -1.0, 3.0)
-    known = meant(rule, "quantise", np.array([1.25, 1.75, -1.25], np.float32), 0.5, 3)
-    assert known is not None
-    (hand,) = known
+    scale_by_hand, zero_by_hand = rule.solution.expected("parameters", -1.0, 3.0)
+    hand = rule.solution.expected("quantise", np.array([1.25, 1.75, -1.25], np.float32), 0.5, 3)
     return {
+        **rule.words,
         "bits": str(rule.bits),
-        "low": str(rule.low),
-        "high": str(rule.high),
         "steps": str(steps),
-        "ties": TIE_WORDS[rule.ties],
         "scale_rule": scale,
-        "zero_rule": zero,
         "zero_format": "" if rule.symmetric else ", computed in float64 from the scale as it was rounded",
         "rint": ", as it should" if rule.ties == "even" else ", which isn't the rule here",
         "hand_scale": f"{scale_by_hand:.6f}",
-        "hand_zero": "The zero point is always 0." if rule.symmetric else f"Then {zero}: here it is {_nearest(rule, zero_by_hand)}.",
+        "hand_zero": "The zero point is always 0." if rule.symmetric else f"Then {rule.words['zero_rule']}: here it is {zero_by_hand}.",
         **{f"hand_{n}": str(value) for n, value in enumerate(hand.tolist())},
         **{f"hand_{n}_rounded": str(value - 3) for n, value in enumerate(hand.tolist())},
         "all": f"{RATIOS[rule.bits].full:g}",
         "none": f"{RATIOS[rule.bits].none:g}",
         "defects": f"{DEFECTS:,}",
     }
-
-
-def _parameters(rule: Rules, low: float, high: float) -> tuple[float, float]:
-    """Scale and zero point of a range that is the same each time, the zero point before it is rounded."""
-    known = meant(rule, "parameters", low, high)
-    assert known is not None
-    return float(known[0]), float(known[1])
-
-
-def _nearest(rule: Rules, zero: float) -> int:
-    """Such a zero point, rounded."""
-    known = meant(rule, "rounded", np.array(zero))
-    assert known is not None
-    return int(known[0])
 
 
 RANGES = [(-1.0, 3.0), (0.0, 6.0), (-2.5, 2.5), (-4.0, 0.0), (2.0, 5.0)]
@@ -79,19 +59,6 @@ def _fixed(rule: Rules, draw: Random) -> tuple[Mapping[Literal["quantise", "requ
         "requantise": [_sums(draw, 4), _sums(draw, 0), _few_half_sums()],
     }
     return cases, [_column_ties(rule), _matrix(draw)]
-
-
-def _references(term: Term) -> None:
-    _words(term)
-    rule = rules(term)
-    cases, matrices = _fixed(rule, Random(3))
-    for low, high in RANGES:
-        _nearest(rule, _parameters(rule, low, high)[1])
-    for function, of_it in cases.items():
-        for case in of_it:
-            meant(rule, function, *case)
-    for matrix in matrices:
-        meant(rule, "quantise_weights", matrix)
 
 
 def _public(term: Term) -> Sequence[Test]:
@@ -129,9 +96,10 @@ def ranges(rule: Rules, cases: Sequence[tuple[float, float]], submission: Submis
     """`parameters` of ranges: the scale to a millionth, the zero point to half a step and a little."""
     for low, high in cases:
         scale, zero = pair(submission.call("parameters", low, high), rule)
-        expected, exact_zero = _parameters(rule, low, high)
+        expected, nearest = rule.solution.expected("parameters", low, high)
+        exact_zero = nearest if expected == ZERO_SCALE else rule.zero_point(low, expected)
         if abs(scale - expected) > 1e-6 * expected or abs(zero - exact_zero) > 0.501:
-            given, wanted = f"parameters({low:g}, {high:g})", f"scale {expected:.8g}, zero point {_nearest(rule, exact_zero)}"
+            given, wanted = f"parameters({low:g}, {high:g})", f"scale {expected:.8g}, zero point {nearest}"
             return Outcome(0, "another scale or zero point", given, wanted, f"scale {scale:.8g}, zero point {zero}")
     return Outcome(1, f"{len(cases)} ranges")
 
@@ -153,7 +121,7 @@ def all_ranges(rule: Rules, cases: Sequence[tuple[float, float]], seed: int, sub
             return Outcome(0, message, given, "", f"scale {scale:g}, zero point {zero}")
     for samples in (np.zeros((5, 3), np.float32), np.full(3, np.inf, np.float32), np.zeros((0, 4), np.float32)):
         answer = pair(submission.call("calibrate", samples), rule)
-        if answer != rule.parameters(0, 0):
+        if answer != (ZERO_SCALE, 0):
             return Outcome(0, "a range of nothing but zero", f"calibrate({samples.tolist()})", "scale 2**-24, zero point 0", str(answer))
     return Outcome(1, f"{len(cases)} ranges, and samples of 7 kinds")
 
@@ -281,4 +249,4 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[tuple[str, Case]]:
         yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
