@@ -10,44 +10,49 @@ from random import Random
 from tpucc.ir import Graph
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
-from tpucc.labs.passes import motifs
 from tpucc.labs.passes.comparing import rewritten
-from tpucc.labs.passes.motifs import Motif, graphs
+from tpucc.labs.passes.motifs import graphs
 from tpucc.labs.passes.program import compiled
 from tpucc.labs.passes.rules import Rules, rules
 
-PLAIN: Mapping[str, Motif] = {"fold_constants": motifs.folds, "fuse_bias": motifs.right, "fuse_activation": motifs.activated}
+PLAIN: Mapping[str, str] = {"fold_constants": "folds", "fuse_bias": "right", "fuse_activation": "activated"}
 """What each pass has to do in every graph."""
-PUBLIC: Mapping[str, tuple[Motif, ...]] = {
-    "fold_constants": (motifs.weights, motifs.from_nothing, motifs.partly, motifs.shared_constant, motifs.beyond_the_limit),
-    "fuse_bias": (motifs.left, motifs.shared_product, motifs.no_constant, motifs.second_bias, motifs.pinned_product),
-    "fuse_activation": (motifs.with_parameter, motifs.after_bias, motifs.other_function, motifs.read_by_two, motifs.with_range),
+PUBLIC: Mapping[str, tuple[str, ...]] = {
+    "fold_constants": (
+        "weights that the source computes",
+        "an operator without operands",
+        "partly",
+        "a constant that something else reads",
+        "more elements",
+    ),
+    "fuse_bias": ("left", "a shared product", "no constant", "a second bias", "a pinned product"),
+    "fuse_activation": ("a parameter", "after a bias", "another function", "read by two", "a range"),
 }
 """What `check` has beside it."""
 
-Kinds = Mapping[str, tuple[float, tuple[Motif, ...]]]
+Kinds = Mapping[str, tuple[float, tuple[str, ...]]]
 """What a pass may overlook, by what it is: the points of its own test, and the parts of graphs that show it."""
 HIDDEN: Mapping[str, Kinds] = {
     "fold_constants": {
-        "the limit": (2, (motifs.at_the_limit, motifs.beyond_the_limit, motifs.large_already)),
-        "pinned values": (2, (motifs.pinned_constant, motifs.pinned_result)),
-        "what depends on nothing": (2, (motifs.from_nothing, motifs.whole_output, motifs.partly)),
+        "the limit": (2, ("as many elements as the limit", "more elements", "no larger than its operands")),
+        "pinned values": (2, ("a pinned constant", "a pinned result")),
+        "what depends on nothing": (2, ("an operator without operands", "an output that depends on no input", "partly")),
     },
     "fuse_bias": {
-        "shared products": (2, (motifs.shared_product, motifs.product_is_output, motifs.second_after_shared, motifs.added_to_itself)),
-        "the other side": (2, (motifs.left, motifs.subtracted, motifs.subtracted_from)),
-        "a second bias": (1, (motifs.second_bias, motifs.after_activation)),
-        "shapes": (1, (motifs.scalar, motifs.row_of_rank_two, motifs.a_value_each, motifs.a_column, motifs.grows)),
-        "no constants": (1, (motifs.no_constant, motifs.no_weights)),
-        "pinned values": (1, (motifs.pinned_product, motifs.pinned_bias, motifs.pinned_weights, motifs.pinned_sum)),
+        "shared products": (2, ("a shared product", "a product that is an output", "a second bias of a shared sum", "added to itself")),
+        "the other side": (2, ("left", "subtracted", "subtracted from")),
+        "a second bias": (1, ("a second bias", "after an activation")),
+        "shapes": (1, ("a scalar", "a row of rank two", "a value each", "a column", "a sum of higher rank")),
+        "no constants": (1, ("no constant", "no constant weights")),
+        "pinned values": (1, ("a pinned product", "a pinned bias", "pinned weights", "a pinned sum")),
     },
     "fuse_activation": {
         "functions": (
             2,
-            (motifs.with_parameter, motifs.other_function, motifs.softmax, motifs.two_functions, motifs.after_sum, motifs.with_range),
+            ("a parameter", "another function", "softmax", "two functions", "after a sum with no constant", "a range"),
         ),
-        "shared products": (2, (motifs.shared_by_function, motifs.read_by_two, motifs.output_before, motifs.without_weights)),
-        "pinned values": (2, (motifs.pinned_before, motifs.pinned_after)),
+        "shared products": (2, ("shared by a function", "read by two", "an output before", "without constant weights")),
+        "pinned values": (2, ("pinned before", "pinned after")),
     },
 }
 WITHOUT_A_FAULT = 10
@@ -90,7 +95,7 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs: one thing that a pass may overlook in each test, and for each pass all of them once more."""
     term_rules, draw = rules(term), Random(f"{seed}/passes")
 
-    def test(function: str, what: str, points: float, motifs: Sequence[Motif], judge: Judge) -> Test:
+    def test(function: str, what: str, points: float, motifs: Sequence[str], judge: Judge) -> Test:
         cases = list(graphs(draw, term_rules, PLAIN[function], motifs))
         return Test(f"{_short(function)}: {what}", points, partial(judge, function, term_rules, cases, str(seed)))
 
