@@ -17,7 +17,7 @@ from tpucc.labs.answers import said, shortened
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
-from tpucc.labs.break_it.truth import RULES, Faults, Rule
+from tpucc.labs.break_it.rules import RULES, Faults, Rule
 from tpucc.labs.judging import Scale
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed, recorded
@@ -201,7 +201,7 @@ def exposed(rule: Rule, detector: Detector, submission: Submission) -> Outcome:
         if packed() and detector.sees is not None:
             wrong, right = reported(submission, detector.sees(program)), reported(submission, program)
         else:
-            wrong, right = detector.find(program), set(rule.faults(program))
+            wrong, right = detector.find(program, rule), set(rule.faults(program))
         if wrong != right:
             return Outcome(1, f"{told}. Program {number} shows it: it reports {_list(wrong)}, and {_list(right)} are at fault")
     return Outcome(0, told, expected="a program on which it reports something else than the rule", found="it is right on all of yours")
