@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -20,7 +19,7 @@ from tpucc.guest.values import Plain
 from tpucc.labs import find
 from tpucc.labs.grading import run as run_test
 from tpucc.labs.lab import Term
-from tpucc.labs.quantisation import _fixed, exact, weights
+from tpucc.labs.quantisation import exact, fixed
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import network, run
 from tpucc.labs.quantisation.rules import Rules, rules
@@ -161,10 +160,9 @@ class Mistaken:
     ],
 )
 def test_public_cases_show_what_the_handout_forbids(mistake: str, function: str, message: str, rule: Rules) -> None:
-    cases, matrices = _fixed(rule, Random(3))
-    asked = partial(weights, rule, matrices) if function == "quantise_weights" else partial(exact, rule, function, cases[function])
+    cases = fixed(rule, Random(3))["weights" if function == "quantise_weights" else function]
     with pytest.raises(Failed, match=message):
-        asked(Mistaken(rule, mistake))
+        exact(rule, cases, Mistaken(rule, mistake))
 
 
 def test_a_term_with_symmetric_ranges_says_its_zero_point_once() -> None:

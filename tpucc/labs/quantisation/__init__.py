@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from tpucc.numerics import ZERO_SCALE, AnyArray, Float32
 RATIOS = {8: Scale(21.5, 12.0), 7: Scale(21.5, 10.0), 6: Scale(21.0, 8.0)}
 """Of the decibels of a network, for integers of so many bits. Ranges that leave defects out gave 21.7 at least, in 1,500 draws of terms
 and seeds."""
-Case = tuple[AnyArray, AnyArray | float, int]
-"""Values or accumulators, scale or multiplier, and zero point."""
+Case = tuple[Literal["quantise", "requantise", "quantise_weights"], tuple[Any, ...]]
+"""A function, and its arguments: values or accumulators, scale or multiplier, and zero point; or weights."""
 
 
 def _words(term: Term) -> Mapping[str, str]:
@@ -52,25 +52,26 @@ def _words(term: Term) -> Mapping[str, str]:
 RANGES = [(-1.0, 3.0), (0.0, 6.0), (-2.5, 2.5), (-4.0, 0.0), (2.0, 5.0)]
 
 
-def _fixed(rule: Rules, draw: Random) -> tuple[Mapping[Literal["quantise", "requantise"], Sequence[Case]], Sequence[Float32]]:
-    """The public cases that are the same for every submission: values and accumulators by the function, and weights."""
-    cases: Mapping[Literal["quantise", "requantise"], Sequence[Case]] = {
-        "quantise": [_halves(draw, rule, 4), _plain_values(draw), _few_halves()],
-        "requantise": [_sums(draw, 4), _sums(draw, 0), _few_half_sums()],
+def fixed(rule: Rules, draw: Random) -> Mapping[str, Sequence[Case]]:
+    """The public cases that are the same for every submission, by their tests."""
+    return {
+        "quantise": [_halves(draw, rule, 4), _plain_values(draw), ("quantise", (HALVES.astype(np.float32), 2.0, 3))],
+        "requantise": [
+            *(_sums(draw, 4), _sums(draw, 0)),
+            ("requantise", (HALVES.astype(np.int32)[:, None], np.array([0.5], np.float32), 3)),
+        ],
+        "weights": [_weights(_column_ties(rule)), _weights(_matrix(draw))],
     }
-    return cases, [_column_ties(rule), _matrix(draw)]
 
 
 def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
     rule, draw = rules(term), Random(3)
     net = network()
-    cases, matrices = _fixed(rule, draw)
+    cases = fixed(rule, draw)
     return (
         Test("ranges", 6, partial(ranges, rule, RANGES)),
-        Test("quantise", 8, partial(exact, rule, "quantise", cases["quantise"])),
-        Test("requantise", 8, partial(exact, rule, "requantise", cases["requantise"])),
-        Test("weights", 6, partial(weights, rule, matrices)),
+        *(Test(name, points, partial(exact, rule, cases[name])) for name, points in (("quantise", 8), ("requantise", 8), ("weights", 6))),
         Test("a network", 10, partial(digits, rule, net, net.samples)),
         Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
     )
@@ -80,14 +81,12 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs."""
     rule, draw = rules(term), Random(f"{seed}/quantisation")
     net = network(draw)
-    ties: list[tuple[str, Case]] = []
-    for zero in _odd(draw, rule):
-        ties += [("quantise", _halves(draw, rule, zero)), ("requantise", _half_sums(draw, rule, zero))]
+    ties = [make(draw, rule, zero) for zero in _odd(draw, rule) for make in (_halves, _half_sums)]
     return (
         Test("ranges", 6, partial(all_ranges, rule, list(_ranges(draw)), draw.randrange(2**32))),
-        Test("ties", 12, partial(mixed, rule, ties)),
+        Test("ties", 12, partial(exact, rule, ties)),
         Test("dead channels", 10, partial(dead, rule, draw.randrange(2**32))),
-        Test("extremes", 10, partial(mixed, rule, list(_extremes(draw, rule)))),
+        Test("extremes", 10, partial(exact, rule, list(_extremes(draw, rule)))),
         Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
     )
 
@@ -126,31 +125,22 @@ def all_ranges(rule: Rules, cases: Sequence[tuple[float, float]], seed: int, sub
     return Outcome(1, f"{len(cases)} ranges, and samples of 7 kinds")
 
 
-def exact(rule: Rules, function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
-    """Integers that must be exact."""
-    return mixed(rule, [(function, case) for case in cases], submission)
-
-
-def mixed(rule: Rules, cases: Sequence[tuple[str, Case]], submission: Submission) -> Outcome:
-    """Integers that must be exact, of either function."""
+def exact(rule: Rules, cases: Sequence[Case], submission: Submission) -> Outcome:
+    """Integers that must be exact, and with weights their scales."""
     count = 0
-    for function, (values, factor, zero) in cases:
-        count += asked(rule, "quantise" if function == "quantise" else "requantise", submission, values, factor, zero).size
+    for function, given in cases:
+        if function == "quantise_weights":
+            count += weights_asked(rule, submission, *given)[0].size
+        else:
+            count += asked(rule, function, submission, *given).size
     return Outcome(1, f"{count:,} integers are exact")
-
-
-def weights(rule: Rules, cases: Sequence[Float32], submission: Submission) -> Outcome:
-    """Integers and scales of weights."""
-    for matrix in cases:
-        weights_asked(rule, submission, matrix)
-    return Outcome(1, f"{sum(matrix.size for matrix in cases):,} weights are exact")
 
 
 def dead(rule: Rules, seed: int, submission: Submission) -> Outcome:
     """Weights with columns of nothing but zeros, or too small for a scale."""
     matrix = np.random.default_rng(seed).normal(0, 1, (12, 9)).astype(np.float32)
     matrix[:, 2], matrix[:, 5], matrix[:, 6] = 0, 1e-42, matrix[:, 6] * np.float32(1e-30)
-    return weights(rule, [matrix, np.zeros((4, 3), np.float32), np.zeros((0, 3), np.float32)], submission)
+    return exact(rule, [_weights(matrix), _weights(np.zeros((4, 3))), _weights(np.zeros((0, 3)))], submission)
 
 
 def digits(rule: Rules, net: Network, samples: tuple[Float32, ...], submission: Submission) -> Outcome:
@@ -181,27 +171,22 @@ def _halves(draw: Random, rule: Rules, zero: int) -> Case:
     """Values whose quotient with the scale is a half more than an integer, and a few beyond the ends."""
     scale = 2.0 ** draw.randrange(-6, 4)
     steps = np.array([draw.randrange(-rule.high, rule.high) for _ in range(40)], np.float32)
-    return np.append((steps + np.float32(0.5)) * np.float32(scale), np.array([0, 1e9, -1e9], np.float32)), scale, zero
+    values = np.append((steps + np.float32(0.5)) * np.float32(scale), np.array([0, 1e9, -1e9], np.float32))
+    return "quantise", (values, scale, zero)
 
 
 def _half_sums(draw: Random, rule: Rules, zero: int) -> Case:
     """The same of accumulators, with a multiplier for each column."""
     sums = np.array([2 * draw.randrange(-rule.high, rule.high) + 1 for _ in range(40)], np.int32).reshape(10, 4)
-    return sums * np.array([1, 1, 4, 16], np.int32), np.array([0.5, 0.5, 0.125, 0.03125], np.float32), zero
+    return "requantise", (sums * np.array([1, 1, 4, 16], np.int32), np.array([0.5, 0.5, 0.125, 0.03125], np.float32), zero)
 
 
 HALVES = np.array([29, 31, -29, -31, 1, -1, -3])
 """Twice the ties that tell every rule from the others, and from a zero point of 3 that is added before rounding."""
 
 
-def _few_halves() -> Case:
-    """A value for each of these ties, with an odd zero point."""
-    return HALVES.astype(np.float32), 2.0, 3
-
-
-def _few_half_sums() -> Case:
-    """An accumulator for each."""
-    return HALVES.astype(np.int32)[:, None], np.array([0.5], np.float32), 3
+def _weights(matrix: AnyArray) -> Case:
+    return "quantise_weights", (matrix.astype(np.float32),)
 
 
 def _column_ties(rule: Rules) -> Float32:
@@ -214,12 +199,12 @@ def _column_ties(rule: Rules) -> Float32:
 
 def _plain_values(draw: Random) -> Case:
     values = np.array([[draw.uniform(-2, 3) for _ in range(8)] for _ in range(6)], np.float32)
-    return values, 0.019607843831181526, draw.randrange(-9, 9) * 2
+    return "quantise", (values, 0.019607843831181526, draw.randrange(-9, 9) * 2)
 
 
 def _sums(draw: Random, zero: int) -> Case:
     sums = np.array([[draw.randrange(-90_000, 90_000) for _ in range(5)] for _ in range(6)], np.int32)
-    return sums, np.array([draw.uniform(1e-4, 2e-3) for _ in range(5)], np.float32), zero
+    return "requantise", (sums, np.array([draw.uniform(1e-4, 2e-3) for _ in range(5)], np.float32), zero)
 
 
 def _matrix(draw: Random) -> Float32:
@@ -234,7 +219,7 @@ def _ranges(draw: Random) -> Iterator[tuple[float, float]]:
         yield -size * draw.random(), size * draw.random()
 
 
-def _extremes(draw: Random, rule: Rules) -> Iterator[tuple[str, Case]]:
+def _extremes(draw: Random, rule: Rules) -> Iterator[Case]:
     """Infinite values; accumulators at their ends; sums that a float32 doesn't hold, next to a tie."""
     zero = draw.choice(_odd(draw, rule))
     largest = float(np.finfo(np.float32).max)
