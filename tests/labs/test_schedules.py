@@ -15,7 +15,8 @@ from tpucc.labs import find
 from tpucc.labs.grading import run
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.order import _picture as _order_picture
-from tpucc.labs.order import as_given, best_cycles, drawn, example, fast, machine
+from tpucc.labs.order import as_given, best_cycles, drawn, example, fast
+from tpucc.labs.order import setting as order_setting
 from tpucc.labs.order.checks import Rules as OrderRules
 from tpucc.labs.order.checks import wrong
 from tpucc.labs.order.families import Net, beside, plain_order, reuse, several
@@ -100,14 +101,14 @@ def test_a_wait_too_many_is_named_with_those_that_make_it_so(more: Wait, why: st
     ],
 )
 def test_what_is_wrong_with_an_order_is_said(order: list[int], rules: OrderRules, message: str) -> None:
-    (case,) = example(AS_WRITTEN)
+    (case,) = example(order_setting(AS_WRITTEN))
     found = wrong(case.tiles, np.array(order), rules)
     assert message in found
     assert bool(found) is bool(message)
 
 
 def test_a_write_that_stands_later_than_it_can_is_named() -> None:
-    tiles = plain_order(Net(((4, 4), (4, 4)), 4), machine(AS_WRITTEN, several), "at once", 0)
+    tiles = plain_order(Net(((4, 4), (4, 4)), 4), order_setting(AS_WRITTEN).machine(several), "at once", 0)
     write = next(i.index for i in tiles if i.text.startswith("write_host_memory"))
     order = [*(n for n in range(len(tiles)) if n != write), write]
     assert "doesn't stand right after" in wrong(tiles, np.array(order), OrderRules(0, "at once"))
@@ -116,7 +117,7 @@ def test_a_write_that_stands_later_than_it_can_is_named() -> None:
 
 @pytest.mark.long
 def test_programs_have_something_to_win() -> None:
-    for case in drawn(Term("spring"), 7, (reuse, beside), 2):
+    for case in drawn(order_setting(Term("spring")), 7, (reuse, beside), 2):
         assert as_given(case) > 1.3 * best_cycles(case)
 
 
@@ -168,7 +169,7 @@ def test_the_handouts_cycles_are_those_of_the_terms_machine(term: Term) -> None:
 
 
 def test_two_timelines_share_an_axis() -> None:
-    given = (case,) = example(AS_WRITTEN)
+    given = (case,) = example(order_setting(AS_WRITTEN))
     found = fast(lambda: given, Here("def order(tiles): return range(len(tiles))"))
     lines = found.drawing.splitlines()
     assert max(map(len, lines)) <= 72
@@ -191,7 +192,7 @@ ALL_WAITS = [Wait(n, engine, (other,)) for n in range(6) for engine in V1.row_un
 
 def test_of_the_reference_nothing_but_its_cycles_is_drawn() -> None:
     """An answer that can be read off a picture is none that a student finds."""
-    given, (case,) = setting(AS_WRITTEN), example(AS_WRITTEN)
+    given, (case,) = setting(AS_WRITTEN), example(order_setting(AS_WRITTEN))
     for drawn_picture in (Answer.of(six(), ALL_WAITS, given).picture(), _order_picture(case, np.arange(len(case.tiles)))):
         _, _, below = drawn_picture.partition(">reference: ")
         assert "<title" not in below
@@ -203,7 +204,7 @@ def test_of_the_reference_nothing_but_its_cycles_is_drawn() -> None:
 
 def test_an_archive_says_why_an_order_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
     """There the reference's program isn't known."""
-    given = example(AS_WRITTEN)
+    given = example(order_setting(AS_WRITTEN))
     monkeypatch.setattr("tpucc.labs.order.packed", lambda: True)
     found = fast(lambda: given, Here("def order(tiles): return range(len(tiles))"))
     assert re.search(
@@ -222,5 +223,5 @@ def test_the_waits_of_the_matrix_unit_stand_below_its_name() -> None:
 
 def test_a_picture_explains_the_shifts_that_it_has() -> None:
     assert "in shift a tile" not in Answer.of(six(), [], setting(AS_WRITTEN)).picture()
-    (case,) = example(AS_WRITTEN)
+    (case,) = example(order_setting(AS_WRITTEN))
     assert "in shift a tile" in _order_picture(case, np.arange(len(case.tiles)))

@@ -42,8 +42,7 @@ def rule_of(term: Term) -> Rule:
     return RULES[draw.choice(tuple(RULES))] if draw else RULES["unwritten"]
 
 
-def _words(term: Term) -> Mapping[str, str]:
-    rule = rule_of(term)
+def _words(rule: Rule) -> Mapping[str, str]:
     return {
         "rule": rule.name,
         "says": rule.says,
@@ -57,8 +56,7 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
-def _public(term: Term) -> Sequence[Test]:
-    rule = rule_of(term)
+def _public(rule: Rule) -> Sequence[Test]:
     return (
         Test("sound programs", 5, partial(caught, _sound, False)),
         Test("one change", 20, partial(caught, partial(_public_changes, rule), True)),
@@ -67,8 +65,7 @@ def _public(term: Term) -> Sequence[Test]:
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
-    rule, draw = rule_of(term), Random(f"{seed}/break_it")
+def _hidden(rule: Rule, draw: Random, seed: str) -> Sequence[Test]:
     sizes = [(draw.randint(2, 5), draw.randint(3, 9), draw.randint(3, 9)) for _ in SIZES]
     return (
         Test("one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True)),
@@ -211,4 +208,4 @@ def _list(numbers: set[int]) -> str:
     return str(sorted(numbers)) if numbers else "none"
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=rule_of, words=_words, public=_public, hidden=_hidden)

@@ -14,36 +14,35 @@ from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.comparing import groups_right, said
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
 from tpucc.labs.front_end.rules import FUNCTIONS, Rules, rules
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Test, declared
 from tpucc.ops.opdef import Array
 
 A, B = np.array([1, 4, 9, 16, 25], np.float32), np.array([2, 3, 5, 7, 11], np.float32)
 """The operands of the handout's example."""
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    term_rules = rules(term)
     repeated = "The operands repeat along the axis `axis`, too: one of size 1 there, and one that lacks this axis."
     whole = (
         "Nothing repeats along the axis `axis`: both operands must have the same size there. An operand that lacks this axis has size 1 "
         "there. Where the two sizes differ, `lag` is refused."
     )
     differs = "| the sizes along the axis differ, which the rule of the axis forbids | E0302 | both operands |\n"
-    example = term_rules.value({"by": 2, "axis": 0}, [A, B])
-    places = [f"{values[2 if name == term_rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
-    formula, function, _ = FUNCTIONS[term_rules.function]
+    example = rules.value({"by": 2, "axis": 0}, [A, B])
+    places = [f"{values[2 if name == rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
+    formula, function, _ = FUNCTIONS[rules.function]
     return {
-        **term_rules.words,
-        "formula": term_rules.formula,
+        **rules.words,
+        "formula": rules.formula,
         "function": function,
-        "behind": "ab".replace(term_rules.ahead, ""),
-        "repeat_rule": repeated if term_rules.repeats else whole,
-        "repeat_error": "" if term_rules.repeats else differs,
+        "behind": "ab".replace(rules.ahead, ""),
+        "repeat_rule": repeated if rules.repeats else whole,
+        "repeat_error": "" if rules.repeats else differs,
         "a": _row(A),
         "b": _row(B),
-        "a_read": term_rules.place("a"),
-        "b_read": term_rules.place("b"),
+        "a_read": rules.place("a"),
+        "b_read": rules.place("b"),
         "result": _row(example),
         "first": f"{formula.format(*places)} = {example[0]:g}",
     }
@@ -53,30 +52,29 @@ def _row(values: Array) -> str:
     return " | ".join(f"{value:g}" for value in values)
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    term_rules, draw = rules(term), Random(1)
+    draw = Random(1)
     return (
-        Test("defaults", 10, partial(defaults, term_rules)),
-        Test("one shape", 8, partial(groups_right, term_rules, list(cases.plain(draw)), "1")),
-        Test("two shapes", 10, partial(groups_right, term_rules, list(cases.broadcast(draw)), "2")),
-        Test("errors", 8, partial(groups_right, term_rules, list(cases.refused(draw)), "3")),
-        Test("a program", 9, partial(accepted, term_rules, Random(4), MODEL)),
-        Test("a program that is wrong", 5, partial(one_refused, term_rules)),
+        Test("defaults", 10, partial(defaults, rules)),
+        Test("one shape", 8, partial(groups_right, rules, list(cases.plain(draw)), "1")),
+        Test("two shapes", 10, partial(groups_right, rules, list(cases.broadcast(draw)), "2")),
+        Test("errors", 8, partial(groups_right, rules, list(cases.refused(draw)), "3")),
+        Test("a program", 9, partial(accepted, rules, Random(4), MODEL)),
+        Test("a program that is wrong", 5, partial(one_refused, rules)),
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rules: Rules, draw: Random, key: str) -> Sequence[Test]:
     """What only `grade` runs: other shapes, every axis, results without elements."""
-    term_rules, draw, key = rules(term), Random(f"{seed}/front_end"), str(seed)
     return (
-        Test("broadcasting", 10, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key)),
-        Test("axes", 8, partial(groups_right, term_rules, list(cases.axes(draw)), key)),
-        Test("sizes", 10, partial(groups_right, term_rules, list(cases.sizes(draw)), key)),
-        Test("errors", 4, partial(groups_right, term_rules, list(cases.refused(draw)), key)),
-        Test("types", 10, partial(groups_right, term_rules, list(cases.far(draw)), key)),
-        Test("programs", 4, partial(all_accepted, term_rules, key)),
-        Test("programs that are wrong", 4, partial(all_refused, term_rules, key)),
+        Test("broadcasting", 10, partial(groups_right, rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key)),
+        Test("axes", 8, partial(groups_right, rules, list(cases.axes(draw)), key)),
+        Test("sizes", 10, partial(groups_right, rules, list(cases.sizes(draw)), key)),
+        Test("errors", 4, partial(groups_right, rules, list(cases.refused(draw)), key)),
+        Test("types", 10, partial(groups_right, rules, list(cases.far(draw)), key)),
+        Test("programs", 4, partial(all_accepted, rules, key)),
+        Test("programs that are wrong", 4, partial(all_refused, rules, key)),
     )
 
 
@@ -104,4 +102,4 @@ def one_refused(rules: Rules, submission: Submission) -> Outcome:
 
 MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

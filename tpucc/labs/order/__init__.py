@@ -57,17 +57,24 @@ class Case:
         return plain_order(self.net, self.target, self.rules.transfers, self.seed)
 
 
-def rules(term: Term) -> Rules:
-    """The rules of a term; without one, sums and transfers are free."""
-    draw = term.draw("order")
-    return Rules(draw.choice((2, 3, 4)), draw.choice(("kept", "at once"))) if draw else Rules(0, "free")
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What differs between terms: the rules of an order, and how many tiles the machine's FIFO holds."""
+
+    rules: Rules
+    places: int
+
+    def machine(self, family: Family) -> Target:
+        """The machine for programs of a family."""
+        return load_target("tiny", {**SIZES, "weight_fifo_tiles": self.places, **MACHINES[family]})
 
 
-def machine(term: Term, family: Family) -> Target:
-    """The machine of a term for programs of a family: its FIFO differs between terms."""
-    draw = term.draw("order machine")
-    places = draw.choice((1, 2, 3)) if draw else 2
-    return load_target("tiny", {**SIZES, "weight_fifo_tiles": places, **MACHINES[family]})
+def setting(term: Term) -> Setting:
+    """The setting of a term; without one, sums and transfers are free."""
+    draw, machine = term.draw("order"), term.draw("order machine")
+    if draw is None or machine is None:
+        return Setting(Rules(0, "free"), 2)
+    return Setting(Rules(draw.choice((2, 3, 4)), draw.choice(("kept", "at once"))), machine.choice((1, 2, 3)))
 
 
 SUMS = {0: "As many sums may be open at one time as the accumulators have room for."}
@@ -78,13 +85,13 @@ TRANSFERS = {
 }
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(given: Setting) -> Mapping[str, str]:
     """What the handout says for this term."""
-    given, (case,) = rules(term), example(term)
+    rules, (case,) = given.rules, example(given)
     return {
-        **_rule_words(given),
-        "sums_rule": SUMS.get(given.sums, f"At most {given.sums} sums are open at one time."),
-        "transfers_rule": TRANSFERS[given.transfers],
+        **_rule_words(rules),
+        "sums_rule": SUMS.get(rules.sums, f"At most {rules.sums} sums are open at one time."),
+        "transfers_rule": TRANSFERS[rules.transfers],
         "places": str(case.target.weight_fifo_tiles),
         "example": "\n".join(f"{i.index:>2} {i.text}" for i in case.tiles),
         "example_cycles": str(as_given(case)),
@@ -94,11 +101,11 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(given: Setting) -> Sequence[Test]:
     """What `check` runs."""
-    asked = partial(_asked, term)
+    asked = partial(_asked, given)
     return (
-        Test("two tiles", 5, partial(fast, partial(two_tiles, term))),
+        Test("two tiles", 5, partial(fast, partial(two_tiles, given))),
         Test("valid orders", 5, partial(valid, asked(6, (reuse, beside), 1))),
         Test("integers", 5, partial(integers, asked(61, (several,), 1))),
         Test("weight tiles", 10, partial(fast, asked(62, (reuse,), 1))),
@@ -107,9 +114,9 @@ def _public(term: Term) -> Sequence[Test]:
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(given: Setting, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other programs."""
-    asked, draw = partial(_asked, term), Random(f"{seed}/order")
+    asked = partial(_asked, given)
     seeds = [draw.randrange(2**32) for _ in range(5)]
     return (
         Test("valid orders", 5, partial(valid, asked(seeds[0], (several, beside), 1))),
@@ -124,25 +131,25 @@ Cases = Callable[[], Sequence[Case]]
 """Programs that are drawn when a test runs."""
 
 
-def example(term: Term) -> Sequence[Case]:
+def example(given: Setting) -> Sequence[Case]:
     """The handout's example: two tiles, two chunks of rows."""
-    return (Case(Net(((8, 4),), 8), machine(term, several), rules(term), 0),)
+    return (Case(Net(((8, 4),), 8), given.machine(several), given.rules, 0),)
 
 
-def two_tiles(term: Term) -> Sequence[Case]:
+def two_tiles(given: Setting) -> Sequence[Case]:
     """The example, and the same with three chunks, of which the handout says no order."""
-    (case,) = example(term)
+    (case,) = example(given)
     return case, replace(case, net=Net(((8, 4),), 12))
 
 
-def _asked(term: Term, seed: int, families: Sequence[Family], count: int) -> Cases:
-    return partial(drawn, term, seed, families, count)
+def _asked(given: Setting, seed: int, families: Sequence[Family], count: int) -> Cases:
+    return partial(drawn, given, seed, families, count)
 
 
-def drawn(term: Term, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
+def drawn(given: Setting, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
     """Programs with something to win."""
     draw = Random(seed)
-    return tuple(_drawn(family, machine(term, family), rules(term), draw.randrange(2**32)) for family in families for _ in range(count))
+    return tuple(_drawn(family, given.machine(family), given.rules, draw.randrange(2**32)) for family in families for _ in range(count))
 
 
 def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
@@ -257,4 +264,4 @@ def _given(case: Case) -> str:
     return "\n".join([f"{len(case.tiles)} instructions, {fifo}:", *lines])
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden)

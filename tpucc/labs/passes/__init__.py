@@ -9,7 +9,7 @@ from random import Random
 
 from tpucc.ir import Graph
 from tpucc.labs.judging import all_or_nothing, some_right
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Test, declared
 from tpucc.labs.passes.comparing import rewritten
 from tpucc.labs.passes.motifs import graphs
 from tpucc.labs.passes.program import compiled
@@ -60,30 +60,28 @@ WITHOUT_A_FAULT = 10
 Judge = Callable[[str, Rules, Sequence[Graph], str, Submission], Outcome]
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    term_rules = rules(term)
     joined = "A product that has a bias already takes in another one: the two constants are added, and their sum is the bias."
     stays = "A product that has a bias already takes in no other: a constant that is added to it stays a sum of its own."
-    *first, last = (f"`{name}`" for name in term_rules.functions)
+    *first, last = (f"`{name}`" for name in rules.functions)
     return {
-        **term_rules.words,
+        **rules.words,
         "functions": f"{', '.join(first)} and {last}",
-        "other": term_rules.others[0],
+        "other": rules.others[0],
         "without": str(WITHOUT_A_FAULT),
-        "second_rule": joined if term_rules.second else stays,
+        "second_rule": joined if rules.second else stays,
     }
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    term_rules = rules(term)
-    one = {function: list(graphs(Random(2), term_rules, plain, (plain,))) for function, plain in PLAIN.items()}
-    some = {function: list(graphs(Random(22), term_rules, PLAIN[function], chosen)) for function, chosen in PUBLIC.items()}
+    one = {function: list(graphs(Random(2), rules, plain, (plain,))) for function, plain in PLAIN.items()}
+    some = {function: list(graphs(Random(22), rules, PLAIN[function], chosen)) for function, chosen in PUBLIC.items()}
     return (
-        *(Test(f"{_short(function)}: one graph", 5, partial(several, function, term_rules, one[function], "")) for function in PLAIN),
-        *(Test(f"{_short(function)}: graphs", 8, partial(several, function, term_rules, some[function], "")) for function in PLAIN),
-        Test("a program", 11, partial(compiled, term_rules, 4)),
+        *(Test(f"{_short(function)}: one graph", 5, partial(several, function, rules, one[function], "")) for function in PLAIN),
+        *(Test(f"{_short(function)}: graphs", 8, partial(several, function, rules, some[function], "")) for function in PLAIN),
+        Test("a program", 11, partial(compiled, rules, 4)),
     )
 
 
@@ -91,13 +89,12 @@ def _short(function: str) -> str:
     return function.replace("_", " ")
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rules: Rules, draw: Random, seed: str) -> Sequence[Test]:
     """What only `grade` runs: one thing that a pass may overlook in each test, and for each pass all of them once more."""
-    term_rules, draw = rules(term), Random(f"{seed}/passes")
 
     def test(function: str, what: str, points: float, motifs: Sequence[str], judge: Judge) -> Test:
-        cases = list(graphs(draw, term_rules, PLAIN[function], motifs))
-        return Test(f"{_short(function)}: {what}", points, partial(judge, function, term_rules, cases, str(seed)))
+        cases = list(graphs(draw, rules, PLAIN[function], motifs))
+        return Test(f"{_short(function)}: {what}", points, partial(judge, function, rules, cases, seed))
 
     def of(function: str, kinds: Kinds) -> Iterator[Test]:
         for what, (points, chosen) in kinds.items():
@@ -118,4 +115,4 @@ def all_of(function: str, rules: Rules, cases: Sequence[Graph], key: str, submis
     return all_or_nothing(several(function, rules, cases, key, submission))
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tpucc.labs.judging import Scale
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Test, declared
 from tpucc.labs.quantisation.answers import asked, pair, weights_asked
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
@@ -25,9 +25,8 @@ Case = tuple[Literal["quantise", "requantise", "quantise_weights"], tuple[Any, .
 """A function, and its arguments: values or accumulators, scale or multiplier, and zero point; or weights."""
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rule: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    rule = rules(term)
     steps = rule.high if rule.symmetric else rule.high - rule.low
     scale = f"max(-low, high) / {rule.high}" if rule.symmetric else f"(high - low) / {steps}"
     scale_by_hand, zero_by_hand = rule.solution.expected("parameters", -1.0, 3.0)
@@ -64,9 +63,9 @@ def fixed(rule: Rules, draw: Random) -> Mapping[str, Sequence[Case]]:
     }
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(rule: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    rule, draw = rules(term), Random(3)
+    draw = Random(3)
     net = network()
     cases = fixed(rule, draw)
     return (
@@ -77,9 +76,8 @@ def _public(term: Term) -> Sequence[Test]:
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rule: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs."""
-    rule, draw = rules(term), Random(f"{seed}/quantisation")
     net = network(draw)
     ties = [make(draw, rule, zero) for zero in _odd(draw, rule) for make in (_halves, _half_sums)]
     return (
@@ -234,4 +232,4 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[Case]:
         yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

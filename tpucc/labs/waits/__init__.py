@@ -48,9 +48,9 @@ def setting(term: Term) -> Setting:
     return Setting(rules, load_target("tiny", {**SIZES, "host_bandwidth": draw.choice((3e6, 4e6, 6e6))}))
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(given: Setting) -> Mapping[str, str]:
     """What the handout says for this term."""
-    rules = setting(term).rules
+    rules = given.rules
     pages = (
         f"The host link moves pages of {rules.page} rows: rows 0 to {rules.page - 1} are one page, and so on. A transfer that touches a "
         "row of a page occupies the whole page: a read from the host counts as a write of all of its rows, a write to the host as a read "
@@ -64,7 +64,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "page": str(rules.page),
         "page_rule": pages,
         "single_rule": single,
-        "term_cycles": _term_cycles(setting(term)),
+        "term_cycles": _term_cycles(given),
         "cycles_full": f"{CYCLES.full:g}",
         "cycles_none": f"{CYCLES.none:g}",
         "waits_full": f"{WAITS.full:g}",
@@ -86,9 +86,8 @@ def _example(given: Setting, first: int) -> int:
     return _cycles(six(), [Wait(before, engine, (other,)) for before, engine, other in places], given)
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(given: Setting) -> Sequence[Test]:
     """What `check` runs."""
-    given = setting(term)
     some, more = (_drawn(Random(seed), (mixed, chains), count) for seed, count in ((7, 2), (77, 4)))
     return (
         Test("six and seven instructions", 5, partial(exact, [six(), seven()], given)),
@@ -100,9 +99,8 @@ def _public(term: Term) -> Sequence[Test]:
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(given: Setting, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other listings."""
-    given, draw = setting(term), Random(f"{seed}/waits")
     return (
         Test("random listings", 5, partial(ordered, _drawn(draw, (mixed, stale, holes), 2), given)),
         Test("rows with holes", 10, partial(exact, _drawn(draw, (holes,), 4), given)),
@@ -279,4 +277,4 @@ def _stage(submission: Submission, given: Setting, listing: Listing) -> Sequence
 
 MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden)
