@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -194,45 +194,60 @@ def cycles(tiles: TileProgram, order: Int64) -> int:
     return time_program(scheduled(tiles, order)).makespan
 
 
-def ask(submission: Submission, case: Case) -> Int64:
-    """The submission's order. Raises `Failed`."""
-    return read_order(submission.call("order", case.tiles), len(case.tiles))
+@dataclass(frozen=True, eq=False, slots=True)
+class Answer:
+    """A submission's order of a program's instructions, and what is wrong with it; nothing where it is valid."""
+
+    case: Case
+    order: Int64
+    problem: str
+
+    def lost(self, message: str = "") -> Outcome:
+        """An outcome without points, with the program and the order."""
+        case = self.case
+        fifo = f"a FIFO of {case.target.weight_fifo_tiles} tiles, {case.target.tile_fetch_cycles} cycles a tile"
+        lines = [f"{len(case.tiles)} instructions, {fifo}:", *(f"  {i.index} {i.text}" for i in case.tiles)]
+        return Outcome(0, message or self.problem, "\n".join(lines), "", str(self.order.tolist()))
+
+
+def answers(cases: Sequence[Case], submission: Submission) -> Iterator[Answer]:
+    """The submission's order for each program. Raises `Failed`."""
+    for case in cases:
+        order = read_order(submission.call("order", case.tiles), len(case.tiles))
+        yield Answer(case, order, wrong(case.tiles, order, case.rules))
 
 
 def valid(asked: Cases, submission: Submission) -> Outcome:
     """Every order is valid."""
-    for case in asked():
-        order = ask(submission, case)
-        if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        scheduled(case.tiles, order)
+    for answer in answers(asked(), submission):
+        if answer.problem:
+            return answer.lost()
+        scheduled(answer.case.tiles, answer.order)
     return Outcome(1, "the orders are valid")
 
 
 def fast(asked: Cases, submission: Submission) -> Outcome:
     """The cycles against the reference's. An order that isn't valid loses all points, and so does one that wins nothing."""
-    cases, found = asked(), []
-    for case in cases:
-        order = ask(submission, case)
-        if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        found.append((cycles(case.tiles, order) / best_cycles(case), order, case))
-    mean = geometric_mean([quotient for quotient, _, _ in found])
-    quotient, order, case = max(found, key=lambda entry: entry[0])
+    found = []
+    for answer in answers(asked(), submission):
+        if answer.problem:
+            return answer.lost()
+        found.append((cycles(answer.case.tiles, answer.order) / best_cycles(answer.case), answer))
+    mean = geometric_mean([quotient for quotient, _ in found])
+    quotient, worst = max(found, key=lambda entry: entry[0])
+    case, order = worst.case, worst.order
     least, before = best_cycles(case), as_given(case)
     message = (
-        f"cycles ÷ reference is {mean:.3f} in the mean of {len(cases)}; {CYCLES}. "
+        f"cycles ÷ reference is {mean:.3f} in the mean of {len(found)}; {CYCLES}. "
         f"The worst takes {round(quotient * least):,}, the reference {least:,}, the order as given {before:,}"
     )
-    won = all(quotient <= CYCLES.full or quotient * best_cycles(case) < as_given(case) for quotient, _, case in found)
+    won = all(quotient <= CYCLES.full or quotient * best_cycles(each.case) < as_given(each.case) for quotient, each in found)
     message += "" if won else ". One program takes as long as in the order as given, which loses all points"
-    outcome = Outcome(
-        CYCLES.share(mean) if won else 0.0, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order)
-    )
-    if outcome.passed:
-        return outcome
+    share, measures, picture = CYCLES.share(mean) if won else 0.0, {"cycles ÷ reference": mean}, partial(_picture, case, order)
+    if share == 1:
+        return Outcome(share, message, measures=measures, picture=picture)
     runs = _runs(case, order)
-    outcome = replace(outcome, message=f"{message}. {slower(*runs)}".rstrip(), given=_given(case), found=str(order.tolist()))
+    outcome = replace(worst.lost(f"{message}. {slower(*runs)}".rstrip()), share=share, measures=measures, picture=picture)
     return replace(outcome, drawing=timelines_text(*runs), call=("order", (case.tiles,)))
 
 
@@ -248,20 +263,14 @@ def _runs(case: Case, order: Int64) -> tuple[Shown, Reference]:
 
 def integers(asked: Cases, submission: Submission) -> Outcome:
     """The whole program of an order, by the verifier and by its integers."""
-    for case in asked():
-        order = ask(submission, case)
-        if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
+    for answer in answers(asked(), submission):
+        if answer.problem:
+            return answer.lost()
+        case = answer.case
+        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, answer.order)), like=compiled(case.net, case.target)))
         if problem:
-            return Outcome(0, problem, _given(case), "", str(order.tolist()))
+            return answer.lost(problem)
     return Outcome(1, f"equal; {verdict.cycles:,} cycles")
-
-
-def _given(case: Case) -> str:
-    lines = [f"  {i.index} {i.text}" for i in case.tiles]
-    fifo = f"a FIFO of {case.target.weight_fifo_tiles} tiles, {case.target.tile_fetch_cycles} cycles a tile"
-    return "\n".join([f"{len(case.tiles)} instructions, {fifo}:", *lines])
 
 
 LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden)

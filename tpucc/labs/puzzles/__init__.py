@@ -9,8 +9,7 @@ from random import Random
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
-from tpucc.labs.puzzles.dozen import puzzles
-from tpucc.labs.puzzles.puzzle import Puzzle
+from tpucc.labs.puzzles.puzzle import Puzzle, puzzles
 from tpucc.labs.puzzles.rules import rules
 from tpucc.plugins.failures import Failed
 
