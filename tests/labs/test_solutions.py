@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -11,7 +10,8 @@ import pytest
 
 from tests.support import lab_answers
 from tests.support.cases import one_of
-from tpucc.labs import find
+from tpucc.labs import find, solutions
+from tpucc.labs.calls import packed_value
 from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.comparing import MOST, drawn, said
 from tpucc.labs.front_end.rules import rules as rules_of_lag
@@ -22,7 +22,7 @@ from tpucc.labs.passes.comparing import _differs, wanted
 from tpucc.labs.passes.motifs import graphs
 from tpucc.labs.passes.rules import rules as rules_of_passes
 from tpucc.labs.quantisation.rules import rules as rules_of_integers
-from tpucc.labs.recorded import recorded
+from tpucc.labs.recorded import recorded, recording
 from tpucc.labs.solutions import Solution
 from tpucc.ops.opdef import RuleError
 from tpucc.plugins.failures import Failed
@@ -98,25 +98,22 @@ def test_what_is_recorded_is_no_answer(lab: Lab) -> None:
     assert all(type(number) is int for value in made.values() for number in value.values())
 
 
-def test_an_archive_has_what_was_recorded_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_has_what_was_recorded_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that a submission may be asked in public tests is recorded. A lab without that says which solution is missing."""
     lab, rules = find("quantisation"), rules_of_integers(AS_WRITTEN)
     made = references(lab, AS_WRITTEN)
-    from tpucc.labs import recorded as module
-    from tpucc.labs.calls import packed_value
-
-    monkeypatch.setattr(module, "packed", lambda: True)
+    known = {key: packed_value(value) for key, value in made.items()}
+    monkeypatch.setattr("tpucc.labs.recorded.packed", lambda: True)
+    monkeypatch.setattr("tpucc.labs.recorded._known", lambda: known)
     monkeypatch.setattr("tpucc.labs.solutions.is_archive", lambda: True)
-    monkeypatch.setattr(module, "_known", lambda: {key: packed_value(value) for key, value in made.items()})
+    monkeypatch.setattr("tpucc.labs.solutions._defined", solutions._defined.__wrapped__)
     assert rules.solution.expected("parameters", -1.0, 3.0) == [0.01568627543747425, -64]
     assert rules.solution.answer("parameters", -1.0, 3.5) is None
-    with pytest.raises(NotImplementedError, match="lab 3: write parameters"):
+    with pytest.raises(NotImplementedError, match="lab 3: write parameters, calibrate"):
         rules.solution.expected("parameters", -1.0, 3.5)
 
 
 def test_a_result_is_recorded_by_all_arguments() -> None:
-    from tpucc.labs.recorded import recording
-
     @recorded
     def total(numbers: list[int], more: int) -> int:
         return sum(numbers) + more

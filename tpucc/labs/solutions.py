@@ -37,14 +37,14 @@ class Solution:
     def expected(self, function: str, *arguments: Any) -> Plain:
         """The same, where no test can do without it. Raises `NotImplementedError` in an archive that has not recorded it."""
         found = self.answer(function, *arguments)
-        if found is None:
-            raise NotImplementedError(f"lab {declaration(Path(__file__).parent / self.lab)['number']}: write {function}")
-        return found
+        return self.call(function, *arguments) if found is None else found
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
-        """What a function of the solution returns, as a submission's. It isn't recorded. Raises `Failed`."""
+        """What a function of the solution returns, as a submission's. It isn't recorded. Raises `Failed`; in an archive
+        `NotImplementedError`."""
+        defined = _defined(self)
         try:
-            return unpacked(packed(_defined(self)[function](*arguments)))
+            return unpacked(packed(defined[function](*arguments)))
         except Exception as error:
             raise Failed(type(error).__name__, str(error)) from error
 
@@ -56,8 +56,10 @@ class Solution:
         """The text of the solution. Raises `Failed` for another file: a lab of functions has one."""
         if name != REFERENCE:
             raise Failed("file", f"the solution has no {name}")
-        path = Path(__file__).parent / self.lab / MATERIAL / REFERENCE
-        return filled(path.read_text("utf-8"), dict(self.words))
+        folder = Path(__file__).parent / self.lab
+        if is_archive():
+            raise NotImplementedError(f"lab {declaration(folder)['number']}: write {', '.join(declaration(folder)['functions'])}")
+        return filled((folder / MATERIAL / REFERENCE).read_text("utf-8"), dict(self.words))
 
 
 @recorded
