@@ -32,7 +32,7 @@ import tpucc
 from tpucc.interop import programs
 from tpucc.labs import find
 from tpucc.labs.lab import Term
-from tpucc.labs.puzzles.dozen import puzzles
+from tpucc.labs.puzzles.puzzle import puzzles
 from tpucc.playground.engine import compiled
 from tpucc.playground.requests import Model
 from tpucc.target import load_target, target_names

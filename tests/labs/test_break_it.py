@@ -19,11 +19,11 @@ from tpucc.isa.assembler import assemble
 from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, fifo, hazards, verify
 from tpucc.labs import find
-from tpucc.labs.break_it import rule_of, truth
+from tpucc.labs.break_it import rule_of
 from tpucc.labs.break_it.faulty import DETECTORS
 from tpucc.labs.break_it.mutants import MODEL, compiled, mutants, short
 from tpucc.labs.break_it.plain import line, plain
-from tpucc.labs.break_it.truth import RULES, Rule
+from tpucc.labs.break_it.rules import RULES, Rule
 from tpucc.labs.lab import Term
 from tpucc.labs.strip import stripped
 from tpucc.machines.v1 import Flag, Opcode
@@ -81,7 +81,7 @@ def test_programs_have_the_faults_that_are_asked_for(rule: Rule) -> None:
 def test_every_wrong_detector_is_wrong_somewhere(rule: Rule) -> None:
     cases = [*mutants(rule, Random(3), [compiled(3, 7, 5)], 15, 15), *short(rule, Random(3), 150, 150)]
     for detector in DETECTORS[rule.name]:
-        assert any(detector.find(case.program) != set(case.faults) for case in cases), detector.bug
+        assert any(detector.find(case.program, rule) != set(case.faults) for case in cases), detector.bug
 
 
 def test_every_rule_is_some_terms_and_has_a_reference() -> None:
@@ -143,4 +143,6 @@ def test_hidden_programs_are_the_seeds() -> None:
 def test_a_tile_without_room_is_told_by_how_many_wait() -> None:
     """Not by a number, which would read as a tile's name."""
     asks = {"tile": 4, "switch": False}
-    assert truth.fifo({"instructions": [asks, asks, asks], "fifo": 2}) == {2: "it asks for a tile while 2 wait, and the FIFO holds 2"}
+    assert RULES["fifo"].faults({"instructions": [asks, asks, asks], "fifo": 2}) == {
+        2: "it asks for a tile while 2 wait, and the FIFO holds 2"
+    }

@@ -10,7 +10,7 @@ from tests.labs.test_labs import Here, submitted
 from tests.support.lab_solutions import reference
 from tpucc.labs import find
 from tpucc.labs.front_end.comparing import refused
-from tpucc.labs.front_end.meaning import rules
+from tpucc.labs.front_end.rules import rules
 from tpucc.labs.grading import Result, run
 from tpucc.labs.lab import AS_WRITTEN, Term
 from tpucc.plugins.failures import Failed

@@ -41,13 +41,13 @@ def test_solutions_of_their_own_are_like_the_reference_alone(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("lab", "path"),
     [
-        ("front_end", "labs/front_end/meaning.py"),
-        ("passes", "labs/passes/meaning.py"),
-        ("quantisation", "labs/quantisation/rules.py"),
+        ("front_end", "labs/front_end/material/reference.py"),
+        ("passes", "labs/passes/material/reference.py"),
+        ("quantisation", "numerics.py"),
         ("allocation", "schedule/allocate.py"),
         ("order", "labs/order/material/reference.py"),
         ("waits", "schedule/synchronise.py"),
-        ("break_it", "labs/break_it/truth.py"),
+        ("break_it", "labs/break_it/material/reference.py"),
     ],
 )
 def test_a_copy_with_other_names_and_comments_is_named(lab: str, path: str) -> None:

@@ -22,7 +22,7 @@ from tpucc.labs import find
 from tpucc.labs.grading import Texts, check
 from tpucc.labs.lab import Term
 from tpucc.labs.puzzles import solved
-from tpucc.labs.puzzles.dozen import puzzles
+from tpucc.labs.puzzles.puzzle import puzzles
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
 

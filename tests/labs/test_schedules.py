@@ -15,14 +15,14 @@ from tpucc.labs import find
 from tpucc.labs.grading import run
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.order import _picture as _order_picture
-from tpucc.labs.order import as_given, best_cycles, drawn, example, fast, machine
+from tpucc.labs.order import as_given, best_cycles, drawn, example, fast
+from tpucc.labs.order import setting as order_setting
 from tpucc.labs.order.checks import Rules as OrderRules
 from tpucc.labs.order.checks import wrong
 from tpucc.labs.order.families import Net, beside, plain_order, reuse, several
-from tpucc.labs.recorded import recording
 from tpucc.labs.results import _verdict
 from tpucc.labs.timelines import timelines_text
-from tpucc.labs.waits import _cycles, _picture, _runs, cycles, exact, setting, seven, six
+from tpucc.labs.waits import Answer, cycles, exact, setting, seven, six
 from tpucc.labs.waits.checks import Rules, built_in, needless, unordered
 from tpucc.labs.waits.families import FAMILIES, listing_of, read, write
 from tpucc.machines.v1 import V1, Engine
@@ -101,14 +101,14 @@ def test_a_wait_too_many_is_named_with_those_that_make_it_so(more: Wait, why: st
     ],
 )
 def test_what_is_wrong_with_an_order_is_said(order: list[int], rules: OrderRules, message: str) -> None:
-    (case,) = example(AS_WRITTEN)
+    (case,) = example(order_setting(AS_WRITTEN))
     found = wrong(case.tiles, np.array(order), rules)
     assert message in found
     assert bool(found) is bool(message)
 
 
 def test_a_write_that_stands_later_than_it_can_is_named() -> None:
-    tiles = plain_order(Net(((4, 4), (4, 4)), 4), machine(AS_WRITTEN, several), "at once", 0)
+    tiles = plain_order(Net(((4, 4), (4, 4)), 4), order_setting(AS_WRITTEN).machine(several), "at once", 0)
     write = next(i.index for i in tiles if i.text.startswith("write_host_memory"))
     order = [*(n for n in range(len(tiles)) if n != write), write]
     assert "doesn't stand right after" in wrong(tiles, np.array(order), OrderRules(0, "at once"))
@@ -117,7 +117,7 @@ def test_a_write_that_stands_later_than_it_can_is_named() -> None:
 
 @pytest.mark.long
 def test_programs_have_something_to_win() -> None:
-    for case in drawn(Term("spring"), 7, (reuse, beside), 2):
+    for case in drawn(order_setting(Term("spring")), 7, (reuse, beside), 2):
         assert as_given(case) > 1.3 * best_cycles(case)
 
 
@@ -158,7 +158,7 @@ def test_half_of_the_listings_with_a_wait_too_many_earn_nothing() -> None:
 @pytest.mark.parametrize("term", [AS_WRITTEN, Term("spring"), Term("a"), Term("d")], ids=str)
 def test_the_handouts_cycles_are_those_of_the_terms_machine(term: Term) -> None:
     given, text = setting(term), find("waits").material("handout.md", term)
-    found = _cycles(six(), built_in(six(), given.rules), given)
+    found = Answer.of(six(), built_in(six(), given.rules), given).cycles
     if given.target.host_bandwidth == 4e6:
         assert found == 28
         assert "This term's machine has such a link." in text
@@ -169,7 +169,7 @@ def test_the_handouts_cycles_are_those_of_the_terms_machine(term: Term) -> None:
 
 
 def test_two_timelines_share_an_axis() -> None:
-    given = (case,) = example(AS_WRITTEN)
+    given = (case,) = example(order_setting(AS_WRITTEN))
     found = fast(lambda: given, Here("def order(tiles): return range(len(tiles))"))
     lines = found.drawing.splitlines()
     assert max(map(len, lines)) <= 72
@@ -183,7 +183,7 @@ def test_two_timelines_share_an_axis() -> None:
 
 def test_an_arrow_leads_to_what_waits() -> None:
     waits = built_in(six(), setting(AS_WRITTEN).rules)
-    drawn_waits = _picture(six(), waits, setting(AS_WRITTEN))
+    drawn_waits = Answer.of(six(), waits, setting(AS_WRITTEN)).picture()
     assert drawn_waits.count("<polygon") == len(waits)
 
 
@@ -192,8 +192,8 @@ ALL_WAITS = [Wait(n, engine, (other,)) for n in range(6) for engine in V1.row_un
 
 def test_of_the_reference_nothing_but_its_cycles_is_drawn() -> None:
     """An answer that can be read off a picture is none that a student finds."""
-    given, (case,) = setting(AS_WRITTEN), example(AS_WRITTEN)
-    for drawn_picture in (_picture(six(), ALL_WAITS, given), _order_picture(case, np.arange(len(case.tiles)))):
+    given, (case,) = setting(AS_WRITTEN), example(order_setting(AS_WRITTEN))
+    for drawn_picture in (Answer.of(six(), ALL_WAITS, given).picture(), _order_picture(case, np.arange(len(case.tiles)))):
         _, _, below = drawn_picture.partition(">reference: ")
         assert "<title" not in below
         assert "<polygon" not in below
@@ -202,19 +202,9 @@ def test_of_the_reference_nothing_but_its_cycles_is_drawn() -> None:
     assert text[text.index("reference: ") :].splitlines()[:2] == ["reference: 28 cycles", f"{'total':<11}{'█' * 54}"]
 
 
-@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
-def test_what_is_recorded_is_no_answer(lab: Lab) -> None:
-    assert lab.references is not None
-    with recording() as made:
-        lab.references(Term("spring"))
-    numbers = [number for value in made.values() for number in (value.values() if isinstance(value, dict) else [value])]
-    assert made
-    assert all(type(number) is int for number in numbers)
-
-
 def test_an_archive_says_why_an_order_is_slower(monkeypatch: pytest.MonkeyPatch) -> None:
     """There the reference's program isn't known."""
-    given = example(AS_WRITTEN)
+    given = example(order_setting(AS_WRITTEN))
     monkeypatch.setattr("tpucc.labs.order.packed", lambda: True)
     found = fast(lambda: given, Here("def order(tiles): return range(len(tiles))"))
     assert re.search(
@@ -226,12 +216,12 @@ def test_an_archive_says_why_an_order_is_slower(monkeypatch: pytest.MonkeyPatch)
 def test_the_waits_of_the_matrix_unit_stand_below_its_name() -> None:
     """A unit that does nothing has no line, but for this one: else its waits would look like the host's."""
     listing = listing_of([read(0, 4), write(0, 4)])
-    names = [line.split()[0] for line in timelines_text(*_runs(listing, [], setting(AS_WRITTEN))).splitlines()]
+    names = [line.split()[0] for line in timelines_text(*Answer.of(listing, [], setting(AS_WRITTEN)).runs).splitlines()]
     assert names[names.index("waits") - 1] == "matrix"
     assert "activation" not in names
 
 
 def test_a_picture_explains_the_shifts_that_it_has() -> None:
-    assert "in shift a tile" not in _picture(six(), [], setting(AS_WRITTEN))
-    (case,) = example(AS_WRITTEN)
+    assert "in shift a tile" not in Answer.of(six(), [], setting(AS_WRITTEN)).picture()
+    (case,) = example(order_setting(AS_WRITTEN))
     assert "in shift a tile" in _order_picture(case, np.arange(len(case.tiles)))

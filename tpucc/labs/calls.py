@@ -33,14 +33,24 @@ PACKAGES = ("diagnostics", "ir", "isa", "lowering", "ops", "schedule", "target")
 
 def packed_call(arguments: Sequence[Any]) -> bytes:
     """The arguments of a call, for a file; of values of tpucc's only the fields, not what they have computed of these."""
-    return json.dumps(_packed(tuple(arguments), [])).encode()
+    return json.dumps(packed_value(tuple(arguments))).encode()
+
+
+def packed_value(value: Any) -> Any:
+    """A value as JSON has it. Raises `TypeError` for one that has no such form."""
+    return _packed(value, [])
+
+
+def read_value(value: Any) -> Any:
+    """A value that `packed_value` has written. Raises `ValueError` for what isn't one."""
+    return _read(value, {})
 
 
 def saved(path: str) -> tuple[Any, ...]:
     """The arguments of a call that `tpucc lab check` has written into a file. Raises `ValueError` for any other file."""
     text = Path(path).read_bytes()
     try:
-        arguments = _read(json.loads(text), {})
+        arguments = read_value(json.loads(text))
     except Exception as error:
         raise ValueError(f"{path} has no call that tpucc lab check has written: {error}") from None
     if not isinstance(arguments, tuple):

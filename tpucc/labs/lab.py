@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from shlex import quote
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from tpucc.diagnostics import printable
 from tpucc.guest.values import Plain
@@ -145,8 +145,6 @@ class Lab:
     ranks: str = ""
     open: bool = False
     """Whether a good solution for one term may be one for another: a race has no rule of its own."""
-    references: Callable[[Term], None] | None = None
-    """Asks for what the public tests compare with of tpucc's own solutions, to be recorded when these are taken out (`recorded`)."""
     floor: float = 0
     """What the skeleton gets, and whoever has not understood the task."""
     modules: tuple[str, ...] = ()
@@ -168,8 +166,9 @@ class Lab:
         return self.filled((self.material_folder / name).read_text("utf-8"), term)
 
     def filled(self, text: str, term: Term) -> str:
-        """A text with the term's word for each `{{name}}`. Raises `KeyError` for a word that the lab doesn't have."""
-        return filled(text, self.words(term))
+        """A text with the term's word for each `{{name}}`; `term` and `term_option` are words of every lab. Raises `KeyError` for a word
+        that the lab doesn't have."""
+        return filled(text, {"term": str(term), "term_option": term.option, **self.words(term)})
 
 
 def filled(text: str, words: Mapping[str, str]) -> str:
@@ -190,22 +189,34 @@ def declaration(folder: Path) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
 
 
+Rules = TypeVar("Rules")
+
+
 def declared(
     folder: Path,
     *,
-    words: Callable[[Term], Mapping[str, str]],
-    public: Callable[[Term], Sequence[Test]],
-    hidden: Callable[[Term, int], Sequence[Test]],
-    references: Callable[[Term], None] | None = None,
-    begun: Callable[[Term], Mapping[str, str]] | None = None,
+    rules: Callable[[Term], Rules],
+    words: Callable[[Rules], Mapping[str, str]],
+    public: Callable[[Rules], Sequence[Test]],
+    hidden: Callable[[Rules, Random, str], Sequence[Test]],
+    begun: Callable[[Rules], Mapping[str, str]] | None = None,
 ) -> Lab:
     """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests.
 
-    `hidden(term, seed)` gives tests like the public ones; that they are hidden, and are named so, is added here.
+    `rules` are what differs between terms; words and tests follow from them. `hidden` gives tests like the public ones, for a source of
+    numbers that is the seed's, and the seed as a text; that they are hidden, and are named so, is added here.
     """
 
-    def named(term: Term, seed: int) -> Sequence[Test]:
-        return tuple(replace(test, name=f"hidden: {test.name}", hidden=True) for test in hidden(term, seed))
+    def all_hidden(term: Term, seed: int) -> Sequence[Test]:
+        tests = hidden(rules(term), Random(f"{seed}/{folder.name}"), str(seed))
+        return tuple(replace(test, name=f"hidden: {test.name}", hidden=True) for test in tests)
 
-    said = declaration(folder)
-    return Lab(name=folder.name, folder=folder, words=words, public=public, hidden=named, references=references, begun=begun, **said)
+    return Lab(
+        name=folder.name,
+        folder=folder,
+        words=lambda term: words(rules(term)),
+        public=lambda term: public(rules(term)),
+        hidden=all_hidden,
+        begun=None if begun is None else lambda term: begun(rules(term)),
+        **declaration(folder),
+    )

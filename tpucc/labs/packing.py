@@ -9,11 +9,15 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
+from typing import Any
 
 from tpucc.guest.jails import grader_folder
 from tpucc.interop.programs import folder as programs_folder
+from tpucc.labs.calls import packed_value
+from tpucc.labs.grading import run
 from tpucc.labs.lab import MATERIAL, Lab, Term
 from tpucc.labs.recorded import recording
+from tpucc.labs.solutions import Solution
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import stripped_file
 from tpucc.labs.texts import text
@@ -32,7 +36,7 @@ def for_students(lab: Lab, term: Term) -> bytes:
     name = f"lab{lab.number}"
     files = {f"{name}/{file}": content.encode() for file, content in starting_files(lab, term).items()}
     files |= _package(frozenset({lab.number}), solutions=False)
-    files["tpucc/labs/recorded.json"] = _references(lab, term)
+    files["tpucc/labs/recorded.json"] = _recorded(lab, term)
     files["pyproject.toml"] = text("project.toml", version=f"{VERSION}+{name}", dependencies=json.dumps(_dependencies())).encode()
     files["tests/test_lab.py"] = text("test_lab.txt", name=name).encode()
     files["README.md"] = text("README.md", name=name, title=lab.title, file=lab.file).encode()
@@ -48,11 +52,17 @@ def for_gradescope(lab: Lab, term: Term, seed: int) -> bytes:
     return _zipped(files)
 
 
-def _references(lab: Lab, term: Term) -> bytes:
-    """What the public tests compare with, made while tpucc's own solution is there."""
+def references(lab: Lab, term: Term) -> dict[str, Any]:
+    """What the public tests compare with, by its keys: all that they ask while the lab's own solution is tested."""
     with recording() as made:
-        if lab.references is not None:
-            lab.references(term)
+        words = lab.words(term)
+        for test in lab.public(term) if lab.functions else ():
+            run(test, Solution.of(lab.folder, words))
+    return made
+
+
+def _recorded(lab: Lab, term: Term) -> bytes:
+    made = {key: packed_value(value) for key, value in references(lab, term).items()}
     return (json.dumps(made, indent=1, sort_keys=True) + "\n").encode()
 
 

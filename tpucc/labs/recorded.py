@@ -1,43 +1,55 @@
-"""What tests compare with of tpucc's own solutions, in copies from which these are taken out: it is recorded when a lab is packed."""
+"""What tests compare with of tpucc's own, in archives from which it is taken out: it is recorded when a lab is packed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
+from hashlib import sha256
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
-from tpucc.guest.values import Plain
+from tpucc.labs.calls import packed_call, read_value
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 FILE = Path(__file__).with_name("recorded.json")
-"""The values by their keys, where a lab was packed."""
-_RECORDINGS: list[dict[str, Plain]] = []
+"""The results by their keys, where a lab was packed."""
+_RECORDINGS: list[dict[str, Any]] = []
 
 
-def recorded(key: str, make: Callable[[], Plain]) -> Plain:
-    """The value of `key` as it was recorded, or else as `make` makes it: numbers, strings, and lists and dicts of them.
+def recorded(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The function, whose results an archive has recorded. There it is called only with arguments that no result was recorded for.
 
-    Raises what `make` raises.
+    Arguments and results are values that a file of a call can have (`calls`).
     """
-    known = _known()
-    if key in known:
-        return known[key]
-    value = make()
-    for recording in _RECORDINGS:
-        recording[key] = value
-    return value
+
+    @wraps(function)
+    def asked(*given: Given.args, **named: Given.kwargs) -> Result:
+        if not _RECORDINGS and not packed():
+            return function(*given, **named)
+        key = f"{function.__name__} {sha256(packed_call((*given, named))).hexdigest()}"
+        if key in _known():
+            found: Result = read_value(_known()[key])
+            return found
+        result = function(*given, **named)
+        for recording in _RECORDINGS:
+            recording[key] = result
+        return result
+
+    return asked
 
 
 def packed() -> bool:
-    """Whether this is the tpucc of an archive for students: it has recorded values in the place of the grader's own answers."""
+    """Whether this is the tpucc of an archive for students: it has recorded results in the place of the grader's own answers."""
     return FILE.is_file()
 
 
 @contextmanager
-def recording() -> Iterator[dict[str, Plain]]:
-    """All values that are made in the body, by their keys."""
-    made: dict[str, Plain] = {}
+def recording() -> Iterator[dict[str, Any]]:
+    """All results that are made in the body, by their keys."""
+    made: dict[str, Any] = {}
     _RECORDINGS.append(made)
     try:
         yield made
@@ -46,6 +58,6 @@ def recording() -> Iterator[dict[str, Plain]]:
 
 
 @cache
-def _known() -> dict[str, Plain]:
-    found: dict[str, Plain] = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
+def _known() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
     return found

@@ -101,7 +101,7 @@ def safe_synchronise(function: Synchronise) -> Synchronise:
     def synchronise(listing: Listing) -> Sequence[Wait]:
         given = _with_own_arrays(listing)
         most = len(listing) * len(V1.row_units) ** 2
-        waits = code.call(lambda: [_wait(wait, len(listing)) for wait in islice(_several(function(given), "waits"), most + 1)])
+        waits = code.call(lambda: [read_wait(wait, len(listing)) for wait in islice(_several(function(given), "waits"), most + 1)])
         if len(waits) > most:
             raise code.error("E0523", f"returned more than {most:,} waits, which is one for each two engines before each instruction")
         return sorted(waits, key=lambda wait: wait.before)
@@ -161,7 +161,8 @@ def _lines(found: object) -> list[str]:
     return [part for line in lines for part in str.splitlines(line)]
 
 
-def _wait(wait: Any, count: int) -> Wait:
+def read_wait(wait: Any, count: int) -> Wait:
+    """A wait of a listing with so many instructions. Raises `Unfit`."""
     form = "(before instruction, engine that waits, engines waited for)"
     if not isinstance(wait, tuple | list) or len(wait) != 3:
         raise Unfit(f"returned {short(wait)} as a wait, expected {form}")

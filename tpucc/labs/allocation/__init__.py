@@ -64,21 +64,19 @@ def rules(term: Term) -> Rules:
     return Rules(alignment, hosts, 0) if draw.random() < 0.5 else Rules(alignment, 0, hosts)
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    found = rules(term)
-    alignment = found.alignment
+    alignment = rules.alignment
     rule = (
         f"Every buffer begins at a row whose number can be divided by {alignment}." if alignment > 1 else "A buffer may begin at any row."
     )
     return {
-        "term": str(term),
         "alignment": str(alignment),
         "alignment_rule": rule,
-        "host_rule": _host_rule(found),
-        "below": str(found.below),
-        "above": str(found.above),
-        "first": str(found.first),
+        "host_rule": _host_rule(rules),
+        "below": str(rules.below),
+        "above": str(rules.above),
+        "first": str(rules.first),
         "best": f"{MEMORY.full:g}",
         "worst": f"{MEMORY.none:g}",
     }
@@ -90,28 +88,26 @@ def _host_rule(rules: Rules) -> str:
     return f"The {'first' if rules.below else 'last'} {rules.below or rules.above} of the rows belong to the host: no buffer lies there."
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    found = rules(term)
-    align = found.alignment
+    align = rules.alignment
     return (
-        Test("three buffers", 5, partial(placed, three(align), ROWS, found)),
-        Test("too large", 5, partial(too_large, found)),
-        Test("a program", 5, partial(program, 8, found)),
-        Test("random lives", 5, partial(all_placed, list(_families(Random(5), (layered, staircase), 6, align)), found)),
-        Test("memory", 25, partial(memory, list(_families(Random(55), (layered, staircase, cut), 4, align)), found)),
+        Test("three buffers", 5, partial(placed, three(align), ROWS, rules)),
+        Test("too large", 5, partial(too_large, rules)),
+        Test("a program", 5, partial(program, 8, rules)),
+        Test("random lives", 5, partial(all_placed, list(_families(Random(5), (layered, staircase), 6, align)), rules)),
+        Test("memory", 25, partial(memory, list(_families(Random(55), (layered, staircase, cut), 4, align)), rules)),
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other lives."""
-    found, draw = rules(term), Random(f"{seed}/allocation")
-    align = found.alignment
+    align = rules.alignment
     return (
-        Test("random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), found)),
-        Test("a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), found)),
-        Test("another program", 5, partial(program, draw.randrange(9, 40), found)),
-        Test("memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), found)),
+        Test("random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), rules)),
+        Test("a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), rules)),
+        Test("another program", 5, partial(program, draw.randrange(9, 40), rules)),
+        Test("memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), rules)),
     )
 
 
@@ -308,4 +304,4 @@ def _rounded(rows: Number, align: int) -> Number:
 
 MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

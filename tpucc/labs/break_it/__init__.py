@@ -17,7 +17,7 @@ from tpucc.labs.answers import said, shortened
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.plain import Plain, line, plain
-from tpucc.labs.break_it.truth import RULES, Rule
+from tpucc.labs.break_it.rules import RULES, Faults, Rule
 from tpucc.labs.judging import Scale
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.recorded import packed, recorded
@@ -42,8 +42,7 @@ def rule_of(term: Term) -> Rule:
     return RULES[draw.choice(tuple(RULES))] if draw else RULES["unwritten"]
 
 
-def _words(term: Term) -> Mapping[str, str]:
-    rule = rule_of(term)
+def _words(rule: Rule) -> Mapping[str, str]:
     return {
         "rule": rule.name,
         "says": rule.says,
@@ -57,8 +56,7 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
-def _public(term: Term) -> Sequence[Test]:
-    rule = rule_of(term)
+def _public(rule: Rule) -> Sequence[Test]:
     return (
         Test("sound programs", 5, partial(caught, _sound, False)),
         Test("one change", 20, partial(caught, partial(_public_changes, rule), True)),
@@ -67,8 +65,7 @@ def _public(term: Term) -> Sequence[Test]:
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
-    rule, draw = rule_of(term), Random(f"{seed}/break_it")
+def _hidden(rule: Rule, draw: Random, seed: str) -> Sequence[Test]:
     sizes = [(draw.randint(2, 5), draw.randint(3, 9), draw.randint(3, 9)) for _ in SIZES]
     return (
         Test("one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True)),
@@ -91,17 +88,14 @@ def _changed(rule: Rule, seed: str, sizes: Sequence[Size], count: int) -> Sequen
     return mutants(rule, Random(seed), [compiled(*size) for size in sizes], count, count)
 
 
+@recorded
+def public_changes(rule: str) -> Sequence[tuple[Plain, str, Faults]]:
+    """Those of the public test for a rule by its name: program, change and faults of each."""
+    return [(case.program, case.change, dict(case.faults)) for case in _changed(RULES[rule], "public", SIZES, 12)]
+
+
 def _public_changes(rule: Rule) -> Sequence[Case]:
-    """Those of the public test."""
-
-    def made() -> list[Sequence[object]]:
-        return [(case.program, case.change, list(case.faults.items())) for case in _changed(rule, "public", SIZES, 12)]
-
-    return [Case(program, change, dict(faults)) for program, change, faults in recorded(f"changes that break {rule.name}", made)]
-
-
-def _references(term: Term) -> None:
-    _public_changes(rule_of(term))
+    return [Case(*said) for said in public_changes(rule.name)]
 
 
 def _short(rule: Rule, seed: str, count: int) -> Sequence[Case]:
@@ -204,7 +198,7 @@ def exposed(rule: Rule, detector: Detector, submission: Submission) -> Outcome:
         if packed() and detector.sees is not None:
             wrong, right = reported(submission, detector.sees(program)), reported(submission, program)
         else:
-            wrong, right = detector.find(program), set(rule.faults(program))
+            wrong, right = detector.find(program, rule), set(rule.faults(program))
         if wrong != right:
             return Outcome(1, f"{told}. Program {number} shows it: it reports {_list(wrong)}, and {_list(right)} are at fault")
     return Outcome(0, told, expected="a program on which it reports something else than the rule", found="it is right on all of yours")
@@ -214,4 +208,4 @@ def _list(numbers: set[int]) -> str:
     return str(sorted(numbers)) if numbers else "none"
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, rules=rule_of, words=_words, public=_public, hidden=_hidden)

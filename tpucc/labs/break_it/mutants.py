@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 from tpucc import api
 from tpucc.diagnostics import counted
-from tpucc.labs.break_it.plain import Plain, PlainInstruction, plain
-from tpucc.labs.break_it.truth import Faults, Rule
+from tpucc.labs.break_it.plain import ENGINES, Plain, PlainInstruction, plain
+from tpucc.labs.break_it.rules import Faults, Rule
 
 WAITS = 0.6
 """How many instructions of short programs are waits, where these matter."""
-ENGINES = ("host", "weights", "matrix", "activation")
 
 
 @dataclass(frozen=True)
@@ -182,25 +182,7 @@ def _rows(draw: Random) -> list[int]:
     return [start + stride * step for step in range(draw.randint(1, 3 - start // 2))]
 
 
-def _instruction(
-    name: str,
-    engine: str,
-    reads: Sequence[int] = (),
-    writes: Sequence[int] = (),
-    sums_read: Sequence[int] = (),
-    sums_written: Sequence[int] = (),
-    tile: int | None = None,
-    switch: bool = False,
-    waits: Sequence[tuple[str, list[str]]] = (),
-) -> PlainInstruction:
-    return PlainInstruction(
-        name=name,
-        engine=engine,
-        reads=list(reads),
-        writes=list(writes),
-        sums_read=list(sums_read),
-        sums_written=list(sums_written),
-        tile=tile,
-        switch=switch,
-        waits=list(waits),
-    )
+def _instruction(name: str, engine: str, **more: Any) -> PlainInstruction:
+    """An instruction that does nothing but what `more` says."""
+    rows: dict[str, list[int]] = {"reads": [], "writes": [], "sums_read": [], "sums_written": []}
+    return cast(PlainInstruction, {"name": name, "engine": engine, **rows, "tile": None, "switch": False, "waits": [], **more})

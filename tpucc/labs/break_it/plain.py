@@ -8,6 +8,8 @@ from tpucc.isa.effects import Instructions, effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, UNITS, Engine, Opcode
 
+ENGINES = ("host", "weights", "matrix", "activation")
+
 
 class PlainInstruction(TypedDict):
     """One instruction. Rows ascend, each once; a multiply that accumulates reads and writes its accumulators."""

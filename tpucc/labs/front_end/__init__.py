@@ -12,42 +12,39 @@ import numpy as np
 from tpucc.ir import f32
 from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.comparing import groups_right, said
-from tpucc.labs.front_end.meaning import FUNCTIONS, Meant, Rules, answer, rules, value
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.front_end.rules import FUNCTIONS, Rules, rules
+from tpucc.labs.lab import Outcome, Submission, Test, declared
 from tpucc.ops.opdef import Array
 
 A, B = np.array([1, 4, 9, 16, 25], np.float32), np.array([2, 3, 5, 7, 11], np.float32)
 """The operands of the handout's example."""
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    term_rules = rules(term)
     repeated = "The operands repeat along the axis `axis`, too: one of size 1 there, and one that lacks this axis."
     whole = (
         "Nothing repeats along the axis `axis`: both operands must have the same size there. An operand that lacks this axis has size 1 "
         "there. Where the two sizes differ, `lag` is refused."
     )
     differs = "| the sizes along the axis differ, which the rule of the axis forbids | E0302 | both operands |\n"
-    _, function, numpy_function = FUNCTIONS[term_rules.function]
+    example = rules.value({"by": 2, "axis": 0}, [A, B])
+    places = [f"{values[2 if name == rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
+    formula, function, _ = FUNCTIONS[rules.function]
     return {
-        "formula": term_rules.formula,
+        **rules.words,
+        "formula": rules.formula,
         "function": function,
-        "numpy_function": f"np.{numpy_function.__name__}",
-        "ahead": term_rules.ahead,
-        "behind": "ab".replace(term_rules.ahead, ""),
-        "by": str(term_rules.by),
-        "axis": str(term_rules.axis),
-        "repeats": str(term_rules.repeats),
-        "repeat_rule": repeated if term_rules.repeats else whole,
-        "repeat_error": "" if term_rules.repeats else differs,
+        "behind": "ab".replace(rules.ahead, ""),
+        "repeat_rule": repeated if rules.repeats else whole,
+        "repeat_error": "" if rules.repeats else differs,
         "a": _row(A),
         "b": _row(B),
-        "a_read": term_rules.place("a"),
-        "b_read": term_rules.place("b"),
-        "result": _row(value(term_rules, 2, 0, A, B)),
-        "first": _first(term_rules),
+        "a_read": rules.place("a"),
+        "b_read": rules.place("b"),
+        "result": _row(example),
+        "first": f"{formula.format(*places)} = {example[0]:g}",
     }
 
 
@@ -55,42 +52,29 @@ def _row(values: Array) -> str:
     return " | ".join(f"{value:g}" for value in values)
 
 
-def _first(rules: Rules) -> str:
-    """The first value of the example, computed."""
-    operands = [f"{values[2 if name == rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
-    return f"{FUNCTIONS[rules.function][0].format(*operands)} = {value(rules, 2, 0, A, B)[0]:g}"
-
-
-def _public(term: Term) -> Sequence[Test]:
+def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    term_rules, draw = rules(term), Random(1)
+    draw = Random(1)
     return (
-        Test("defaults", 10, partial(defaults, term_rules)),
-        Test("one shape", 8, partial(groups_right, term_rules, list(cases.plain(draw)), "1")),
-        Test("two shapes", 10, partial(groups_right, term_rules, list(cases.broadcast(draw)), "2")),
-        Test("errors", 8, partial(groups_right, term_rules, list(cases.refused(draw)), "3")),
-        Test("a program", 9, partial(accepted, term_rules, Random(4), MODEL)),
-        Test("a program that is wrong", 5, partial(one_refused, term_rules)),
+        Test("defaults", 10, partial(defaults, rules)),
+        Test("one shape", 8, partial(groups_right, rules, list(cases.plain(draw)), "1")),
+        Test("two shapes", 10, partial(groups_right, rules, list(cases.broadcast(draw)), "2")),
+        Test("errors", 8, partial(groups_right, rules, list(cases.refused(draw)), "3")),
+        Test("a program", 9, partial(accepted, rules, Random(4), MODEL)),
+        Test("a program that is wrong", 5, partial(one_refused, rules)),
     )
 
 
-def _references(term: Term) -> None:
-    _words(term)
-    for test in _public(term):
-        test.run(Meant(rules(term)))
-
-
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rules: Rules, draw: Random, key: str) -> Sequence[Test]:
     """What only `grade` runs: other shapes, every axis, results without elements."""
-    term_rules, draw, key = rules(term), Random(f"{seed}/front_end"), str(seed)
     return (
-        Test("broadcasting", 10, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key)),
-        Test("axes", 8, partial(groups_right, term_rules, list(cases.axes(draw)), key)),
-        Test("sizes", 10, partial(groups_right, term_rules, list(cases.sizes(draw)), key)),
-        Test("errors", 4, partial(groups_right, term_rules, list(cases.refused(draw)), key)),
-        Test("types", 10, partial(groups_right, term_rules, list(cases.far(draw)), key)),
-        Test("programs", 4, partial(all_accepted, term_rules, key)),
-        Test("programs that are wrong", 4, partial(all_refused, term_rules, key)),
+        Test("broadcasting", 10, partial(groups_right, rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key)),
+        Test("axes", 8, partial(groups_right, rules, list(cases.axes(draw)), key)),
+        Test("sizes", 10, partial(groups_right, rules, list(cases.sizes(draw)), key)),
+        Test("errors", 4, partial(groups_right, rules, list(cases.refused(draw)), key)),
+        Test("types", 10, partial(groups_right, rules, list(cases.far(draw)), key)),
+        Test("programs", 4, partial(all_accepted, rules, key)),
+        Test("programs that are wrong", 4, partial(all_refused, rules, key)),
     )
 
 
@@ -102,7 +86,7 @@ def defaults(rules: Rules, submission: Submission) -> Outcome:
         return Outcome(0, "the attributes differ, or their order or their defaults do", "", str(expected), str(found)[:200])
     types = f32(5, 6, 7), f32(5, 6, 7)
     for given in ({}, {"by": 4}, {"axis": 1}):
-        wanted, answered = str(answer(rules, {**expected, **given}, types)), said(submission.call("rule", given, types))
+        wanted, answered = said(rules.rule({**expected, **given}, types)), said(submission.call("rule", given, types))
         if answered != wanted:
             said_too = "".join(f", {name}={value}" for name, value in given.items())
             call = f"lag(a: {types[0]}, b: {types[1]}{said_too})"
@@ -118,4 +102,4 @@ def one_refused(rules: Rules, submission: Submission) -> Outcome:
 
 MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

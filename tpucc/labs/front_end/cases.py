@@ -8,7 +8,7 @@ from itertools import pairwise
 from random import Random
 
 from tpucc.ir import Range, TensorType, f32
-from tpucc.labs.front_end.meaning import Given
+from tpucc.labs.front_end.rules import Given
 
 Shape = tuple[int, ...]
 

@@ -11,7 +11,7 @@ import numpy as np
 from tpucc.guest.values import Plain
 from tpucc.ir import TensorType
 from tpucc.labs.front_end.cases import Case, Group
-from tpucc.labs.front_end.meaning import Refusal, Rules, answer, lines, value
+from tpucc.labs.front_end.rules import Given, Rules, type_of
 from tpucc.labs.judging import all_right, some_right
 from tpucc.labs.lab import Outcome, Submission
 from tpucc.labs.recorded import packed
@@ -43,24 +43,27 @@ def groups_right(rules: Rules, groups: Sequence[Group], seed: str, submission: S
 
 def case_right(rules: Rules, case: Case, draw: Random, submission: Submission) -> Outcome:
     """One call: its type or its refusal, and its values."""
-    expected = answer(rules, case.given, case.types)
+    expected = said(rules.rule(case.given, case.types))
     try:
         found = said(submission.call("rule", case.given, case.types))
-        if found != str(expected):
-            return Outcome(0, "the rule says something else", str(case), str(expected), found)
-        if isinstance(expected, Refusal) or max(expected.size, *(type_.size for type_ in case.types)) > MOST:
-            return Outcome(1, str(expected))
-        return _values_right(rules, case, expected, draw, submission)
+        if found != expected:
+            return Outcome(0, "the rule says something else", str(case), expected, found)
+        type_ = type_of(expected)
+        if type_ is None or max(type_.size, *(operand.size for operand in case.types)) > MOST:
+            return Outcome(1, expected)
+        a, b = (drawn(operand.shape, draw) for operand in case.types)
+        values = array_of(submission.call("value", case.given, [a, b]), type_)
+        return same_values(rules, case.given, (a, b), values, str(case))
     except Failed as failure:
-        return Outcome(0, failure.words, str(case), str(expected))
+        return Outcome(0, failure.words, str(case), expected)
 
 
 def said(found: Plain) -> str:
-    """What a submission's rule says: a type's text, or a refusal's. Raises `Failed`."""
+    """What a rule says: a type's text, or an error's code and what is to blame. Raises `Failed`."""
     if not isinstance(found, dict):
         return str(found)[:200]
-    refusal = refused(found)
-    return str(Refusal(refusal.code, refusal.about))
+    error = refused(found)
+    return f"RuleError {error.code}, about={error.about}"
 
 
 BLAMED = 'operands are 0 and 1, attributes are "by" and "axis"'
@@ -92,23 +95,14 @@ def refused(found: Plain) -> RuleError:
     return error
 
 
-def _values_right(rules: Rules, case: Case, type_: TensorType, draw: Random, submission: Submission) -> Outcome:
-    by, axis = case.by, case.axis
-    assert isinstance(by, int)
-    assert isinstance(axis, int)
-    a, b = (drawn(of.shape, draw) for of in case.types)
-    found = array_of(submission.call("value", case.given, [a, b]), type_)
-    return same_values(rules, (by, axis), (a, b), found, str(case))
-
-
-def same_values(rules: Rules, attributes: tuple[int, int], operands: tuple[Array, Array], found: Array, given: str) -> Outcome:
-    """Whether these are the values of a call with `by` and `axis`; the first difference, if they aren't."""
-    expected = value(rules, *attributes, *operands)
+def same_values(rules: Rules, attributes: Given, operands: tuple[Array, Array], found: Array, given: str) -> Outcome:
+    """Whether these are the values of a call; the first difference, if they aren't."""
+    expected = rules.value(attributes, operands)
     if np.array_equal(found, expected):
         return Outcome(1, "the values are right")
     place = tuple(int(k) for k in np.argwhere(found != expected)[0])
     words = f"the value at {list(place)} is {expected[place]:g}", f"{found[place]:g}"
-    return Outcome(0, "a value differs", given, *words, drawing(rules, *attributes, operands, found, place))
+    return Outcome(0, "a value differs", given, *words, drawing(rules, attributes, operands, (expected, found), place))
 
 
 def array_of(found: Plain, type_: TensorType) -> Array:
@@ -125,13 +119,19 @@ def drawn(shape: Sequence[int], draw: Random) -> AnyArray:
     return generator.integers(1, 90, shape).astype(np.float32) * generator.choice([-1, 1], shape).astype(np.float32)
 
 
-def drawing(rules: Rules, by: int, axis: int, operands: tuple[Array, Array], found: Array, place: Sequence[int]) -> str:
-    """The line of the result in which the first difference is, with the values that meet there; nothing in an archive for students."""
+def drawing(rules: Rules, attributes: Given, operands: tuple[Array, Array], results: tuple[Array, Array], place: Sequence[int]) -> str:
+    """The line along the axis in which the first difference of the results lies, those expected and those found, with the values that meet
+    there; nothing in an archive for students."""
     if packed():
         return ""
-    line: tuple[int | slice, ...] = tuple(slice(None) if k == axis % found.ndim else place[k] for k in range(found.ndim))
-    left, right = (values[line] for values in lines(rules, by, axis, *operands))
-    rows: dict[str, AnyArray] = {"i": np.arange(len(left)), rules.place("a"): left, rules.place("b"): right}
-    rows |= {"expected": value(rules, by, axis, *operands)[line], "found": found[line]}
-    first = max(0, min(place[axis % found.ndim] - SHOWN // 2, len(left) - SHOWN))
+    # lab 1 begin: find the values that meet
+    by, axis = int(str(attributes["by"])), int(str(attributes["axis"])) % len(place)
+    line = tuple(slice(None) if k == axis else index for k, index in enumerate(place))
+    left, right = (np.broadcast_to(values, np.broadcast_shapes(*(x.shape for x in operands)))[line] for values in operands)
+    size = len(left) - by
+    rows: dict[str, AnyArray] = {"i": np.arange(size)}
+    rows |= {rules.place(name): values[by * (name == rules.ahead) :][:size] for name, values in (("a", left), ("b", right))}
+    rows |= {"expected": results[0][line], "found": results[1][line]}
+    first = max(0, min(place[axis] - SHOWN // 2, size - SHOWN))
     return "\n".join(f"{name:<9}" + "".join(f"{v:>8g}" for v in row[first : first + SHOWN]) for name, row in rows.items())
+    # lab 1 end

@@ -13,7 +13,7 @@ from tpucc.ir import Graph, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, said, same_values
-from tpucc.labs.front_end.meaning import Rules, answer
+from tpucc.labs.front_end.rules import Rules, type_of
 from tpucc.labs.judging import some_right
 from tpucc.labs.lab import Outcome, Submission
 from tpucc.language.elaborate import elaborate
@@ -86,10 +86,9 @@ def _type(found: Plain) -> TensorType:
     """The type that a submission's rule gives, or its `RuleError`. Raises `Failed` where it gives neither, or more than a test needs."""
     if isinstance(found, dict):
         raise refused(found)
-    words = said(found).removeprefix("f32[").removesuffix("]").split(", ")
-    if said(found) != f"f32[{', '.join(words)}]" or not all(word.isdecimal() for word in words) or len(words) > 8:
+    type_ = type_of(said(found))
+    if type_ is None or not type_.shape or type_.rank > 8:
         raise Failed("result", f"the rule gives {said(found)}, expected a type such as f32[2, 3]")
-    type_ = f32(*map(int, words))
     if not 0 < type_.size <= MOST:
         raise Failed("result", f"the rule gives {type_.brief}")
     return type_
@@ -122,12 +121,11 @@ def _same_values(rules: Rules, draw: Random, text: str, graph: Graph) -> Outcome
     found = evaluate(graph, inputs, keep=graph.by_name)
     for node in graph:
         if node.op == "lag":
-            given: Any = node.attributes
-            types = [graph[name].type for name in node.operands]
-            if str(node.type) != (expected := str(answer(rules, _plain(given), types))):
+            given, types = _plain(node.attributes), [graph[name].type for name in node.operands]
+            if str(node.type) != (expected := said(rules.rule(given, types))):
                 return Outcome(0, f"the type of {node.name} differs", text, expected, str(node.type))
             a, b = (found[name] for name in node.operands)
-            outcome = same_values(rules, (given.by, given.axis), (a, b), found[node.name], text)
+            outcome = same_values(rules, given, (a, b), found[node.name], text)
             if not outcome.passed:
                 return outcome
     return Outcome(1, f"compiled, read back and run: {len(graph)} nodes")

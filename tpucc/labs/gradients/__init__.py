@@ -19,7 +19,7 @@ from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, input
 from tpucc.labs.gradients.rules import FUNCTIONS, OPERATORS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
 from tpucc.labs.judging import all_or_nothing, some_right
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, judging_seed
+from tpucc.labs.lab import Outcome, Submission, Test, declared, judging_seed
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.plugins.failures import Failed
@@ -32,19 +32,18 @@ PUBLICLY = "public"
 DIRECTIONS = 3
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    term_rules = rules(term)
-    operators = {function: getattr(term_rules, function) for function in FUNCTIONS}
-    abs_slope = {"larger": 1, "smaller": -1, "mean": 0}[term_rules.slope]
+    operators = {function: getattr(rules, function) for function in FUNCTIONS}
+    abs_slope = {"larger": 1, "smaller": -1, "mean": 0}[rules.slope]
     texts = {f"{function}_formula": OPERATORS[op].formula for function, op in operators.items()}
     texts |= {f"{function}_details": fill(OPERATORS[op].paragraph, 150) for function, op in operators.items()}
     texts |= {f"{function}_operands": ", ".join(operand.name for operand in OPS[op].operands) for function, op in operators.items()}
     return {
         **operators,
         **texts,
-        "slope": term_rules.slope,
-        "slope_of_abs": "(-1 + 1) / 2 = 0" if term_rules.slope == "mean" else str(abs_slope),
+        "slope": rules.slope,
+        "slope_of_abs": "(-1 + 1) / 2 = 0" if rules.slope == "mean" else str(abs_slope),
         "dx_of_abs": str(10 * abs_slope),
         "operators": ", ".join(f"`{op}`" for op in ALLOWED),
         "most": str(MOST),
@@ -55,14 +54,13 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    term_rules = rules(term)
-    one = {function: _cases(term_rules, function, "one") for function in FUNCTIONS}
+    one = {function: _cases(rules, function, "one") for function in FUNCTIONS}
     return (
         *(Test(f"{function}: one value", 3, partial(several, function, one[function])) for function in FUNCTIONS),
-        *(Test(f"{function}: shapes", 8, partial(public_shapes, term_rules, function)) for function in FUNCTIONS),
-        Test("training", 12, partial(public_training, term_rules)),
+        *(Test(f"{function}: shapes", 8, partial(public_shapes, rules, function)) for function in FUNCTIONS),
+        Test("training", 12, partial(public_training, rules)),
     )
 
 
@@ -80,21 +78,20 @@ def _public_key() -> str:
     return f"{PUBLICLY} {seed}" if seed else PUBLICLY
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rules: Rules, _: Random, seed: str) -> Sequence[Test]:
     """What only `grade` runs."""
-    term_rules = rules(term)
 
     def tests(function: str) -> tuple[Test, ...]:
-        cases = _cases(term_rules, function, str(seed))
+        cases = _cases(rules, function, seed)
         return (
             Test(f"{function}: shapes", 5, partial(several, function, cases)),
             Test(f"{function}: every shape", 8, partial(all_of, function, cases)),
-            Test(f"{function}: directions", 3, partial(directions, function, _larger(term_rules, function, str(seed)))),
+            Test(f"{function}: directions", 3, partial(directions, function, _larger(rules, function, seed))),
         )
 
     return (
         *(test for function in FUNCTIONS for test in tests(function)),
-        Test("training", 7, partial(trained, term_rules, str(seed))),
+        Test("training", 7, partial(trained, rules, seed)),
     )
 
 
@@ -233,4 +230,4 @@ def _array(values: AnyArray, name: str = "") -> str:
     return re.sub(r"\n\s*\n", "\n", text)
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

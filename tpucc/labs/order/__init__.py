@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -17,10 +14,11 @@ from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
 from tpucc.labs.judging import Scale, geometric_mean, judged
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, filled
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
 from tpucc.labs.recorded import packed, recorded
+from tpucc.labs.solutions import Solution
 from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
@@ -59,17 +57,24 @@ class Case:
         return plain_order(self.net, self.target, self.rules.transfers, self.seed)
 
 
-def rules(term: Term) -> Rules:
-    """The rules of a term; without one, sums and transfers are free."""
-    draw = term.draw("order")
-    return Rules(draw.choice((2, 3, 4)), draw.choice(("kept", "at once"))) if draw else Rules(0, "free")
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What differs between terms: the rules of an order, and how many tiles the machine's FIFO holds."""
+
+    rules: Rules
+    places: int
+
+    def machine(self, family: Family) -> Target:
+        """The machine for programs of a family."""
+        return load_target("tiny", {**SIZES, "weight_fifo_tiles": self.places, **MACHINES[family]})
 
 
-def machine(term: Term, family: Family) -> Target:
-    """The machine of a term for programs of a family: its FIFO differs between terms."""
-    draw = term.draw("order machine")
-    places = draw.choice((1, 2, 3)) if draw else 2
-    return load_target("tiny", {**SIZES, "weight_fifo_tiles": places, **MACHINES[family]})
+def setting(term: Term) -> Setting:
+    """The setting of a term; without one, sums and transfers are free."""
+    draw, machine = term.draw("order"), term.draw("order machine")
+    if draw is None or machine is None:
+        return Setting(Rules(0, "free"), 2)
+    return Setting(Rules(draw.choice((2, 3, 4)), draw.choice(("kept", "at once"))), machine.choice((1, 2, 3)))
 
 
 SUMS = {0: "As many sums may be open at one time as the accumulators have room for."}
@@ -80,13 +85,13 @@ TRANSFERS = {
 }
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(given: Setting) -> Mapping[str, str]:
     """What the handout says for this term."""
-    given, (case,) = rules(term), example(term)
+    rules, (case,) = given.rules, example(given)
     return {
-        **_rule_words(given),
-        "sums_rule": SUMS.get(given.sums, f"At most {given.sums} sums are open at one time."),
-        "transfers_rule": TRANSFERS[given.transfers],
+        **_rule_words(rules),
+        "sums_rule": SUMS.get(rules.sums, f"At most {rules.sums} sums are open at one time."),
+        "transfers_rule": TRANSFERS[rules.transfers],
         "places": str(case.target.weight_fifo_tiles),
         "example": "\n".join(f"{i.index:>2} {i.text}" for i in case.tiles),
         "example_cycles": str(as_given(case)),
@@ -96,43 +101,22 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
-PUBLIC: Mapping[str, tuple[int, Sequence[Family]]] = {
-    "valid orders": (6, (reuse, beside)),
-    "integers": (61, (several,)),
-    "weight tiles": (62, (reuse,)),
-    "chains side by side": (63, (beside,)),
-    "transfers": (64, (arriving,)),
-}
-"""The seed and the families of each public test, after that of two tiles."""
-
-
-def _public_cases(term: Term, test: str) -> Cases:
-    return _asked(term, *PUBLIC[test], 1)
-
-
-def _public(term: Term) -> Sequence[Test]:
+def _public(given: Setting) -> Sequence[Test]:
     """What `check` runs."""
-    public = partial(_public_cases, term)
+    asked = partial(_asked, given)
     return (
-        Test("two tiles", 5, partial(fast, partial(two_tiles, term))),
-        Test("valid orders", 5, partial(valid, public("valid orders"))),
-        Test("integers", 5, partial(integers, public("integers"))),
-        Test("weight tiles", 10, partial(fast, public("weight tiles"))),
-        Test("chains side by side", 10, partial(fast, public("chains side by side"))),
-        Test("transfers", 10, partial(fast, public("transfers"))),
+        Test("two tiles", 5, partial(fast, partial(two_tiles, given))),
+        Test("valid orders", 5, partial(valid, asked(6, (reuse, beside), 1))),
+        Test("integers", 5, partial(integers, asked(61, (several,), 1))),
+        Test("weight tiles", 10, partial(fast, asked(62, (reuse,), 1))),
+        Test("chains side by side", 10, partial(fast, asked(63, (beside,), 1))),
+        Test("transfers", 10, partial(fast, asked(64, (arriving,), 1))),
     )
 
 
-def _references(term: Term) -> None:
-    _words(term)
-    for case in chain(two_tiles(term), *(_public_cases(term, test)() for test in PUBLIC)):
-        best_cycles(case)
-        best_spent(case)
-
-
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(given: Setting, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other programs."""
-    asked, draw = partial(_asked, term), Random(f"{seed}/order")
+    asked = partial(_asked, given)
     seeds = [draw.randrange(2**32) for _ in range(5)]
     return (
         Test("valid orders", 5, partial(valid, asked(seeds[0], (several, beside), 1))),
@@ -147,26 +131,25 @@ Cases = Callable[[], Sequence[Case]]
 """Programs that are drawn when a test runs."""
 
 
-def example(term: Term) -> Sequence[Case]:
+def example(given: Setting) -> Sequence[Case]:
     """The handout's example: two tiles, two chunks of rows."""
-    return (Case(Net(((8, 4),), 8), machine(term, several), rules(term), 0),)
+    return (Case(Net(((8, 4),), 8), given.machine(several), given.rules, 0),)
 
 
-def two_tiles(term: Term) -> Sequence[Case]:
+def two_tiles(given: Setting) -> Sequence[Case]:
     """The example, and the same with three chunks, of which the handout says no order."""
-    (case,) = example(term)
+    (case,) = example(given)
     return case, replace(case, net=Net(((8, 4),), 12))
 
 
-def _asked(term: Term, seed: int, families: Sequence[Family], count: int) -> Cases:
-    return partial(drawn, term, seed, families, count)
+def _asked(given: Setting, seed: int, families: Sequence[Family], count: int) -> Cases:
+    return partial(drawn, given, seed, families, count)
 
 
-@cache
-def drawn(term: Term, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
+def drawn(given: Setting, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
     """Programs with something to win."""
     draw = Random(seed)
-    return tuple(_drawn(family, machine(term, family), rules(term), draw.randrange(2**32)) for family in families for _ in range(count))
+    return tuple(_drawn(family, given.machine(family), given.rules, draw.randrange(2**32)) for family in families for _ in range(count))
 
 
 def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
@@ -180,17 +163,8 @@ def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
 
 @cache
 def reference(case: Case) -> Int64:
-    """The order that the reference solution gives, which an archive for students doesn't have."""
-    return np.array(_solution(case.rules)(case.tiles), np.int64)
-
-
-@cache
-def _solution(given: Rules) -> Callable[[TileProgram], Sequence[int]]:
-    """The function `order` of the reference solution, for a term's rules. It runs in this process: it is tpucc's own, and no submission."""
-    path, defined = LAB.material_folder / "reference.py", dict[str, Any]()
-    exec(compile(filled(path.read_text("utf-8"), _rule_words(given)), path, "exec"), defined)
-    found: Callable[[TileProgram], Sequence[int]] = defined["order"]
-    return found
+    """The order that the lab's own solution gives, which an archive for students doesn't have."""
+    return np.array(Solution.of(Path(__file__).parent, _rule_words(case.rules)).call("order", case.tiles), np.int64)
 
 
 def _rule_words(given: Rules) -> Mapping[str, str]:
@@ -198,19 +172,15 @@ def _rule_words(given: Rules) -> Mapping[str, str]:
 
 
 def best_cycles(case: Case) -> int:
-    """What the reference's order takes."""
-    return int(recorded(_key(case), lambda: cycles(case.tiles, reference(case))))
+    """What the solution's order takes."""
+    return sum(best_spent(case).values())
 
 
+@recorded
+@cache
 def best_spent(case: Case) -> Mapping[str, int]:
     """What these cycles are spent on: the rows of the accounting."""
-    found: Mapping[str, int] = recorded(f"rows of {_key(case)}", lambda: spent(Timed(scheduled(case.tiles, reference(case)))))
-    return found
-
-
-@cache
-def _key(case: Case) -> str:
-    return f"cycles of {sha256(print_tiles(case.tiles).encode()).hexdigest()} under {case.rules}"
+    return spent(Timed(scheduled(case.tiles, reference(case))))
 
 
 @cache
@@ -224,45 +194,60 @@ def cycles(tiles: TileProgram, order: Int64) -> int:
     return time_program(scheduled(tiles, order)).makespan
 
 
-def ask(submission: Submission, case: Case) -> Int64:
-    """The submission's order. Raises `Failed`."""
-    return read_order(submission.call("order", case.tiles), len(case.tiles))
+@dataclass(frozen=True, eq=False, slots=True)
+class Answer:
+    """A submission's order of a program's instructions, and what is wrong with it; nothing where it is valid."""
+
+    case: Case
+    order: Int64
+    problem: str
+
+    def lost(self, message: str = "") -> Outcome:
+        """An outcome without points, with the program and the order."""
+        case = self.case
+        fifo = f"a FIFO of {case.target.weight_fifo_tiles} tiles, {case.target.tile_fetch_cycles} cycles a tile"
+        lines = [f"{len(case.tiles)} instructions, {fifo}:", *(f"  {i.index} {i.text}" for i in case.tiles)]
+        return Outcome(0, message or self.problem, "\n".join(lines), "", str(self.order.tolist()))
+
+
+def answers(cases: Sequence[Case], submission: Submission) -> Iterator[Answer]:
+    """The submission's order for each program. Raises `Failed`."""
+    for case in cases:
+        order = read_order(submission.call("order", case.tiles), len(case.tiles))
+        yield Answer(case, order, wrong(case.tiles, order, case.rules))
 
 
 def valid(asked: Cases, submission: Submission) -> Outcome:
     """Every order is valid."""
-    for case in asked():
-        order = ask(submission, case)
-        if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        scheduled(case.tiles, order)
+    for answer in answers(asked(), submission):
+        if answer.problem:
+            return answer.lost()
+        scheduled(answer.case.tiles, answer.order)
     return Outcome(1, "the orders are valid")
 
 
 def fast(asked: Cases, submission: Submission) -> Outcome:
     """The cycles against the reference's. An order that isn't valid loses all points, and so does one that wins nothing."""
-    cases, found = asked(), []
-    for case in cases:
-        order = ask(submission, case)
-        if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        found.append((cycles(case.tiles, order) / best_cycles(case), order, case))
-    mean = geometric_mean([quotient for quotient, _, _ in found])
-    quotient, order, case = max(found, key=lambda entry: entry[0])
+    found = []
+    for answer in answers(asked(), submission):
+        if answer.problem:
+            return answer.lost()
+        found.append((cycles(answer.case.tiles, answer.order) / best_cycles(answer.case), answer))
+    mean = geometric_mean([quotient for quotient, _ in found])
+    quotient, worst = max(found, key=lambda entry: entry[0])
+    case, order = worst.case, worst.order
     least, before = best_cycles(case), as_given(case)
     message = (
-        f"cycles ÷ reference is {mean:.3f} in the mean of {len(cases)}; {CYCLES}. "
+        f"cycles ÷ reference is {mean:.3f} in the mean of {len(found)}; {CYCLES}. "
         f"The worst takes {round(quotient * least):,}, the reference {least:,}, the order as given {before:,}"
     )
-    won = all(quotient <= CYCLES.full or quotient * best_cycles(case) < as_given(case) for quotient, _, case in found)
+    won = all(quotient <= CYCLES.full or quotient * best_cycles(each.case) < as_given(each.case) for quotient, each in found)
     message += "" if won else ". One program takes as long as in the order as given, which loses all points"
-    outcome = Outcome(
-        CYCLES.share(mean) if won else 0.0, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order)
-    )
-    if outcome.passed:
-        return outcome
+    share, measures, picture = CYCLES.share(mean) if won else 0.0, {"cycles ÷ reference": mean}, partial(_picture, case, order)
+    if share == 1:
+        return Outcome(share, message, measures=measures, picture=picture)
     runs = _runs(case, order)
-    outcome = replace(outcome, message=f"{message}. {slower(*runs)}".rstrip(), given=_given(case), found=str(order.tolist()))
+    outcome = replace(worst.lost(f"{message}. {slower(*runs)}".rstrip()), share=share, measures=measures, picture=picture)
     return replace(outcome, drawing=timelines_text(*runs), call=("order", (case.tiles,)))
 
 
@@ -278,20 +263,14 @@ def _runs(case: Case, order: Int64) -> tuple[Shown, Reference]:
 
 def integers(asked: Cases, submission: Submission) -> Outcome:
     """The whole program of an order, by the verifier and by its integers."""
-    for case in asked():
-        order = ask(submission, case)
-        if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", str(order.tolist()))
-        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
+    for answer in answers(asked(), submission):
+        if answer.problem:
+            return answer.lost()
+        case = answer.case
+        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, answer.order)), like=compiled(case.net, case.target)))
         if problem:
-            return Outcome(0, problem, _given(case), "", str(order.tolist()))
+            return answer.lost(problem)
     return Outcome(1, f"equal; {verdict.cycles:,} cycles")
 
 
-def _given(case: Case) -> str:
-    lines = [f"  {i.index} {i.text}" for i in case.tiles]
-    fifo = f"a FIFO of {case.target.weight_fifo_tiles} tiles, {case.target.tile_fetch_cycles} cycles a tile"
-    return "\n".join([f"{len(case.tiles)} instructions, {fifo}:", *lines])
-
-
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden)

@@ -9,45 +9,50 @@ from random import Random
 
 from tpucc.ir import Graph
 from tpucc.labs.judging import all_or_nothing, some_right
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
-from tpucc.labs.passes import motifs
-from tpucc.labs.passes.comparing import rewritten, wanted
-from tpucc.labs.passes.motifs import Motif, graphs
+from tpucc.labs.lab import Outcome, Submission, Test, declared
+from tpucc.labs.passes.comparing import rewritten
+from tpucc.labs.passes.motifs import graphs
 from tpucc.labs.passes.program import compiled
 from tpucc.labs.passes.rules import Rules, rules
 
-PLAIN: Mapping[str, Motif] = {"fold_constants": motifs.folds, "fuse_bias": motifs.right, "fuse_activation": motifs.activated}
+PLAIN: Mapping[str, str] = {"fold_constants": "folds", "fuse_bias": "right", "fuse_activation": "activated"}
 """What each pass has to do in every graph."""
-PUBLIC: Mapping[str, tuple[Motif, ...]] = {
-    "fold_constants": (motifs.weights, motifs.from_nothing, motifs.partly, motifs.shared_constant, motifs.beyond_the_limit),
-    "fuse_bias": (motifs.left, motifs.shared_product, motifs.no_constant, motifs.second_bias, motifs.pinned_product),
-    "fuse_activation": (motifs.with_parameter, motifs.after_bias, motifs.other_function, motifs.read_by_two, motifs.with_range),
+PUBLIC: Mapping[str, tuple[str, ...]] = {
+    "fold_constants": (
+        "weights that the source computes",
+        "an operator without operands",
+        "partly",
+        "a constant that something else reads",
+        "more elements",
+    ),
+    "fuse_bias": ("left", "a shared product", "no constant", "a second bias", "a pinned product"),
+    "fuse_activation": ("a parameter", "after a bias", "another function", "read by two", "a range"),
 }
 """What `check` has beside it."""
 
-Kinds = Mapping[str, tuple[float, tuple[Motif, ...]]]
+Kinds = Mapping[str, tuple[float, tuple[str, ...]]]
 """What a pass may overlook, by what it is: the points of its own test, and the parts of graphs that show it."""
 HIDDEN: Mapping[str, Kinds] = {
     "fold_constants": {
-        "the limit": (2, (motifs.at_the_limit, motifs.beyond_the_limit, motifs.large_already)),
-        "pinned values": (2, (motifs.pinned_constant, motifs.pinned_result)),
-        "what depends on nothing": (2, (motifs.from_nothing, motifs.whole_output, motifs.partly)),
+        "the limit": (2, ("as many elements as the limit", "more elements", "no larger than its operands")),
+        "pinned values": (2, ("a pinned constant", "a pinned result")),
+        "what depends on nothing": (2, ("an operator without operands", "an output that depends on no input", "partly")),
     },
     "fuse_bias": {
-        "shared products": (2, (motifs.shared_product, motifs.product_is_output, motifs.second_after_shared, motifs.added_to_itself)),
-        "the other side": (2, (motifs.left, motifs.subtracted, motifs.subtracted_from)),
-        "a second bias": (1, (motifs.second_bias, motifs.after_activation)),
-        "shapes": (1, (motifs.scalar, motifs.row_of_rank_two, motifs.a_value_each, motifs.a_column, motifs.grows)),
-        "no constants": (1, (motifs.no_constant, motifs.no_weights)),
-        "pinned values": (1, (motifs.pinned_product, motifs.pinned_bias, motifs.pinned_weights, motifs.pinned_sum)),
+        "shared products": (2, ("a shared product", "a product that is an output", "a second bias of a shared sum", "added to itself")),
+        "the other side": (2, ("left", "subtracted", "subtracted from")),
+        "a second bias": (1, ("a second bias", "after an activation")),
+        "shapes": (1, ("a scalar", "a row of rank two", "a value each", "a column", "a sum of higher rank")),
+        "no constants": (1, ("no constant", "no constant weights")),
+        "pinned values": (1, ("a pinned product", "a pinned bias", "pinned weights", "a pinned sum")),
     },
     "fuse_activation": {
         "functions": (
             2,
-            (motifs.with_parameter, motifs.other_function, motifs.softmax, motifs.two_functions, motifs.after_sum, motifs.with_range),
+            ("a parameter", "another function", "softmax", "two functions", "after a sum with no constant", "a range"),
         ),
-        "shared products": (2, (motifs.shared_by_function, motifs.read_by_two, motifs.output_before, motifs.without_weights)),
-        "pinned values": (2, (motifs.pinned_before, motifs.pinned_after)),
+        "shared products": (2, ("shared by a function", "read by two", "an output before", "without constant weights")),
+        "pinned values": (2, ("pinned before", "pinned after")),
     },
 }
 WITHOUT_A_FAULT = 10
@@ -55,64 +60,41 @@ WITHOUT_A_FAULT = 10
 Judge = Callable[[str, Rules, Sequence[Graph], str, Submission], Outcome]
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    term_rules = rules(term)
     joined = "A product that has a bias already takes in another one: the two constants are added, and their sum is the bias."
     stays = "A product that has a bias already takes in no other: a constant that is added to it stays a sum of its own."
-    *first, last = (f"`{name}`" for name in term_rules.functions)
+    *first, last = (f"`{name}`" for name in rules.functions)
     return {
-        "limit": str(term_rules.limit),
+        **rules.words,
         "functions": f"{', '.join(first)} and {last}",
-        "names": str(term_rules.functions).replace("'", '"'),
-        "other": term_rules.others[0],
+        "other": rules.others[0],
         "without": str(WITHOUT_A_FAULT),
-        "second": str(term_rules.second),
-        "second_rule": joined if term_rules.second else stays,
+        "second_rule": joined if rules.second else stays,
     }
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    term_rules = rules(term)
-    one, some = _one_graph(term_rules), _graphs(term_rules)
+    one = {function: list(graphs(Random(2), rules, plain, (plain,))) for function, plain in PLAIN.items()}
+    some = {function: list(graphs(Random(22), rules, PLAIN[function], chosen)) for function, chosen in PUBLIC.items()}
     return (
-        *(Test(f"{_short(function)}: one graph", 5, partial(several, function, term_rules, one[function], "")) for function in PLAIN),
-        *(Test(f"{_short(function)}: graphs", 8, partial(several, function, term_rules, some[function], "")) for function in PLAIN),
-        Test("a program", 11, partial(compiled, term_rules, 4)),
+        *(Test(f"{_short(function)}: one graph", 5, partial(several, function, rules, one[function], "")) for function in PLAIN),
+        *(Test(f"{_short(function)}: graphs", 8, partial(several, function, rules, some[function], "")) for function in PLAIN),
+        Test("a program", 11, partial(compiled, rules, 4)),
     )
-
-
-Graphs = Mapping[str, Sequence[Graph]]
-"""Of each pass."""
-
-
-def _one_graph(rules: Rules) -> Graphs:
-    return {function: list(graphs(Random(2), rules, plain, (plain,))) for function, plain in PLAIN.items()}
-
-
-def _graphs(rules: Rules) -> Graphs:
-    return {function: list(graphs(Random(22), rules, PLAIN[function], chosen)) for function, chosen in PUBLIC.items()}
-
-
-def _references(term: Term) -> None:
-    for of_it in (_one_graph(rules(term)), _graphs(rules(term))):
-        for function, cases in of_it.items():
-            for graph in cases:
-                wanted(function, graph, rules(term))
 
 
 def _short(function: str) -> str:
     return function.replace("_", " ")
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rules: Rules, draw: Random, seed: str) -> Sequence[Test]:
     """What only `grade` runs: one thing that a pass may overlook in each test, and for each pass all of them once more."""
-    term_rules, draw = rules(term), Random(f"{seed}/passes")
 
-    def test(function: str, what: str, points: float, motifs: Sequence[Motif], judge: Judge) -> Test:
-        cases = list(graphs(draw, term_rules, PLAIN[function], motifs))
-        return Test(f"{_short(function)}: {what}", points, partial(judge, function, term_rules, cases, str(seed)))
+    def test(function: str, what: str, points: float, motifs: Sequence[str], judge: Judge) -> Test:
+        cases = list(graphs(draw, rules, PLAIN[function], motifs))
+        return Test(f"{_short(function)}: {what}", points, partial(judge, function, rules, cases, seed))
 
     def of(function: str, kinds: Kinds) -> Iterator[Test]:
         for what, (points, chosen) in kinds.items():
@@ -133,4 +115,4 @@ def all_of(function: str, rules: Rules, cases: Sequence[Graph], key: str, submis
     return all_or_nothing(several(function, rules, cases, key, submission))
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from hashlib import sha256
+from itertools import zip_longest
 from random import Random
 
 import numpy as np
 
-from tpucc.guest.values import Plain
 from tpucc.ir import Graph, Node
+from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
 from tpucc.labs.graphs import read_graph
 from tpucc.labs.lab import Outcome, Submission, judging_seed
-from tpucc.labs.passes.rules import ANY, Rules
-from tpucc.labs.recorded import packed, recorded
+from tpucc.labs.passes.rules import Rules
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
@@ -25,45 +25,16 @@ from tpucc.ops.opdef import Clamp
 from tpucc.plugins.failures import Failed
 from tpucc.see.pictures import graph_svg
 
+ANY = "*"
+"""An operand that may be any constant."""
 NEAR = 1e-5
 """How far a value may be from what it was, of the largest value: the sum of two biases is rounded in another order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A node that a pass should leave: its type in words, all of it in words, and all that must be equal, as a text."""
-
-    name: str
-    op: str
-    operands: tuple[str, ...]
-    type: str
-    words: str
-    same: str
-
-
-Wanted = Mapping[str, Expected]
-"""The nodes that a pass leaves, by name; a constant that it may have made stands as the operand `ANY`."""
-
-
-def wanted(function: str, graph: Graph, rules: Rules) -> Wanted | None:
-    """What a pass should leave of a graph; None in an archive for students where it isn't recorded."""
-
-    def made() -> Plain:
-        from tpucc.labs.passes.meaning import PASSES
-
-        nodes = PASSES[function](graph, rules).values()
-        return [[node.name, node.op, list(node.operands), str(node.type), _words(node), _same(node)] for node in nodes]
-
-    key = f"{function} under {rules} of {sha256(listing(graph).encode()).hexdigest()}"
-    known = recorded(key, (lambda: None) if packed() else made)
-    if known is None:
-        return None
-    return {name: Expected(name, op, tuple(operands), type_, words, same) for name, op, operands, type_, words, same in known}
-
-
-def _same(node: Node) -> str:
-    attributes = "" if node.op == "constant" else comparable(node).attributes
-    return repr((node.name, node.op, node.operands, attributes, node.type, node.place, node.holds))
+def wanted(function: str, graph: Graph, rules: Rules) -> Graph | None:
+    """What the lab's own pass leaves of a graph; None in an archive for students where it isn't recorded."""
+    text = rules.solution.answer(function, graph)
+    return None if text is None else parse_graph(text, "wanted.graph", ATTRIBUTES)
 
 
 def comparable(node: Node) -> Node:
@@ -102,51 +73,44 @@ def ask(function: str, graph: Graph, submission: Submission) -> Graph:
     return made
 
 
-def different(graph: Graph, made: Graph, wanted: Wanted | None) -> str:
+def different(graph: Graph, made: Graph, wanted: Graph | None) -> str:
     """The first node that isn't as it should be, in words; nothing when all are, or when nobody knows."""
     if wanted is None:
         return ""
-    needed = _needed(wanted, graph)
-    for name in needed:
-        if problem := _differs(name, made, wanted):
+    kept = [_nameless(node, wanted, graph) for node in wanted if node.name in graph.by_name]
+    for node in kept:
+        if problem := _differs(node, made):
             return problem
+    names = {node.name for node in kept}
     read = {operand for node in made for operand in node.operands} | made.output_nodes
     for node in made:
         if node.name not in read and not node.is_input:
             return f"{node.name} is still there, and nobody reads it any more"
-        if node.name not in needed and node.op != "constant":
+        if node.name not in names and node.op != "constant":
             return f"{node.name} = {node.op}(…) should not be there" + ("" if node.name in graph.by_name else ": the pass made it")
     if [output.node for output in made.outputs] != [output.node for output in graph.outputs]:
         return "an output is another node than before"
     return ""
 
 
-def _needed(wanted: Wanted, graph: Graph) -> list[str]:
-    """The names of the nodes that outputs need, inputs among them, in order."""
-    found = {output.node for output in graph.outputs}
-    for node in reversed(list(wanted.values())):
-        if node.name in found:
-            found.update(node.operands)
-    return [name for name in wanted if name in found]
+def _nameless(node: Node, wanted: Graph, graph: Graph) -> Node:
+    """A node in which the constants that the pass has made are operands without a name: any constants may stand there."""
+    operands = (name if name in graph.by_name or not _is_constant(wanted, name) else ANY for name in node.operands)
+    return replace(node, operands=tuple(operands))
 
 
-def _differs(name: str, made: Graph, wanted: Wanted) -> str:
-    expected = wanted[name]
-    found = made.by_name.get(name)
+def _differs(wanted: Node, made: Graph) -> str:
+    """How the node of this name differs from the one that is wanted, in words; nothing when it doesn't."""
+    found = made.by_name.get(wanted.name)
     if found is None:
-        return f"{name} is gone; it should be {expected.words}"
-    if expected.op == "constant" and found.op == "constant":
-        return "" if expected.type == str(found.type) else f"{name} is of type {found.type}, expected {expected.type}"
-    operands = tuple(ANY if of == ANY and _is_constant(made, name) else name for of, name in _pairs(expected, found))
-    if _same(replace(found, operands=operands)) != expected.same:
-        return f"{name} is {_words(found)}\nand should be {expected.words}"
+        return f"{wanted.name} is gone; it should be {_words(wanted)}"
+    if wanted.op == found.op == "constant":
+        return "" if wanted.type == found.type else f"{wanted.name} is of type {found.type}, expected {wanted.type}"
+    places = zip_longest(wanted.operands[: len(found.operands)], found.operands)
+    operands = tuple(ANY if of == ANY and _is_constant(made, name) else name for of, name in places)
+    if comparable(replace(found, operands=operands)) != comparable(wanted):
+        return f"{wanted.name} is {_words(found)}\nand should be {_words(wanted)}"
     return ""
-
-
-def _pairs(expected: Expected, found: Node) -> Iterator[tuple[str, str]]:
-    """The operands that are wanted beside those that there are."""
-    wanted = [*expected.operands, *[""] * len(found.operands)]
-    return zip(wanted, found.operands, strict=False)
 
 
 def _is_constant(graph: Graph, name: str) -> bool:

@@ -2,300 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
-from tpucc.ir import Graph, Node
+from tpucc.ir import Graph
 from tpucc.labs.passes.rules import Rules
 from tpucc.labs.passes.sketch import Sketch
-from tpucc.ops import OPS
 from tpucc.ops.full import FullAttributes
-from tpucc.ops.linear import LinearAttributes
-from tpucc.ops.transpose import TransposeAttributes
+from tpucc.ops.gradient import Value
+
+Motif = Callable[[Sketch], Value]
+"""Adds nodes to a sketch, and returns the value that becomes an output."""
+
+
+def of_product(rest: Callable[[Sketch, Value], Value]) -> Motif:
+    """What is made of a product with constant weights."""
+    return lambda sketch: rest(sketch, sketch.product())
+
+
+def of_sum(rest: Callable[[Sketch, Value], Value]) -> Motif:
+    """What is made of the sum of such a product and a constant row."""
+    return of_product(lambda sketch, product: rest(sketch, product + sketch.row(product)))
+
+
+CONSTANTS: Mapping[str, Motif] = {
+    # a few operators on constants, the last of which meets the input
+    "folds": lambda s: s.x * (s.numbers(s.columns) + s.numbers(s.columns)).call(s.draw.choice(("mul", "sub")), s.numbers(1, s.columns)),
+    "weights that the source computes": lambda s: s.x @ s.numbers(3, s.columns).transposed().call("tanh"),
+    "an operator without operands": lambda s: s.x + s.call("full", (), FullAttributes((s.columns,), 0.5)) * s.numbers(),
+    "an output that depends on no input": lambda s: s.numbers(2, 3) @ s.numbers(3, 2),
+    "a constant that something else reads": lambda s: _shared(s, s.numbers(s.columns)),
+    # sums with the input stay, in whatever order they are written
+    "partly": lambda s: (s.numbers(s.columns) + s.x) + s.numbers(s.columns).call("relu"),
+    "as many elements as the limit": lambda s: s.numbers(s.rules.limit // 2, 1) * s.numbers(2),
+    # the result stays, and so does what reads it; its operands are folded
+    "more elements": lambda s: ((s.numbers(s.rules.limit // 2 + 1, 1) + s.numbers(1)) * s.numbers(2)).call("tanh"),
+    "no larger than its operands": lambda s: s.numbers(s.rules.limit // 2 + 1, 2) + s.numbers(2),
+    # a constant whose quantisation is fixed is read as it is
+    "a pinned constant": lambda s: s.x * (s.pinned(s.numbers(s.columns)) + s.numbers(s.columns).call("relu")),
+    "a pinned result": lambda s: s.x - s.pinned(s.numbers(s.columns) + s.numbers(1).call("tanh")).call("relu"),
+}
+
+
+def _shared(sketch: Sketch, value: Value) -> Value:
+    twice = value + value
+    return (sketch.x + value) * twice
+
+
+BIASES: Mapping[str, Motif] = {
+    "right": of_sum(lambda s, total: total),
+    "left": of_product(lambda s, p: s.row(p) + p),
+    "subtracted": of_product(lambda s, p: p - s.row(p)),
+    "subtracted from": of_product(lambda s, p: s.row(p) - p),
+    "a shared product": of_product(lambda s, p: (p + s.row(p)) * p),
+    "a product that is an output": of_product(lambda s, p: s.output(p) + s.row(p)),
+    "added to itself": of_product(lambda s, p: (p + p) + s.row(p)),
+    "a second bias": of_sum(lambda s, total: total.call(s.draw.choice(("add", "sub")), s.row(total))),
+    "a second bias of a shared sum": of_sum(lambda s, total: (s.row(total) + total) * total),
+    # what is added to a product that has its activation comes after it
+    "after an activation": lambda s: s.x.call("linear", s.numbers(s.columns, 3), s.numbers(3), activation="relu") + s.numbers(3),
+    "a scalar": of_product(lambda s, p: p + s.numbers(*[1] * s.draw.randrange(3))),
+    "a row of rank two": of_product(lambda s, p: p - s.numbers(1, p.type.columns)),
+    "a value each": of_product(lambda s, p: p + s.numbers(*p.shape)),
+    # a value for each row, of which there are as many as columns
+    "a column": lambda s: s.product(s.rows) + s.numbers(s.rows, 1),
+    "a sum of higher rank": of_product(lambda s, p: p + s.numbers(1, 1, p.type.columns)),
+    "no constant": lambda s: s.product(s.columns) + s.x.call("tanh"),
+    "no constant weights": lambda s: _with_row(s, s.x @ s.x.transposed()),
+    "a pinned product": of_product(lambda s, p: s.pinned(p) + s.row(p)),
+    "a pinned bias": of_product(lambda s, p: p + s.pinned(s.row(p))),
+    "pinned weights": lambda s: _less_row(s, s.x @ s.pinned(s.numbers(s.columns, 3))),
+    # the sum is fused, and keeps its quantisation
+    "a pinned sum": of_sum(lambda s, total: s.pinned(total)),
+}
+
+
+def _with_row(sketch: Sketch, value: Value) -> Value:
+    return value + sketch.row(value)
+
+
+def _less_row(sketch: Sketch, value: Value) -> Value:
+    return value - sketch.row(value)
+
+
+ACTIVATIONS: Mapping[str, Motif] = {
+    "activated": of_product(lambda s, p: s.function(p)),
+    "a parameter": of_product(lambda s, p: s.applied("leaky_relu", p)),
+    # the range of the product is known, which a table needs
+    "a range": lambda s: s.applied(s.draw.choice([name for name in s.rules.functions if name != "relu"]), s.ranged(s.product())),
+    "after a bias": lambda s: s.function(s.with_bias()),
+    # the first is fused, the second stays
+    "two functions": lambda s: s.function(s.function(s.with_bias())),
+    "another function": lambda s: s.applied(s.draw.choice(s.rules.others), s.product()),
+    "softmax": of_product(lambda s, p: p.call("softmax")),
+    "shared by a function": lambda s: _beside(s, s.with_bias()),
+    "read by two": of_product(lambda s, p: p.call("relu") * s.function(p)),
+    "an output before": of_product(lambda s, p: s.function(s.output(p))),
+    "pinned before": lambda s: s.function(s.pinned(s.with_bias())),
+    # the function is fused, and keeps its quantisation
+    "pinned after": lambda s: s.pinned(s.function(s.with_bias())),
+    "after a sum with no constant": lambda s: s.function(s.product(s.columns) + s.x),
+    "without constant weights": lambda s: s.function(s.x @ s.x.transposed()),
+}
+
+
+def _beside(sketch: Sketch, value: Value) -> Value:
+    return sketch.function(value) + value
+
+
+MOTIFS: Mapping[str, Motif] = {**CONSTANTS, **BIASES, **ACTIVATIONS}
 
-Motif = Callable[[Sketch, Rules], Node]
-"""Adds nodes to a sketch, and returns the one that becomes an output."""
 
-
-# Constants to fold.
-
-
-def folds(sketch: Sketch, _: Rules) -> Node:
-    """A few operators on constants, the last of which meets the input."""
-    n = sketch.columns
-    value = sketch.op("add", sketch.constant(n), sketch.constant(n))
-    value = sketch.op(sketch.draw.choice(("mul", "sub")), value, sketch.constant(1, n))
-    return sketch.op("mul", sketch.x, value)
-
-
-def weights(sketch: Sketch, _: Rules) -> Node:
-    """Weights that the source computes."""
-    turned = sketch.op("transpose", sketch.constant(3, sketch.columns), attributes=TransposeAttributes((1, 0)))
-    return sketch.op("matmul", sketch.x, sketch.op("tanh", turned))
-
-
-def from_nothing(sketch: Sketch, _: Rules) -> Node:
-    """An operator without operands."""
-    made = sketch.op("full", attributes=FullAttributes((sketch.columns,), 0.5))
-    return sketch.op("add", sketch.x, sketch.op("mul", made, sketch.constant()))
-
-
-def whole_output(sketch: Sketch, _: Rules) -> Node:
-    """An output that depends on no input."""
-    return sketch.op("matmul", sketch.constant(2, 3), sketch.constant(3, 2))
-
-
-def shared_constant(sketch: Sketch, _: Rules) -> Node:
-    """A constant that something else reads, too."""
-    value = sketch.constant(sketch.columns)
-    twice = sketch.op("add", value, value)
-    return sketch.op("mul", sketch.op("add", sketch.x, value), twice)
-
-
-def partly(sketch: Sketch, _: Rules) -> Node:
-    """Sums with the input stay, in whatever order they are written."""
-    inner = sketch.op("add", sketch.constant(sketch.columns), sketch.x)
-    return sketch.op("add", inner, sketch.op("relu", sketch.constant(sketch.columns)))
-
-
-def at_the_limit(sketch: Sketch, rules: Rules) -> Node:
-    """A result with as many elements as the limit allows."""
-    return sketch.op("mul", sketch.constant(rules.limit // 2, 1), sketch.constant(2))
-
-
-def beyond_the_limit(sketch: Sketch, rules: Rules) -> Node:
-    """A result with more, which stays, and so does what reads it; its operands are folded."""
-    column = sketch.op("add", sketch.constant(rules.limit // 2 + 1, 1), sketch.constant(1))
-    return sketch.op("tanh", sketch.op("mul", column, sketch.constant(2)))
-
-
-def large_already(sketch: Sketch, rules: Rules) -> Node:
-    """A result beyond the limit that isn't larger than its operands."""
-    return sketch.op("add", sketch.constant(rules.limit // 2 + 1, 2), sketch.constant(2))
-
-
-def pinned_constant(sketch: Sketch, _: Rules) -> Node:
-    """A constant whose quantisation is fixed, which is read as it is."""
-    pinned = sketch.pinned(sketch.constant(sketch.columns))
-    return sketch.op("mul", sketch.x, sketch.op("add", pinned, sketch.op("relu", sketch.constant(sketch.columns))))
-
-
-def pinned_result(sketch: Sketch, _: Rules) -> Node:
-    """A value of constants whose quantisation is fixed."""
-    made = sketch.op("add", sketch.constant(sketch.columns), sketch.op("tanh", sketch.constant(1)))
-    return sketch.op("sub", sketch.x, sketch.op("relu", sketch.pinned(made)))
-
-
-# Biases.
-
-
-def row(sketch: Sketch, product: Node) -> Node:
-    """A constant with a value for each column."""
-    return sketch.constant(product.type.columns)
-
-
-def right(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("add", product, row(sketch, product))
-
-
-def left(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("add", row(sketch, product), product)
-
-
-def subtracted(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("sub", product, row(sketch, product))
-
-
-def subtracted_from(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("sub", row(sketch, product), product)
-
-
-def shared_product(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("mul", sketch.op("add", product, row(sketch, product)), product)
-
-
-def product_is_output(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.output(sketch.product())
-    return sketch.op("add", product, row(sketch, product))
-
-
-def added_to_itself(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("add", sketch.op("add", product, product), row(sketch, product))
-
-
-def second_bias(sketch: Sketch, rules: Rules) -> Node:
-    total = right(sketch, rules)
-    return sketch.op(sketch.draw.choice(("add", "sub")), total, row(sketch, total))
-
-
-def second_after_shared(sketch: Sketch, rules: Rules) -> Node:
-    total = right(sketch, rules)
-    return sketch.op("mul", sketch.op("add", row(sketch, total), total), total)
-
-
-def after_activation(sketch: Sketch, _: Rules) -> Node:
-    """A product that has its activation already: what is added comes after it."""
-    weights = sketch.constant(sketch.columns, 3)
-    product = sketch.op("linear", sketch.x, weights, sketch.constant(3), attributes=LinearAttributes("relu"))
-    return sketch.op("add", product, sketch.constant(3))
-
-
-def scalar(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("add", product, sketch.constant(*[1] * sketch.draw.randrange(3)))
-
-
-def row_of_rank_two(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("sub", product, sketch.constant(1, product.type.columns))
-
-
-def a_value_each(sketch: Sketch, _: Rules) -> Node:
-    """A constant with other values in each row."""
-    product = sketch.product()
-    return sketch.op("add", product, sketch.constant(*product.type.shape))
-
-
-def a_column(sketch: Sketch, _: Rules) -> Node:
-    """A constant with a value for each row, of which there are as many as columns."""
-    product = sketch.product(sketch.rows)
-    return sketch.op("add", product, sketch.constant(sketch.rows, 1))
-
-
-def grows(sketch: Sketch, _: Rules) -> Node:
-    """A sum of higher rank than the product."""
-    product = sketch.product()
-    return sketch.op("add", product, sketch.constant(1, 1, product.type.columns))
-
-
-def no_constant(sketch: Sketch, _: Rules) -> Node:
-    """Something is added that depends on the input."""
-    product = sketch.product(sketch.columns)
-    return sketch.op("add", product, sketch.op("tanh", sketch.x))
-
-
-def no_weights(sketch: Sketch, _: Rules) -> Node:
-    """A product of two values that depend on the input."""
-    turned = sketch.op("transpose", sketch.x, attributes=TransposeAttributes((1, 0)))
-    product = sketch.op("matmul", sketch.x, turned)
-    return sketch.op("add", product, row(sketch, product))
-
-
-def pinned_product(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.pinned(sketch.product())
-    return sketch.op("add", product, row(sketch, product))
-
-
-def pinned_bias(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("add", product, sketch.pinned(row(sketch, product)))
-
-
-def pinned_weights(sketch: Sketch, _: Rules) -> Node:
-    product = sketch.op("matmul", sketch.x, sketch.pinned(sketch.constant(sketch.columns, 3)))
-    return sketch.op("sub", product, row(sketch, product))
-
-
-def pinned_sum(sketch: Sketch, _: Rules) -> Node:
-    """The sum is fused, and keeps its quantisation."""
-    product = sketch.product()
-    return sketch.pinned(sketch.op("add", product, row(sketch, product)))
-
-
-# Activations.
-
-
-def _applied(sketch: Sketch, name: str, node: Node) -> Node:
-    """A function with attributes of its own, where it has any."""
-    attributes = OPS[name].attributes
-    fields = attributes.__dataclass_fields__
-    given = attributes(sketch.draw.randrange(1, 9) / 16) if "alpha" in fields else attributes()
-    return sketch.op(name, node, attributes=given)
-
-
-def _function(sketch: Sketch, rules: Rules, node: Node) -> Node:
-    return _applied(sketch, sketch.draw.choice(rules.functions), node)
-
-
-def activated(sketch: Sketch, rules: Rules) -> Node:
-    return _function(sketch, rules, sketch.product())
-
-
-def with_parameter(sketch: Sketch, _: Rules) -> Node:
-    return _applied(sketch, "leaky_relu", sketch.product())
-
-
-def with_range(sketch: Sketch, rules: Rules) -> Node:
-    """The range of the product is known, which a table needs."""
-    return _applied(sketch, sketch.draw.choice([name for name in rules.functions if name != "relu"]), sketch.ranged(sketch.product()))
-
-
-def linear(sketch: Sketch) -> Node:
-    """A product with a bias."""
-    weights = sketch.constant(sketch.columns, 3)
-    return sketch.op("linear", sketch.value(), weights, sketch.constant(3))
-
-
-def after_bias(sketch: Sketch, rules: Rules) -> Node:
-    return _function(sketch, rules, linear(sketch))
-
-
-def two_functions(sketch: Sketch, rules: Rules) -> Node:
-    """The first is fused, the second stays."""
-    return _function(sketch, rules, _function(sketch, rules, linear(sketch)))
-
-
-def other_function(sketch: Sketch, rules: Rules) -> Node:
-    return _applied(sketch, sketch.draw.choice(rules.others), sketch.product())
-
-
-def softmax(sketch: Sketch, _: Rules) -> Node:
-    return sketch.op("softmax", sketch.product())
-
-
-def shared_by_function(sketch: Sketch, rules: Rules) -> Node:
-    product = linear(sketch)
-    return sketch.op("add", _function(sketch, rules, product), product)
-
-
-def read_by_two(sketch: Sketch, rules: Rules) -> Node:
-    product = sketch.product()
-    return sketch.op("mul", sketch.op("relu", product), _function(sketch, rules, product))
-
-
-def output_before(sketch: Sketch, rules: Rules) -> Node:
-    return _function(sketch, rules, sketch.output(sketch.product()))
-
-
-def pinned_before(sketch: Sketch, rules: Rules) -> Node:
-    return _function(sketch, rules, sketch.pinned(linear(sketch)))
-
-
-def pinned_after(sketch: Sketch, rules: Rules) -> Node:
-    """The function is fused, and keeps its quantisation."""
-    return sketch.pinned(_function(sketch, rules, linear(sketch)))
-
-
-def after_sum(sketch: Sketch, rules: Rules) -> Node:
-    """A function of a sum with something that is no constant."""
-    return _function(sketch, rules, sketch.op("add", sketch.product(sketch.columns), sketch.x))
-
-
-def without_weights(sketch: Sketch, rules: Rules) -> Node:
-    turned = sketch.op("transpose", sketch.x, attributes=TransposeAttributes((1, 0)))
-    return _function(sketch, rules, sketch.op("matmul", sketch.x, turned))
-
-
-def graphs(draw: Random, rules: Rules, plain: Motif, motifs: Sequence[Motif]) -> Iterator[Graph]:
-    """A graph for each motif, beside one with plain work, in either order: who does nothing is never right."""
+def graphs(draw: Random, rules: Rules, plain: str, motifs: Sequence[str]) -> Iterator[Graph]:
+    """A graph for each motif by its name, beside one with plain work, in either order: who does nothing is never right."""
     for motif in motifs:
-        sketch = Sketch(draw)
+        sketch = Sketch(draw, rules)
         for part in draw.sample((plain, motif), 2):
-            sketch.output(part(sketch, rules))
+            sketch.output(MOTIFS[part](sketch))
         yield sketch.graph()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from tpucc.labs.lab import Term
+from tpucc.labs.solutions import Solution
 
 FUNCTIONS = ("relu6", "tanh", "sigmoid", "elu", "gelu", "silu", "hard_sigmoid", "hard_swish")
-ANY = "*"
-"""An operand that may be any constant: the pass made it, or may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,16 @@ class Rules:
     def others(self) -> tuple[str, ...]:
         """Functions that stay."""
         return tuple(sorted({*FUNCTIONS, "relu", "leaky_relu"}.difference(self.functions)))
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """The words of the lab's solution."""
+        return {"limit": str(self.limit), "names": str(self.functions).replace("'", '"'), "second": str(self.second)}
+
+    @property
+    def solution(self) -> Solution:
+        """The lab's own passes under these rules."""
+        return Solution.of(Path(__file__).parent, self.words)
 
 
 def rules(term: Term) -> Rules:

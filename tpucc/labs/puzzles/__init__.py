@@ -9,8 +9,7 @@ from random import Random
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
-from tpucc.labs.puzzles.dozen import puzzles
-from tpucc.labs.puzzles.puzzle import Puzzle
+from tpucc.labs.puzzles.puzzle import Puzzle, puzzles
 from tpucc.labs.puzzles.rules import rules
 from tpucc.plugins.failures import Failed
 
@@ -64,27 +63,23 @@ def _size(asked: Puzzle, seed: int, submission: Submission) -> int | None:
     return verdict.instructions if verdict.solved else None
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(asked: Sequence[Puzzle]) -> Sequence[Test]:
     """Each puzzle on numbers that stay the same."""
-    return tuple(Test(each.title, POINTS, partial(solved, each, each.number)) for each in puzzles(term))
+    return tuple(Test(each.title, POINTS, partial(solved, each, each.number)) for each in asked)
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(asked: Sequence[Puzzle], draw: Random, _: str) -> Sequence[Test]:
     """Each puzzle on numbers that nobody has seen, and the length of all."""
-    draw = Random(f"{seed}/puzzles")
-    asked = puzzles(term)
     fresh = [Test(each.title, POINTS, partial(solved, each, draw.randrange(2**32))) for each in asked]
     return (*fresh, Test("few instructions", 100 - 2 * POINTS * len(asked), partial(brief, asked, draw.randrange(2**32))))
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(asked: Sequence[Puzzle]) -> Mapping[str, str]:
     """The term's numbers, and what follows from them."""
-    term_rules = rules(term)
-    machine = puzzles(term)[0].target
+    term_rules, machine = rules(asked[0].term), asked[0].target
     column_sums = term_rules.weights.sum(axis=0).tolist()
     return {
         **term_rules.words,
-        "term_option": term.option,
         "fetch": str(machine.tile_fetch_cycles),
         "shift": str(machine.tile_shift_cycles),
         "sums": str(machine.pipeline_cycles),
@@ -99,17 +94,17 @@ def _words(term: Term) -> Mapping[str, str]:
         "tile01": "2" if term_rules.turned else "1",
         "tile10": "1" if term_rules.turned else "2",
         "points": str(2 * POINTS),
-        "brevity": str(100 - 2 * POINTS * len(puzzles(term))),
+        "brevity": str(100 - 2 * POINTS * len(asked)),
         "slack": str(SLACK),
         "few": str(FEW),
-        "count": str(len(puzzles(term))),
-        "list": "\n".join(f"| {each.number} | `{each.file}` | {each.idea} | {each.best} |" for each in puzzles(term)),
+        "count": str(len(asked)),
+        "list": "\n".join(f"| {each.number} | `{each.file}` | {each.idea} | {each.best} |" for each in asked),
     }
 
 
-def _begun(term: Term) -> Mapping[str, str]:
+def _begun(asked: Sequence[Puzzle]) -> Mapping[str, str]:
     """The files that a student begins with: each puzzle's task as a comment, and its first lines."""
-    return {each.file: each.begun for each in puzzles(term)}
+    return {each.file: each.begun for each in asked}
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, begun=_begun)
+LAB = declared(Path(__file__).parent, rules=puzzles, words=_words, public=_public, hidden=_hidden, begun=_begun)

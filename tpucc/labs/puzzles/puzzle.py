@@ -1,19 +1,27 @@
-"""A puzzle: a task on a machine of 4×4 multiply-accumulates, and how it shows itself."""
+"""The puzzles: what puzzles.toml declares, with a term's words and numbers, and how a puzzle shows itself."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from random import Random
 from textwrap import fill
+from typing import Any
 
 from tpucc.diagnostics import counted, listed
 from tpucc.isa.listing.data import matrix_lines
+from tpucc.labs.lab import AS_WRITTEN, Term, filled
 from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
-from tpucc.labs.puzzles.task import Task
+from tpucc.labs.puzzles.draws import DRAWS
+from tpucc.labs.puzzles.rules import Rules, rules
+from tpucc.labs.puzzles.task import Most, Task
 from tpucc.see.svg import Markup, escaped, joined, tag
 
 WIDTH = 78
+DECLARED = Path(__file__).with_name("puzzles.toml")
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,3 +101,16 @@ def _code(text: str) -> Markup:
     """A text in which what stands between backticks is code."""
     parts = text.split("`")
     return joined(tag("code", escaped(part)) if number % 2 else escaped(part) for number, part in enumerate(parts))
+
+
+def puzzles(term: Term = AS_WRITTEN) -> tuple[Puzzle, ...]:
+    """All puzzles of a term, in the order of their numbers, which begin with 1."""
+    term_rules = rules(term)
+    declared = tomllib.loads(filled(DECLARED.read_text("utf-8"), term_rules.words))["puzzle"]
+    return tuple(_puzzle(number, term, term_rules, **said) for number, said in enumerate(declared, 1))
+
+
+def _puzzle(number: int, term: Term, term_rules: Rules, setting: str, task: str, **said: Any) -> Puzzle:
+    """A puzzle of what is declared of it; a `task` is one paragraph."""
+    said |= {"directives": tuple(said.get("directives", ())), "most": Most(**said.get("most", {}))}
+    return Puzzle(number=number, task=" ".join(task.split()), draw=partial(DRAWS[setting], term_rules), term=term, **said)

@@ -6,47 +6,40 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from tpucc.labs.judging import Scale
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
-from tpucc.labs.quantisation.answers import asked, meant, pair, weights_asked
+from tpucc.labs.lab import Outcome, Submission, Test, declared
+from tpucc.labs.quantisation.answers import asked, pair, weights_asked
 from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
-from tpucc.labs.quantisation.rules import TIE_WORDS, Rules, rules
-from tpucc.numerics import AnyArray, Float32
+from tpucc.labs.quantisation.rules import Rules, rules
+from tpucc.numerics import ZERO_SCALE, AnyArray, Float32
 
 RATIOS = {8: Scale(21.5, 12.0), 7: Scale(21.5, 10.0), 6: Scale(21.0, 8.0)}
 """Of the decibels of a network, for integers of so many bits. Ranges that leave defects out gave 21.7 at least, in 1,500 draws of terms
 and seeds."""
-Case = tuple[AnyArray, AnyArray | float, int]
-"""Values or accumulators, scale or multiplier, and zero point."""
+Case = tuple[Literal["quantise", "requantise", "quantise_weights"], tuple[Any, ...]]
+"""A function, and its arguments: values or accumulators, scale or multiplier, and zero point; or weights."""
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rule: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    rule = rules(term)
     steps = rule.high if rule.symmetric else rule.high - rule.low
     scale = f"max(-low, high) / {rule.high}" if rule.symmetric else f"(high - low) / {steps}"
-    zero = "the zero point is always 0" if rule.symmetric else f"the zero point is round({rule.low} - low / scale), at most {rule.high}"
-    scale_by_hand, zero_by_hand = _parameters(rule, -1.0, 3.0)
-    known = meant(rule, "quantise", np.array([1.25, 1.75, -1.25], np.float32), 0.5, 3)
-    assert known is not None
-    (hand,) = known
+    scale_by_hand, zero_by_hand = rule.solution.expected("parameters", -1.0, 3.0)
+    hand = rule.solution.expected("quantise", np.array([1.25, 1.75, -1.25], np.float32), 0.5, 3)
     return {
+        **rule.words,
         "bits": str(rule.bits),
-        "low": str(rule.low),
-        "high": str(rule.high),
         "steps": str(steps),
-        "ties": TIE_WORDS[rule.ties],
         "scale_rule": scale,
-        "zero_rule": zero,
         "zero_format": "" if rule.symmetric else ", computed in float64 from the scale as it was rounded",
         "rint": ", as it should" if rule.ties == "even" else ", which isn't the rule here",
         "hand_scale": f"{scale_by_hand:.6f}",
-        "hand_zero": "The zero point is always 0." if rule.symmetric else f"Then {zero}: here it is {_nearest(rule, zero_by_hand)}.",
+        "hand_zero": "The zero point is always 0." if rule.symmetric else f"Then {rule.words['zero_rule']}: here it is {zero_by_hand}.",
         **{f"hand_{n}": str(value) for n, value in enumerate(hand.tolist())},
         **{f"hand_{n}_rounded": str(value - 3) for n, value in enumerate(hand.tolist())},
         "all": f"{RATIOS[rule.bits].full:g}",
@@ -55,72 +48,43 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
-def _parameters(rule: Rules, low: float, high: float) -> tuple[float, float]:
-    """Scale and zero point of a range that is the same each time, the zero point before it is rounded."""
-    known = meant(rule, "parameters", low, high)
-    assert known is not None
-    return float(known[0]), float(known[1])
-
-
-def _nearest(rule: Rules, zero: float) -> int:
-    """Such a zero point, rounded."""
-    known = meant(rule, "rounded", np.array(zero))
-    assert known is not None
-    return int(known[0])
-
-
 RANGES = [(-1.0, 3.0), (0.0, 6.0), (-2.5, 2.5), (-4.0, 0.0), (2.0, 5.0)]
 
 
-def _fixed(rule: Rules, draw: Random) -> tuple[Mapping[Literal["quantise", "requantise"], Sequence[Case]], Sequence[Float32]]:
-    """The public cases that are the same for every submission: values and accumulators by the function, and weights."""
-    cases: Mapping[Literal["quantise", "requantise"], Sequence[Case]] = {
-        "quantise": [_halves(draw, rule, 4), _plain_values(draw), _few_halves()],
-        "requantise": [_sums(draw, 4), _sums(draw, 0), _few_half_sums()],
+def fixed(rule: Rules, draw: Random) -> Mapping[str, Sequence[Case]]:
+    """The public cases that are the same for every submission, by their tests."""
+    return {
+        "quantise": [_halves(draw, rule, 4), _plain_values(draw), ("quantise", (HALVES.astype(np.float32), 2.0, 3))],
+        "requantise": [
+            *(_sums(draw, 4), _sums(draw, 0)),
+            ("requantise", (HALVES.astype(np.int32)[:, None], np.array([0.5], np.float32), 3)),
+        ],
+        "weights": [_weights(_column_ties(rule)), _weights(_matrix(draw))],
     }
-    return cases, [_column_ties(rule), _matrix(draw)]
 
 
-def _references(term: Term) -> None:
-    _words(term)
-    rule = rules(term)
-    cases, matrices = _fixed(rule, Random(3))
-    for low, high in RANGES:
-        _nearest(rule, _parameters(rule, low, high)[1])
-    for function, of_it in cases.items():
-        for case in of_it:
-            meant(rule, function, *case)
-    for matrix in matrices:
-        meant(rule, "quantise_weights", matrix)
-
-
-def _public(term: Term) -> Sequence[Test]:
+def _public(rule: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    rule, draw = rules(term), Random(3)
+    draw = Random(3)
     net = network()
-    cases, matrices = _fixed(rule, draw)
+    cases = fixed(rule, draw)
     return (
         Test("ranges", 6, partial(ranges, rule, RANGES)),
-        Test("quantise", 8, partial(exact, rule, "quantise", cases["quantise"])),
-        Test("requantise", 8, partial(exact, rule, "requantise", cases["requantise"])),
-        Test("weights", 6, partial(weights, rule, matrices)),
+        *(Test(name, points, partial(exact, rule, cases[name])) for name, points in (("quantise", 8), ("requantise", 8), ("weights", 6))),
         Test("a network", 10, partial(digits, rule, net, net.samples)),
         Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rule: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs."""
-    rule, draw = rules(term), Random(f"{seed}/quantisation")
     net = network(draw)
-    ties: list[tuple[str, Case]] = []
-    for zero in _odd(draw, rule):
-        ties += [("quantise", _halves(draw, rule, zero)), ("requantise", _half_sums(draw, rule, zero))]
+    ties = [make(draw, rule, zero) for zero in _odd(draw, rule) for make in (_halves, _half_sums)]
     return (
         Test("ranges", 6, partial(all_ranges, rule, list(_ranges(draw)), draw.randrange(2**32))),
-        Test("ties", 12, partial(mixed, rule, ties)),
+        Test("ties", 12, partial(exact, rule, ties)),
         Test("dead channels", 10, partial(dead, rule, draw.randrange(2**32))),
-        Test("extremes", 10, partial(mixed, rule, list(_extremes(draw, rule)))),
+        Test("extremes", 10, partial(exact, rule, list(_extremes(draw, rule)))),
         Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
     )
 
@@ -129,9 +93,10 @@ def ranges(rule: Rules, cases: Sequence[tuple[float, float]], submission: Submis
     """`parameters` of ranges: the scale to a millionth, the zero point to half a step and a little."""
     for low, high in cases:
         scale, zero = pair(submission.call("parameters", low, high), rule)
-        expected, exact_zero = _parameters(rule, low, high)
+        expected, nearest = rule.solution.expected("parameters", low, high)
+        exact_zero = nearest if expected == ZERO_SCALE else rule.zero_point(low, expected)
         if abs(scale - expected) > 1e-6 * expected or abs(zero - exact_zero) > 0.501:
-            given, wanted = f"parameters({low:g}, {high:g})", f"scale {expected:.8g}, zero point {_nearest(rule, exact_zero)}"
+            given, wanted = f"parameters({low:g}, {high:g})", f"scale {expected:.8g}, zero point {nearest}"
             return Outcome(0, "another scale or zero point", given, wanted, f"scale {scale:.8g}, zero point {zero}")
     return Outcome(1, f"{len(cases)} ranges")
 
@@ -153,36 +118,27 @@ def all_ranges(rule: Rules, cases: Sequence[tuple[float, float]], seed: int, sub
             return Outcome(0, message, given, "", f"scale {scale:g}, zero point {zero}")
     for samples in (np.zeros((5, 3), np.float32), np.full(3, np.inf, np.float32), np.zeros((0, 4), np.float32)):
         answer = pair(submission.call("calibrate", samples), rule)
-        if answer != rule.parameters(0, 0):
+        if answer != (ZERO_SCALE, 0):
             return Outcome(0, "a range of nothing but zero", f"calibrate({samples.tolist()})", "scale 2**-24, zero point 0", str(answer))
     return Outcome(1, f"{len(cases)} ranges, and samples of 7 kinds")
 
 
-def exact(rule: Rules, function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
-    """Integers that must be exact."""
-    return mixed(rule, [(function, case) for case in cases], submission)
-
-
-def mixed(rule: Rules, cases: Sequence[tuple[str, Case]], submission: Submission) -> Outcome:
-    """Integers that must be exact, of either function."""
+def exact(rule: Rules, cases: Sequence[Case], submission: Submission) -> Outcome:
+    """Integers that must be exact, and with weights their scales."""
     count = 0
-    for function, (values, factor, zero) in cases:
-        count += asked(rule, "quantise" if function == "quantise" else "requantise", submission, values, factor, zero).size
+    for function, given in cases:
+        if function == "quantise_weights":
+            count += weights_asked(rule, submission, *given)[0].size
+        else:
+            count += asked(rule, function, submission, *given).size
     return Outcome(1, f"{count:,} integers are exact")
-
-
-def weights(rule: Rules, cases: Sequence[Float32], submission: Submission) -> Outcome:
-    """Integers and scales of weights."""
-    for matrix in cases:
-        weights_asked(rule, submission, matrix)
-    return Outcome(1, f"{sum(matrix.size for matrix in cases):,} weights are exact")
 
 
 def dead(rule: Rules, seed: int, submission: Submission) -> Outcome:
     """Weights with columns of nothing but zeros, or too small for a scale."""
     matrix = np.random.default_rng(seed).normal(0, 1, (12, 9)).astype(np.float32)
     matrix[:, 2], matrix[:, 5], matrix[:, 6] = 0, 1e-42, matrix[:, 6] * np.float32(1e-30)
-    return weights(rule, [matrix, np.zeros((4, 3), np.float32), np.zeros((0, 3), np.float32)], submission)
+    return exact(rule, [_weights(matrix), _weights(np.zeros((4, 3))), _weights(np.zeros((0, 3)))], submission)
 
 
 def digits(rule: Rules, net: Network, samples: tuple[Float32, ...], submission: Submission) -> Outcome:
@@ -213,27 +169,22 @@ def _halves(draw: Random, rule: Rules, zero: int) -> Case:
     """Values whose quotient with the scale is a half more than an integer, and a few beyond the ends."""
     scale = 2.0 ** draw.randrange(-6, 4)
     steps = np.array([draw.randrange(-rule.high, rule.high) for _ in range(40)], np.float32)
-    return np.append((steps + np.float32(0.5)) * np.float32(scale), np.array([0, 1e9, -1e9], np.float32)), scale, zero
+    values = np.append((steps + np.float32(0.5)) * np.float32(scale), np.array([0, 1e9, -1e9], np.float32))
+    return "quantise", (values, scale, zero)
 
 
 def _half_sums(draw: Random, rule: Rules, zero: int) -> Case:
     """The same of accumulators, with a multiplier for each column."""
     sums = np.array([2 * draw.randrange(-rule.high, rule.high) + 1 for _ in range(40)], np.int32).reshape(10, 4)
-    return sums * np.array([1, 1, 4, 16], np.int32), np.array([0.5, 0.5, 0.125, 0.03125], np.float32), zero
+    return "requantise", (sums * np.array([1, 1, 4, 16], np.int32), np.array([0.5, 0.5, 0.125, 0.03125], np.float32), zero)
 
 
 HALVES = np.array([29, 31, -29, -31, 1, -1, -3])
 """Twice the ties that tell every rule from the others, and from a zero point of 3 that is added before rounding."""
 
 
-def _few_halves() -> Case:
-    """A value for each of these ties, with an odd zero point."""
-    return HALVES.astype(np.float32), 2.0, 3
-
-
-def _few_half_sums() -> Case:
-    """An accumulator for each."""
-    return HALVES.astype(np.int32)[:, None], np.array([0.5], np.float32), 3
+def _weights(matrix: AnyArray) -> Case:
+    return "quantise_weights", (matrix.astype(np.float32),)
 
 
 def _column_ties(rule: Rules) -> Float32:
@@ -246,12 +197,12 @@ def _column_ties(rule: Rules) -> Float32:
 
 def _plain_values(draw: Random) -> Case:
     values = np.array([[draw.uniform(-2, 3) for _ in range(8)] for _ in range(6)], np.float32)
-    return values, 0.019607843831181526, draw.randrange(-9, 9) * 2
+    return "quantise", (values, 0.019607843831181526, draw.randrange(-9, 9) * 2)
 
 
 def _sums(draw: Random, zero: int) -> Case:
     sums = np.array([[draw.randrange(-90_000, 90_000) for _ in range(5)] for _ in range(6)], np.int32)
-    return sums, np.array([draw.uniform(1e-4, 2e-3) for _ in range(5)], np.float32), zero
+    return "requantise", (sums, np.array([draw.uniform(1e-4, 2e-3) for _ in range(5)], np.float32), zero)
 
 
 def _matrix(draw: Random) -> Float32:
@@ -266,7 +217,7 @@ def _ranges(draw: Random) -> Iterator[tuple[float, float]]:
         yield -size * draw.random(), size * draw.random()
 
 
-def _extremes(draw: Random, rule: Rules) -> Iterator[tuple[str, Case]]:
+def _extremes(draw: Random, rule: Rules) -> Iterator[Case]:
     """Infinite values; accumulators at their ends; sums that a float32 doesn't hold, next to a tie."""
     zero = draw.choice(_odd(draw, rule))
     largest = float(np.finfo(np.float32).max)
@@ -281,4 +232,4 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[tuple[str, Case]]:
         yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

@@ -1,12 +1,11 @@
 """What a submission answers, checked: each of these raises `Failed` with the first difference.
 
-An archive for students has recorded what is meant for the fixed inputs of the public tests. Where the inputs depend on the submission's own
+An archive for students has recorded the solution's answers to what the public tests ask it. Where inputs depend on the submission's own
 scales, its answers are taken there as they are.
 """
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Literal
 
 import numpy as np
@@ -15,34 +14,18 @@ from tpucc.guest.values import Plain
 from tpucc.labs.answers import integers as plain_integers
 from tpucc.labs.lab import Submission
 from tpucc.labs.quantisation.rules import SMALLEST, Rules
-from tpucc.labs.recorded import packed, recorded
 from tpucc.numerics import AnyArray, Float32, Int64, place_of_largest
 from tpucc.plugins.failures import Failed
-
-
-def meant(
-    rules: Rules, function: Literal["parameters", "quantise", "requantise", "quantise_weights", "rounded"], *arguments: AnyArray | float
-) -> tuple[AnyArray, ...] | None:
-    """What a function of the rules gives, as a tuple; None in an archive for students where it isn't recorded."""
-    key = f"{function} of {sha256(b' '.join(np.asarray(each).tobytes() for each in arguments)).hexdigest()} under {rules}"
-    if packed():
-        known = recorded(key, lambda: None)
-        return None if known is None else tuple(np.asarray(each) for each in known)
-    found = getattr(rules, function)(*arguments)
-    parts = tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
-    recorded(key, lambda: [each.tolist() for each in parts])
-    return parts
 
 
 def asked(
     rules: Rules, function: Literal["quantise", "requantise"], submission: Submission, values: AnyArray, factor: AnyArray | float, zero: int
 ) -> Int64:
     """The integers of `quantise` or `requantise`, which must be exact."""
-    known = meant(rules, function, values, factor, zero)
+    expected = rules.solution.answer(function, values, factor, zero)
     found = integers(submission.call(function, values, factor, zero), values.shape, function)
-    if known is None:
+    if expected is None:
         return np.clip(found, rules.low, rules.high)
-    expected: Int64 = known[0]
     if (found != expected).any():
         place = place_of_largest(found != expected)
         by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
@@ -50,7 +33,7 @@ def asked(
         given = f"{words[0]} {values[place]!s}, {words[1]} {by!s}, zero point {zero}"
         given += _tie(function, values[place], by)
         raise Failed("wrong", f"{function}, element {list(place)}: {given}: expected {expected[place]}, found {found[place]}")
-    return expected
+    return found
 
 
 def _tie(function: str, value: AnyArray, by: AnyArray | float) -> str:
@@ -64,7 +47,7 @@ def _tie(function: str, value: AnyArray, by: AnyArray | float) -> str:
 
 def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
     """The integers and scales of `quantise_weights`, which must be exact."""
-    known = meant(rules, "quantise_weights", weights)
+    known = rules.solution.answer("quantise_weights", weights)
     answer = submission.call("quantise_weights", weights)
     if not isinstance(answer, list) or len(answer) != 2:
         raise Failed("result", "quantise_weights returned no pair (integers, scales)")
@@ -74,7 +57,7 @@ def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tup
             raise Failed("wrong", f"quantise_weights returned a scale below {SMALLEST:.4g}, the smallest normal float32")
         own = integers(answer[0], weights.shape, "quantise_weights")
         return np.clip(own, -rules.high, rules.high), found_scales.astype(np.float32)
-    expected, scales = known[0], known[1].astype(np.float32)
+    expected, scales = known
     if (found_scales != scales).any():
         n = int(np.argmax(found_scales != scales))
         largest = np.abs(weights[:, n]).max()
@@ -84,7 +67,7 @@ def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tup
         place = place_of_largest(found != expected)
         given = f"weight {weights[place]} at {list(place)}, scale {scales[place[1]]}"
         raise Failed("wrong", f"{given}: expected {expected[place]}, found {found[place]}")
-    return expected, scales
+    return found, scales
 
 
 def pair(answer: Plain, rules: Rules) -> tuple[float, int]:

@@ -54,23 +54,21 @@ def machine(accumulators: int, weight_bytes: float, tiles: int) -> Target:
     )
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    ruled = rules(term)
-    networks = list(race(Random(9), ruled.wastes))
+    networks = list(race(Random(9), rules.wastes))
     return (
-        Test("one network", 5, partial(right, [first(ruled.wastes)], ruled.target)),
-        Test("race", 40, partial(raced, networks, ruled.target, None)),
+        Test("one network", 5, partial(right, [first(rules.wastes)], rules.target)),
+        Test("race", 40, partial(raced, networks, rules.target, None)),
     )
 
 
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: networks of the same families, and of the sizes at which mistakes hide."""
-    ruled, draw = rules(term), Random(f"{seed}/race")
-    unseen, networks = list(edges(draw, ruled.target.accumulator_rows)), list(race(draw, ruled.wastes))
+    unseen, networks = list(edges(draw, rules.target.accumulator_rows)), list(race(draw, rules.wastes))
     return (
-        Test("edges", 10, partial(right, unseen, ruled.target)),
-        Test("race", 45, partial(raced, networks, ruled.target, unseen)),
+        Test("edges", 10, partial(right, unseen, rules.target)),
+        Test("race", 45, partial(raced, networks, rules.target, unseen)),
     )
 
 
@@ -145,18 +143,17 @@ def _wrong(network: Network, problem: str, target: Target, submission: Submissio
     return Outcome(0, f"{network.name}: {problem}", given, expected, alone, call=None)
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    ruled = rules(term)
-    target = ruled.target
+    target = rules.target
     return {
         "mxu": str(MXU),
         "accumulators": str(target.accumulator_rows),
         "fetch": str(target.tile_fetch_cycles),
         "fetch3": str(3 * target.tile_fetch_cycles),
         "fifo": str(target.weight_fifo_tiles),
-        "wastes": "\n".join(_waste_lines(ruled.wastes)),
-        "waste_names": str(ruled.wastes),
+        "wastes": "\n".join(_waste_lines(rules.wastes)),
+        "waste_names": str(rules.wastes),
         "full": f"{CYCLES.full:.2f}",
         "none": f"{CYCLES.none:.2f}",
     }
@@ -170,4 +167,4 @@ def _waste_lines(wastes: Sequence[str]) -> Iterator[str]:
             yield f"- `{WASTES[name]}`"
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from tpucc.labs.race.returned import returned_graph
 from tpucc.layers.partition import partition
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Given, View
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, GraphPass, Pass
 from tpucc.plugins.failures import Failed, failure_behind
 from tpucc.plugins.judged import NOISE, NOISE_STAGE
 from tpucc.runtime.check import float_reference, random_inputs
@@ -89,18 +88,12 @@ class Run:
         return mine <= NOISE**2 * plain
 
 
-@dataclass(frozen=True)
-class Rewrite:
+def rewrite(submission: Submission) -> Pass:
     """The submission's `rewrite`, as a pass."""
 
-    submission: Submission
-    name: ClassVar[str] = REWRITE
-    summary: ClassVar[str] = "the submission's rewrite"
-    level: ClassVar[int] = 0
-
-    def run(self, graph: Graph, context: Context) -> Graph:
+    def run(graph: Graph, _: Context) -> Graph:
         try:
-            answer = self.submission.call(REWRITE, graph)
+            answer = submission.call(REWRITE, graph)
         except Failed as failure:
             if failure.kind != "result":
                 raise
@@ -108,11 +101,13 @@ class Rewrite:
         found = returned_graph(answer, graph)
         return graph if found == graph else found
 
+    return GraphPass(REWRITE, "the submission's rewrite", 0, run, {})
+
 
 def run(network: Network, target: Target, submission: Submission, functions: Collection[str]) -> Run:
     """The network compiled with these functions of the submission. Raises `Failed`."""
     stages = {stage: partial(asked, partial(submission.call, stage), with_lines=False) for stage in STAGES if stage in functions}
-    passes = (Rewrite(submission),) if REWRITE in functions else ()
+    passes = (rewrite(submission),) if REWRITE in functions else ()
     try:
         exe = compiled(network, target, replace(PLAIN, **stages), passes)
     except Error as error:
@@ -129,7 +124,7 @@ def _failure(error: Error) -> Failed:
     return Failed("wrong", "; ".join(f"{entry.code}: {entry.message}" for entry in found[:SHOWN]) + more)
 
 
-def compiled(network: Network, target: Target, stages: Stages = PLAIN, passes: tuple[Rewrite, ...] = ()) -> Executable:
+def compiled(network: Network, target: Target, stages: Stages = PLAIN, passes: tuple[Pass, ...] = ()) -> Executable:
     """The network at -O0."""
     return api.compile_source(network.text, name=f"{network.name}.tpu", target=target, level=0, stages=stages, passes=passes)
 

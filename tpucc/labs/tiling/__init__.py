@@ -12,7 +12,7 @@ from tpucc.diagnostics import Error, ProgramError
 from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
 from tpucc.labs.judging import Scale, all_right, judged
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Test, declared
 from tpucc.labs.tiling.drawing import order_svg, order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
 from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
@@ -56,9 +56,8 @@ class Stage:
         return Stages(lower_fc=partial(self.lower, "lower_fc"), lower_conv=partial(self.lower, "lower_conv"))
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(rule: Rules) -> Mapping[str, str]:
     """What the handout says for this term."""
-    rule = rules(term)
     columns = "from the last to the first" if rule.columns_down else "from the first to the last"
     levels = "from the last to the first" if rule.levels_down else "from the first to the last"
     n, k = (1, 0) if rule.columns_down else (0, 1), (1, 0) if rule.levels_down else (0, 1)
@@ -81,30 +80,19 @@ def _words(term: Term) -> Mapping[str, str]:
     }
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(rule: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    rule = rules(term)
     return (
         Test("one tile", 5, partial(lowered, rule, [fc(rule, 5, 4, 4)])),
         Test("several tiles", 10, partial(lowered, rule, [fc(rule, 5, 12, 6)])),
         Test("many rows", 10, partial(lowered, rule, [fc(rule, 2 * rule.accumulators + 5, 6, 7)])),
         Test("a convolution", 10, partial(lowered, rule, [conv(rule, (1, 5, 6, 3), 5, 3)])),
-        Test("cycles", 15, partial(quick, rule, _measured(rule))),
+        Test("cycles", 15, partial(quick, rule, fc(rule, 3 * rule.accumulators, 10, 11))),
     )
 
 
-def _measured(rule: Rules) -> Model:
-    """The model of the public test of cycles."""
-    return fc(rule, 3 * rule.accumulators, 10, 11)
-
-
-def _references(term: Term) -> None:
-    built_in_cycles(_measured(rules(term)))
-
-
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(rule: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs."""
-    rule, draw = rules(term), Random(f"{seed}/tiling")
     return (
         Test("ragged sizes", 6, partial(lowered, rule, list(ragged(draw, rule)))),
         Test("tile order", 6, partial(lowered, rule, [square(draw, rule)])),
@@ -167,4 +155,4 @@ def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
     return replace(drawn, given=given, found="\n".join(lines))
 
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -49,9 +48,9 @@ def setting(term: Term) -> Setting:
     return Setting(rules, load_target("tiny", {**SIZES, "host_bandwidth": draw.choice((3e6, 4e6, 6e6))}))
 
 
-def _words(term: Term) -> Mapping[str, str]:
+def _words(given: Setting) -> Mapping[str, str]:
     """What the handout says for this term."""
-    rules = setting(term).rules
+    rules = given.rules
     pages = (
         f"The host link moves pages of {rules.page} rows: rows 0 to {rules.page - 1} are one page, and so on. A transfer that touches a "
         "row of a page occupies the whole page: a read from the host counts as a write of all of its rows, a write to the host as a read "
@@ -65,7 +64,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "page": str(rules.page),
         "page_rule": pages,
         "single_rule": single,
-        "term_cycles": _term_cycles(setting(term)),
+        "term_cycles": _term_cycles(given),
         "cycles_full": f"{CYCLES.full:g}",
         "cycles_none": f"{CYCLES.none:g}",
         "waits_full": f"{WAITS.full:g}",
@@ -87,33 +86,21 @@ def _example(given: Setting, first: int) -> int:
     return _cycles(six(), [Wait(before, engine, (other,)) for before, engine, other in places], given)
 
 
-def _public(term: Term) -> Sequence[Test]:
+def _public(given: Setting) -> Sequence[Test]:
     """What `check` runs."""
-    given, (first, none, some, more, measured) = setting(term), _listings()
+    some, more = (_drawn(Random(seed), (mixed, chains), count) for seed, count in ((7, 2), (77, 4)))
     return (
-        Test("six and seven instructions", 5, partial(exact, first, given)),
-        Test("nothing to wait for", 5, partial(exact, none, given)),
+        Test("six and seven instructions", 5, partial(exact, [six(), seven()], given)),
+        Test("nothing to wait for", 5, partial(exact, [*alone(), listing_of([])], given)),
         Test("random listings", 5, partial(ordered, some, given)),
         Test("a program", 5, partial(program, 8, given)),
         Test("no wait too many", 10, partial(exact, more, given)),
-        Test("cycles", 15, partial(cycles, measured, given)),
+        Test("cycles", 15, partial(cycles, _drawn(Random(777), (bursts, pipelined), 2), given)),
     )
 
 
-def _listings() -> tuple[Sequence[Listing], ...]:
-    """The listings of the public tests."""
-    drawn = (_drawn(Random(7), (mixed, chains), 2), _drawn(Random(77), (mixed, chains), 4), _drawn(Random(777), (bursts, pipelined), 2))
-    return [six(), seven()], [*alone(), listing_of([])], *drawn
-
-
-def _references(term: Term) -> None:
-    for listing in filter(len, chain.from_iterable(_listings())):
-        _best(listing, setting(term))
-
-
-def _hidden(term: Term, seed: int) -> Sequence[Test]:
+def _hidden(given: Setting, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other listings."""
-    given, draw = setting(term), Random(f"{seed}/waits")
     return (
         Test("random listings", 5, partial(ordered, _drawn(draw, (mixed, stale, holes), 2), given)),
         Test("rows with holes", 10, partial(exact, _drawn(draw, (holes,), 4), given)),
@@ -147,91 +134,126 @@ def alone() -> Iterator[Listing]:
     yield listing_of([multiply(0, 0, 4), write(0, 8), multiply(0, 4, 4), write(0, 4)])
 
 
-def ask(submission: Submission, listing: Listing, given: Setting) -> list[Wait]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Answer:
+    """Waits for a listing. `best` is what the cycles with tpucc's own waits are spent on: it is known of every listing that is asked, so
+    that an archive for students has recorded it."""
+
+    listing: Listing
+    waits: Sequence[Wait]
+    given: Setting
+    best: Mapping[str, int]
+
+    @classmethod
+    def of(cls, listing: Listing, waits: Sequence[Wait], given: Setting) -> Answer:
+        return cls(listing, waits, given, built_in_spent(listing, given.rules, given.target) if len(listing) else {})
+
+    @property
+    def problem(self) -> str:
+        """The first conflict that the waits leave open, in words; nothing when all are ordered."""
+        return unordered(self.listing, self.waits, self.given.target, self.given.rules.page)
+
+    @property
+    def cycles(self) -> int:
+        return _cycles(self.listing, self.waits, self.given)
+
+    @property
+    def runs(self) -> tuple[Shown, Reference]:
+        """The listing with these waits, and with tpucc's own."""
+        program, numbers = program_of(self.listing, self.waits, self.given.target)
+        best = None if packed() else program_of(self.listing, built_in(self.listing, self.given.rules), self.given.target)[0]
+        return Shown("yours", program, numbers.tolist()), Reference("reference", self.best, best)
+
+    def lost(self, problem: str, share: float = 0) -> Outcome:
+        """An outcome without all points, with the listing, its waits and pictures."""
+        listed = "\n".join(["a listing:", *(f"  {each.index} {each.text}" for each in self.listing)])
+        told = ", ".join(map(as_words, self.waits)) or "no waits"
+        return self.shown(Outcome(share, problem, listed, "", told, call=("synchronise", (self.listing,))))
+
+    def shown(self, outcome: Outcome) -> Outcome:
+        """An outcome with its pictures: the timeline with these waits, and the cycles with tpucc's own."""
+        if not len(self.listing):
+            return outcome
+        drawing = "" if outcome.passed else timelines_text(*self.runs)
+        return replace(outcome, drawing=drawing, picture=self.picture)
+
+    def picture(self) -> str:
+        return timelines_svg("Waits", *self.runs)
+
+
+def asked(submission: Submission, listing: Listing, given: Setting) -> list[Wait]:
     """The submission's waits for a listing. Raises `Failed`."""
     copied = Listing(listing.records.copy(), listing.layer.copy(), listing.placed.copy())
     return read_waits(submission.call("synchronise", copied), listing, given.rules)
 
 
+def answers(cases: Sequence[Listing], given: Setting, submission: Submission) -> Iterator[Answer]:
+    """The submission's waits for each listing. Raises `Failed`."""
+    for listing in cases:
+        yield Answer.of(listing, asked(submission, listing, given), given)
+
+
 def ordered(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """Every conflict of every listing is ordered."""
-    for listing in cases:
-        waits = ask(submission, listing, given)
-        if problem := unordered(listing, waits, given.target, given.rules.page):
-            return _wrong(problem, listing, waits, given)
-    return _shown(Outcome(1, f"all conflicts of {len(cases)} listings are ordered"), listing, waits, given)
+    for answer in answers(cases, given, submission):
+        if problem := answer.problem:
+            return answer.lost(problem)
+    return answer.shown(Outcome(1, f"all conflicts of {len(cases)} listings are ordered"))
 
 
 def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """Listings whose conflicts are ordered, with no wait that could be left out: all of them earn all, half of them none; a conflict left
     open loses all."""
-    few: list[tuple[tuple[Wait, str], Listing, list[Wait]]] = []
-    for listing in cases:
-        waits = ask(submission, listing, given)
-        if problem := unordered(listing, waits, given.target, given.rules.page):
-            return _wrong(problem, listing, waits, given)
-        if (found := needless(listing, waits, given.rules.page)) is not None:
-            few.append((found, listing, waits))
-    right = len(cases) - len(few)
-    message = f"{right} of {len(cases)} listings have every wait that they need and no other"
+    few: list[tuple[tuple[Wait, str], Answer]] = []
+    for answer in answers(cases, given, submission):
+        if problem := answer.problem:
+            return answer.lost(problem)
+        if (found := needless(answer.listing, answer.waits, given.rules.page)) is not None:
+            few.append((found, answer))
+    message = f"{len(cases) - len(few)} of {len(cases)} listings have every wait that they need and no other"
     if not few:
         return Outcome(1, message)
-    (wait, why), listing, waits = few[0]
-    message = f"{message}. {as_words(wait)} can be left out: {why}"
-    outcome = Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, _given(listing), "", _told(waits))
-    return _shown(replace(outcome, call=("synchronise", (listing,))), listing, waits, given)
+    (wait, why), answer = few[0]
+    return answer.lost(f"{message}. {as_words(wait)} can be left out: {why}", max(0.0, 1 - 2 * len(few) / len(cases)))
 
 
 def cycles(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """The time that the engines take, against that with tpucc's own waits."""
-    return _measured("cycles", CYCLES, _cycles, lambda listing, given: sum(_best(listing, given).values()), cases, given, submission)
+    return _measured("cycles", CYCLES, lambda answer: (answer.cycles, sum(answer.best.values())), answers(cases, given, submission))
 
 
 def number(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """How many waits there are, against tpucc's own."""
 
-    def best(listing: Listing, given: Setting) -> int:
-        return len(built_in(listing, given.rules))
+    def counts(answer: Answer) -> tuple[int, int]:
+        return len(answer.waits), len(built_in(answer.listing, given.rules))
 
-    return _measured("waits", WAITS, lambda listing, waits, given: len(waits), best, cases, given, submission)
+    return _measured("waits", WAITS, counts, answers(cases, given, submission))
 
 
 def _cycles(listing: Listing, waits: Sequence[Wait], given: Setting) -> int:
     return time_program(program_of(listing, waits, given.target)[0]).makespan
 
 
-def _best(listing: Listing, given: Setting) -> Mapping[str, int]:
-    """What the cycles with tpucc's own waits are spent on."""
-    return built_in_spent(listing, given.rules, given.target)
-
-
-def _measured(
-    what: str,
-    scale: Scale,
-    measure: Callable[[Listing, Sequence[Wait], Setting], int],
-    reference: Callable[[Listing, Setting], int],
-    cases: Sequence[Listing],
-    given: Setting,
-    submission: Submission,
-) -> Outcome:
-    """The geometric mean of a measure's quotients. A conflict left open in one listing loses all points."""
-    found = []
-    for listing in cases:
-        waits = ask(submission, listing, given)
-        if problem := unordered(listing, waits, given.target, given.rules.page):
-            return _wrong(problem, listing, waits, given)
-        own, best = measure(listing, waits, given), reference(listing, given)
-        found.append((max(1, own) / max(1, best), own, best, listing, waits))
-    mean = geometric_mean([entry[0] for entry in found])
-    _, own, best, listing, waits = max(found, key=lambda entry: entry[0])
+def _measured(what: str, scale: Scale, measure: Callable[[Answer], tuple[int, int]], found: Iterable[Answer]) -> Outcome:
+    """The geometric mean of the quotients of a measure and the reference's. A conflict left open in one listing loses all points."""
+    measured = []
+    for answer in found:
+        if problem := answer.problem:
+            return answer.lost(problem)
+        own, best = measure(answer)
+        measured.append((max(1, own) / max(1, best), own, best, answer))
+    mean = geometric_mean([quotient for quotient, *_ in measured])
+    _, own, best, worst = max(measured, key=lambda entry: entry[0])
     message = (
-        f"{what} ÷ reference is {mean:.3f} in the mean of {len(cases)} listings; {scale}. The worst has {own:,}, and the reference {best:,}"
+        f"{what} ÷ reference is {mean:.3f} in the mean of {len(measured)} listings; {scale}. "
+        f"The worst has {own:,}, and the reference {best:,}"
     )
-    outcome = Outcome(scale.share(mean), message, measures={f"{what} ÷ reference": mean}, call=("synchronise", (listing,)))
-    if not outcome.passed:
-        words = slower(*_runs(listing, waits, given))
-        outcome = replace(outcome, message=f"{message}. {words}" if words else message, given=_given(listing), found=_told(waits))
-    return _shown(outcome, listing, waits, given)
+    share, measures = scale.share(mean), {f"{what} ÷ reference": mean}
+    if share < 1:
+        words = slower(*worst.runs)
+        return replace(worst.lost(f"{message}. {words}" if words else message, share), measures=measures)
+    return worst.shown(Outcome(share, message, measures=measures))
 
 
 def program(batch: int, given: Setting, submission: Submission) -> Outcome:
@@ -247,42 +269,12 @@ def program(batch: int, given: Setting, submission: Submission) -> Outcome:
 
 
 def _stage(submission: Submission, given: Setting, listing: Listing) -> Sequence[Wait]:
-    waits = ask(submission, listing, given)
+    waits = asked(submission, listing, given)
     if problem := unordered(listing, waits, given.target, given.rules.page):
         raise Failed("wrong", problem)
     return waits
 
 
-def _wrong(problem: str, listing: Listing, waits: Sequence[Wait], given: Setting) -> Outcome:
-    return _shown(Outcome(0, problem, _given(listing), "", _told(waits)), listing, waits, given)
-
-
-def _shown(outcome: Outcome, listing: Listing, waits: Sequence[Wait], given: Setting) -> Outcome:
-    """An outcome with its pictures: the submission's timeline, and the reference's cycles."""
-    if not len(listing):
-        return outcome
-    drawing = "" if outcome.passed else timelines_text(*_runs(listing, waits, given))
-    return replace(outcome, drawing=drawing, picture=partial(_picture, listing, waits, given))
-
-
-def _picture(listing: Listing, waits: Sequence[Wait], given: Setting) -> str:
-    return timelines_svg("Waits", *_runs(listing, waits, given))
-
-
-def _runs(listing: Listing, waits: Sequence[Wait], given: Setting) -> tuple[Shown, Reference]:
-    program, numbers = program_of(listing, waits, given.target)
-    best = None if packed() else program_of(listing, built_in(listing, given.rules), given.target)[0]
-    return Shown("yours", program, numbers.tolist()), Reference("reference", _best(listing, given), best)
-
-
-def _given(listing: Listing) -> str:
-    return "\n".join(["a listing:", *(f"  {n} {listing[n].text}" for n in range(len(listing)))])
-
-
-def _told(waits: Sequence[Wait]) -> str:
-    return ", ".join(map(as_words, waits)) or "no waits"
-
-
 MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
-LAB = declared(Path(__file__).parent, words=_words, public=_public, hidden=_hidden, references=_references)
+LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
-from math import isfinite
+from itertools import pairwise
 
+import networkx as nx
 import numpy as np
 
 from tpucc.diagnostics import Origin
@@ -20,19 +20,18 @@ from tpucc.isa.verify.hazards import RULES, check, clocks
 from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import Context, Violation
 from tpucc.labs.recorded import recorded
-from tpucc.machines.v1 import V1, Engine
+from tpucc.machines.v1 import Engine
 from tpucc.numerics import Int64
-from tpucc.plugins.failures import Failed
+from tpucc.plugins.failures import Failed, Unfit
 from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait, waits_for, with_waits
+from tpucc.stages.replaced import read_wait
 from tpucc.target import Target
 
+NOTHING = "no instruction after it conflicts with one before it that it waits for"
 FORM = "(before instruction, engine that waits, engines waited for)"
-Told = tuple[int, tuple[int, ...]]
-"""The last instruction of an engine that has certainly finished, -1 for none, and the numbers of the waits by which another knows it."""
 _ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")
-_NAMES = {engine.name.lower(): Engine(engine) for engine in V1.row_units}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,10 @@ def built_in(listing: Listing, rules: Rules) -> list[Wait]:
     return [Wait(w.before, w.engine, (o,)) for w in found for o in w.engines] if rules.single else found
 
 
+@recorded
 def built_in_spent(listing: Listing, rules: Rules, target: Target) -> Mapping[str, int]:
     """What the cycles with these waits are spent on: the rows of the accounting. An archive for students has them, and no waits."""
-    key = f"rows of cycles of {sha256(listing.records.tobytes()).hexdigest()} under {rules} on {target}"
-    found: Mapping[str, int] = recorded(key, lambda: spent(Timed(program_of(listing, built_in(listing, rules), target)[0])))
-    return found
+    return spent(Timed(program_of(listing, built_in(listing, rules), target)[0]))
 
 
 def read_waits(found: Plain, listing: Listing, rules: Rules) -> list[Wait]:
@@ -74,31 +72,13 @@ def read_waits(found: Plain, listing: Listing, rules: Rules) -> list[Wait]:
     most = 6 * len(listing) + 6
     if len(found) > most:
         raise Failed("result", f"returned {len(found):,} waits for {len(listing):,} instructions, expected at most {most:,}")
-    return sorted((_wait(entry, len(listing), rules) for entry in found), key=lambda wait: wait.before)
-
-
-def _wait(entry: Plain, count: int, rules: Rules) -> Wait:
-    shown = repr(entry)[:80]
-    if not isinstance(entry, list) or len(entry) != 3:
-        raise Failed("result", f"returned {shown} as a wait, expected {FORM}")
-    before, engine, others = entry
-    if type(before) is not int or not 0 <= before <= count:
-        raise Failed("result", f"returned {shown}, a wait before no instruction: they have the numbers 0 to {count - 1:,}")
-    waits, named = _engine(engine, shown), others if isinstance(others, list) else [others]
-    engines = tuple(dict.fromkeys(_engine(other, shown) for other in named[:10]))
-    if not engines or waits in engines:
-        raise Failed("result", f"returned {shown}, a wait of an engine for {'itself' if engines else 'none'}")
-    if rules.single and len(engines) > 1:
-        raise Failed("result", f"returned {shown}, a wait for {len(engines)} engines; a wait is for one in this term")
-    return Wait(before, waits, engines)
-
-
-def _engine(value: Plain, shown: str) -> Engine:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    found = _NAMES.get(value.lower()) if isinstance(value, str) else next((Engine(e) for e in V1.row_units if known and e == value), None)
-    if found is None:
-        raise Failed("result", f"returned {shown}, in which {repr(value)[:40]} is no engine; there are {', '.join(_NAMES)}")
-    return found
+    try:
+        waits = [read_wait(entry, len(listing)) for entry in found]
+    except Unfit as unfit:
+        raise Failed("result", unfit.message) from None
+    if several := next((wait for wait in waits if rules.single and len(wait.engines) > 1), None):
+        raise Failed("result", f"returned {as_words(several)}, a wait for {len(several.engines)} engines; a wait is for one in this term")
+    return sorted(waits, key=lambda wait: wait.before)
 
 
 def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple[Program, Int64]:
@@ -144,54 +124,44 @@ def _violations(context: Context) -> Iterator[Violation]:
 def needless(listing: Listing, waits: Sequence[Wait], page: int) -> tuple[Wait, str] | None:
     """A wait, for one engine, without which all conflicts are still ordered, and what makes it so; None when each is needed.
 
-    The waits must order all, and stand in the order of their places.
+    The waits must order all.
     """
     touched = pages(effects(listing.records), page)
-    engines, needs = touched.engine.tolist(), conflicts(touched).tolist()
-    single = [wait._replace(engines=(other,)) for wait in waits for other in wait.engines]
+    ordered = [(before, after) for after, needs in enumerate(conflicts(touched).tolist()) for before in needs if before >= 0]
+    single, engines = [wait._replace(engines=(other,)) for wait in waits for other in wait.engines], touched.engine.tolist()
     for number, wait in enumerate(single):
-        others = single[:number] + single[number + 1 :]
-        if all(_is_ordered(needed, told) for needed, told in zip(needs, _known(engines, others), strict=True)):
-            return wait, _instead(listing, needs, single, number)
+        others = _order(engines, [*single[:number], *single[number + 1 :]])
+        if all(nx.has_path(others, *pair) for pair in ordered):
+            until, with_it = _order(engines, single[:number]), _order(engines, single[: number + 1])
+            between = [pair for pair in ordered if (engines[pair[0]], engines[pair[1]]) == (wait.engines[0], wait.engine)]
+            first = [pair for pair in between if pair[0] < wait.before <= pair[1]]
+            first += [pair for pair in ordered if nx.has_path(with_it, *pair) and not nx.has_path(until, *pair)]
+            return wait, _instead(listing, min(first, key=lambda pair: pair[1]), others) if first else NOTHING
     return None
 
 
-def _is_ordered(needed: Sequence[int], told: Sequence[Told]) -> bool:
-    return all(index <= finished for index, (finished, _) in zip(needed, told, strict=True))
+def _order(engines: Sequence[int], waits: Sequence[Wait]) -> nx.DiGraph:
+    """What certainly runs before what: an edge leads from each instruction to the next one of its engine, and for a wait, which it has as
+    `wait`, from the last one that is waited for to the first one that waits."""
+    order = nx.DiGraph()
+    order.add_nodes_from(range(len(engines)))
+    for wait in waits:
+        before = [index for index, engine in enumerate(engines[: wait.before]) if engine == wait.engines[0]]
+        after = [index for index, engine in enumerate(engines) if engine == wait.engine and index >= wait.before]
+        order.add_edges_from(zip(before[-1:], after[:1], strict=False), wait=wait)
+    for engine in set(engines):
+        order.add_edges_from(pairwise(index for index, own in enumerate(engines) if own == engine))
+    return order
 
 
-def _instead(listing: Listing, needs: Sequence[Sequence[int]], waits: Sequence[Wait], number: int) -> str:
-    """Which other waits order the first conflict that a needless one is for: one between its engines, or one that it tells others of."""
-    wait, others = waits[number], [*waits[:number], *waits[number + 1 :]]
-    engines = [listing[index].engine for index in range(len(listing))]
-    for later, (told, without) in enumerate(zip(_known(engines, waits), _known(engines, others), strict=True)):
-        for engine, earlier in enumerate(needs[later]):
-            direct = engines[later] == wait.engine and engine == wait.engines[0] and earlier < wait.before <= later
-            if earlier >= 0 and (direct or number in told[engine][1]):
-                words = " and ".join(map(as_words, (others[each] for each in without[engine][1])))
-                return f"instruction {later} `{listing[later].text}` comes after instruction {earlier} `{listing[earlier].text}` by {words}"
-    return "no instruction after it conflicts with one before it that it waits for"
+def _instead(listing: Listing, conflict: tuple[int, int], order: nx.DiGraph) -> str:
+    """Which waits of this order have one instruction run before another."""
+    edges = [order.edges[edge] for edge in pairwise(nx.shortest_path(order, *conflict))]
+    words = " and ".join(as_words(edge["wait"]) for edge in edges if "wait" in edge)
+    before, after = (f"instruction {index} `{listing[index].text}`" for index in conflict)
+    return f"{after} comes after {before} by {words}"
 
 
 def as_words(wait: Wait) -> str:
     """`(4, 'host', ['activation'])`, as a submission may write it."""
     return f"({wait.before}, {wait.engine.name.lower()!r}, {[engine.name.lower() for engine in wait.engines]})"
-
-
-def _known(engines: Sequence[int], waits: Sequence[Wait]) -> Iterator[Sequence[Told]]:
-    """For each instruction, what its engine knows of each engine when it starts: a vector clock for each engine."""
-    nothing: Sequence[Told] = [(-1, ())] * len(Engine)
-    clock, last, known = [nothing] * len(Engine), [-1] * len(Engine), list[Sequence[Told]]()
-    following = 0
-    for index, engine in enumerate(engines):
-        while following < len(waits) and waits[following].before <= index:
-            waiting, (other,) = waits[following].engine, waits[following].engines
-            brought = known[last[other]] if last[other] >= 0 else nothing
-            both = zip(clock[waiting], brought, strict=True)
-            own = [mine if mine[0] >= theirs[0] else (theirs[0], (*theirs[1], following)) for mine, theirs in both]
-            own[other] = own[other] if own[other][0] >= last[other] else (last[other], (following,))
-            clock[waiting] = own
-            following += 1
-        known.append(clock[engine])
-        last[engine] = index
-        yield clock[engine]

@@ -5,24 +5,30 @@ RULE = "{{rule}}"
 
 def violations(program):
     """The numbers of the instructions that break the term's rule."""
+    return list(faults(program))
+
+
+def faults(program):
+    """The instructions that break the term's rule, each with the reason."""
     return {"unwritten": unwritten, "lost": lost, "fifo": fifo, "race": race}[RULE](program)
 
 
 def unwritten(program):
-    written, found = set(), []
+    written, found = set(), {}
     for number, each in enumerate(program["instructions"]):
-        if not written.issuperset(each["reads"]):
-            found.append(number)
+        if missing := sorted(set(each["reads"]) - written):
+            found[number] = f"it reads row {missing[0]}, which nothing has written"
         written.update(each["writes"])
     return found
 
 
 def lost(program):
-    waiting, found = set(), []
+    waiting, found = set(), {}
     for number, each in enumerate(program["instructions"]):
         if each["sums_written"]:
-            if not each["sums_read"] and waiting.intersection(each["sums_written"]):
-                found.append(number)
+            gone = waiting.intersection(each["sums_written"]).difference(each["sums_read"])
+            if gone:
+                found[number] = f"it begins a sum in accumulator row {min(gone)}, whose sum was not activated"
             waiting.update(each["sums_written"])
         else:
             waiting.difference_update(each["sums_read"])
@@ -30,48 +36,52 @@ def lost(program):
 
 
 def fifo(program):
-    tiles, found = 0, []
+    tiles, found = 0, {}
     for number, each in enumerate(program["instructions"]):
         if each["tile"] is not None:
             tiles += 1
             if tiles > program["fifo"]:
-                found.append(number)
+                found[number] = f"it asks for a tile while {tiles - 1} wait, and the FIFO holds {program['fifo']}"
         if each["switch"]:
             if tiles:
                 tiles -= 1
             else:
-                found.append(number)
+                found[number] = "it switches, and the FIFO is empty"
     return found
 
 
 def race(program):
-    """`before[n]` are the instructions that have finished when n starts, of other engines; an engine's own are before it anyway."""
-    code, found = program["instructions"], []
-    known = {engine: set() for engine in ("host", "weights", "matrix", "activation")}
-    last, before = {}, {}
-    done = {engine: [] for engine in known}
-    for number, each in enumerate(code):
+    """Clocks: for each engine the number of the last instruction of each other engine that has certainly finished."""
+    known, begun, last, seen, found = {}, {}, {}, {}, {}
+    for number, each in enumerate(program["instructions"]):
         for engine, others in each["waits"]:
+            known[engine] = dict(known.get(engine, {}))
             for other in others:
-                known[engine] |= set(done[other]) | (before[last[other]] if other in last else set())
+                if other in last:
+                    advance(known[engine], {other: last[other]})
+                    advance(known[engine], begun[last[other]])
         if each["engine"] == "control":
             continue
-        before[number] = set(known[each["engine"]])
-        open_ = [m for m in range(number) if m not in before[number] and code[m]["engine"] not in (each["engine"], "control")]
-        if any(collide(code[m], each) for m in open_):
-            found.append(number)
+        begun[number] = known.get(each["engine"], {})
+        for place, writes in touched(each):
+            for other, engine, wrote in seen.setdefault(place, []):
+                if engine != each["engine"] and (writes or wrote) and begun[number].get(engine, -1) < other:
+                    memory, row = place
+                    found.setdefault(number, f"it touches row {row} of the {memory} without a wait for instruction {other} ({engine})")
+            seen[place].append((number, each["engine"], writes))
         last[each["engine"]] = number
-        done[each["engine"]].append(number)
     return found
 
 
-def collide(one, other):
-    """Whether two instructions touch a row that one of them writes."""
-    return any(
-        set(a[writes]) & set(b[reads] + b[writes])
-        for a, b in ((one, other), (other, one))
-        for reads, writes in (("reads", "writes"), ("sums_read", "sums_written"))
-    )
+def advance(clock, other):
+    for engine, number in other.items():
+        clock[engine] = max(number, clock.get(engine, -1))
+
+
+def touched(each):
+    """The rows that an instruction touches, and whether it writes them."""
+    memories = {"unified buffer": (each["reads"], each["writes"]), "accumulators": (each["sums_read"], each["sums_written"])}
+    return [((memory, row), row in writes) for memory, (reads, writes) in memories.items() for row in sorted({*reads, *writes})]
 
 
 def programs():
