@@ -11,7 +11,8 @@ from tpucc.explain.segments import Cause
 
 UNTIMED = {"operators": [], "lines": [], "macs": 0, "elements": 0}
 WHOLE = {
-    "cores": 1, "cycles": 0, "tile_fetches": 0, "written_tiles": 0, "host_macs": 0, "critical_path": {}, "explanation": "", "layers": [],
+    "cores": 1, "cycles": 0, "tile_fetches": 0, "written_tiles": 0, "host_macs": 0, "critical_path": {}, "explanation": "", "advice": "",
+    "layers": [],
     "stream": {"cycles": 0, "seconds": 0.0, "bottleneck": "", "fits": True}, "untimed": {"before": UNTIMED, "after": UNTIMED},
 }  # fmt: skip
 

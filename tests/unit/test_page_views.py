@@ -13,6 +13,7 @@ from tests.support.pictures import BIDI
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.explain.layer_error import LayerError
+from tpucc.explain.retiming import Retimed
 from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
 from tpucc.layers.histogram import Histogram
@@ -31,7 +32,8 @@ STREAM = {"cycles": 1500, "seconds": 1.5e-6, "bottleneck": "activation", "fits":
 STATISTICS = {
     "model": "iris", "target": "tpu_v1", "tpucc": "9.8", "cycles": 2000, "seconds": 2e-6, "macs": 1000, "tops": 1.25, "utilization": 0.25,
     "instructions": 4200, "tiles": 3, "weight_bytes": 2048, "ub_peak_bytes": 4096, "ub_lower_bound_bytes": 1024,
-    "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "tile_fetches": 7, "stream": STREAM, "explanation": "Why.",
+    "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "tile_fetches": 7, "stream": STREAM,
+    "explanation": "why; a mend", "advice": "a mend",
     "critical_path": PATH,
     "end_to_end": {
         "seconds": 4e-6, "host_before": 1.5e-6, "device": 2e-6, "host_after": 5e-7, "stream_seconds": 2e-6, "bottleneck": "host work",
@@ -136,11 +138,17 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
     }
     alone = parsed(summary(statistics(stream=STREAM | {"fits": False}), None, ()))
     assert any(text.endswith("; the unified buffer has no room for two") for text in alone.itertext())
-    [lead], [footer], [note] = (
-        [words(part) for part in root.iterfind(path)] for path in ("p[@class='lead']", "p[@class='footer']", "ul[@class='notes']/li")
-    )
-    assert lead.startswith("4 µs from inputs to outputs, 2,000 cycles of that on the device. Bottleneck: host work. The host. ")
-    assert lead.endswith("Of the device: Why. It is right on 75.0 % of 8 held-out rows; in float32 it is right on 87.5 %.")
+    [footer], [note] = ([words(part) for part in root.iterfind(path)] for path in ("p[@class='footer']", "ul[@class='notes']/li"))
+    asked, told = ([words(part) for part in root.iterfind(f"dl[@class='answers']/{name}")] for name in ("dt", "dd"))
+    assert dict(zip(asked, told, strict=True)) == {
+        "time": "4 µs from inputs to outputs, 2,000 cycles of that on the device.",
+        "why": "Bottleneck: host work. The host. Of the device: why.",
+        "try": "A mend.",
+        "right": "75.0 % of 8 held-out rows; in float32 87.5 %.",
+    }
+    best = Retimed("clock_hz", 2e9, 3_000, 3e-6, "host work")
+    tried = parsed(summary(statistics(), None, (), found=(best,)))
+    assert "A mend. The same program with twice the clock of the units takes 3 µs, 25 % less." in words(tried)
     assert note == printable(BIDI).replace("\uffff", "\\uffff")
     assert printable(footer) == footer
 

@@ -63,7 +63,7 @@ def statistics(count: int = 2, name: str = "iris") -> dict[str, Any]:
     return made_up(
         model=name, target="tpu_v1", tpucc="0.1.0", cycles=12345, seconds=1.7636e-5, macs=1000, tops=1.25, utilization=0.0136,
         instructions=42, tiles=3, weight_bytes=196608, ub_peak_bytes=38400, ub_lower_bound_bytes=38400, host_bytes={"in": 256, "out": 512},
-        bottleneck="weight memory", explanation="Why.", layers=layers,
+        bottleneck="weight memory", explanation="Why.", advice="", layers=layers,
         waits_by_root={"weight_memory": 7530, "weight_shift": 1235, "activation": 494, "dependencies": 617},
     )  # fmt: skip
 

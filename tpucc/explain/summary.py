@@ -12,6 +12,7 @@ from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.names import MOST_NAMES, first_names
 from tpucc.explain.quantities import layer_rate, rate_text, size
+from tpucc.explain.retiming import SPEEDS, Retimed
 from tpucc.isa.program import HOST
 from tpucc.prose import percent
 from tpucc.sim.durations import duration
@@ -42,18 +43,28 @@ def share(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
-def lead(stats: Stats, accuracy: Accuracy | None = None) -> str:
-    """How long a batch takes, what limits it, and how many rows are right: a few sentences."""
+def answers(stats: Stats, found: Sequence[Retimed], accuracy: Accuracy | None = None) -> Iterator[tuple[str, str]]:
+    """What a reader asks first, in a word, and the answer: how long a batch takes, why, what to try, and how many rows are right. `found`
+    are the numbers of the machine that make a batch faster, each twice as good, the best first."""
     whole = stats["end_to_end"]
-    first = f"{duration(whole['seconds'])} from inputs to outputs, {counted(stats['cycles'], 'cycle')} of that on the device"
+    yield (
+        "time",
+        as_sentences(f"{duration(whole['seconds'])} from inputs to outputs, {counted(stats['cycles'], 'cycle')} of that on the device"),
+    )
     is_other = whole["bottleneck"] != stats["bottleneck"]
-    limit, why = f"bottleneck: {whole['bottleneck']}", whole["explanation"] if is_other else ""
-    device = f"of the device: {stats['explanation']}" if is_other and stats["cycles"] else stats["explanation"]
-    right = ""
+    device = stats["explanation"].removesuffix(f"; {stats['advice']}")
+    device = f"of the device: {device}" if is_other and stats["cycles"] else device
+    yield "why", as_sentences(f"bottleneck: {whole['bottleneck']}", whole["explanation"] if is_other else "", device)
+    tries = [f"the same program with {SPEEDS[best.field].doubled} {_gain(best, whole['seconds'])}" for best in found[:1]]
+    if stats["advice"] or tries:
+        yield "try", as_sentences(stats["advice"], *tries)
     if accuracy is not None:
         rows = counted(accuracy.rows, "held-out row")
-        right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
-    return as_sentences(first, limit, why, device, right)
+        yield "right", as_sentences(f"{share(accuracy.quantised)} of {rows}; in float32 {share(accuracy.float32)}")
+
+
+def _gain(found: Retimed, seconds: float) -> str:
+    return f"takes {duration(found.seconds)}, {percent(seconds - found.seconds, seconds)} less"
 
 
 def peak_words(stats: Stats) -> tuple[str, str]:

@@ -13,11 +13,11 @@ from typing import Any
 
 from tpucc.diagnostics import printable
 from tpucc.explain.quantities import size
-from tpucc.explain.summary import facts, lead, machine_of
+from tpucc.explain.summary import facts, machine_of
 from tpucc.explain.timed import Timed
 from tpucc.interop.reads import require_kept
 from tpucc.output_files import write_file
-from tpucc.see.page.summary import layer_table, left_out
+from tpucc.see.page.summary import answer_list, layer_table, left_out
 from tpucc.see.svg import Markup, escaped, row, table, tag
 
 MOST_PAGE = 8 << 20
@@ -53,9 +53,9 @@ class Page:
 def summary_html(runtime: Timed) -> str:
     """The model's numbers, and a table of its layers: their size, their cycles, and where those go."""
     stats = runtime.stats
-    head = tag("p", tag("strong", _text(f"{stats['model']} on {machine_of(stats)}")), _text(f": {lead(stats)}"))
+    head = tag("p", tag("strong", _text(f"{stats['model']} on {machine_of(stats)}")))
     numbers = table((), (row(map(_text, fact)) for fact in facts(stats)))
-    return tag("div", head, numbers, layer_table(stats), left_out(stats))
+    return tag("div", head, answer_list(stats, runtime.faster), numbers, layer_table(stats), left_out(stats))
 
 
 def _text(text: str) -> Markup:

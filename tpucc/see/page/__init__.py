@@ -75,7 +75,8 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     empty, runtime = Markup(""), given.runtime
     peak = by_width("cells", peak_of(runtime, WIDTH), peak_of(runtime, NARROW))
     roofline = by_width("roofline", roofline_of(runtime, WIDTH, HEIGHT), roofline_of(runtime, NARROW, HEIGHT))
-    found = [("summary", "Summary", summary(runtime.stats, given.accuracy, given.notes, tag("div", peak, class_="peak has-narrow")))]
+    hero = tag("div", peak, class_="peak has-narrow")
+    found = [("summary", "Summary", summary(runtime.stats, given.accuracy, given.notes, hero, runtime.faster))]
     found += [(name, TITLES[name], _picture(inlined(given.diagrams[name].svg), "picture")) for name in TITLES if name in given.diagrams]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
     found += [("passes", "Passes", empty)] if given.stages else []

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import printable
 from tpucc.explain.names import first_names, shown
-from tpucc.explain.summary import Accuracy, Stats, count_layers, facts, host_words, layer_cells, lead, tenths, waiting_cells
+from tpucc.explain.retiming import Retimed
+from tpucc.explain.summary import Accuracy, Stats, answers, count_layers, facts, host_words, layer_cells, tenths, waiting_cells
 from tpucc.see.kit import numbers, term
 from tpucc.see.svg import NOTHING, Markup, escaped, joined, prose, row, tag
 
@@ -16,10 +17,10 @@ EMPTY = "\u00a0"
 HEADS = ("layer", "line", "cycles", "share", "tiles", "TOPS", "array active", "waits", "mostly for")
 
 
-def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str], peak: Markup = NOTHING) -> Markup:
-    """The tab as HTML. `peak` is the picture of where the array's peak went."""
+def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str], peak: Markup = NOTHING, found: Sequence[Retimed] = ()) -> Markup:
+    """The tab as HTML. `peak` is the picture of where the array's peak went; `found` are the numbers that make a batch faster."""
     parts = [
-        tag("p", prose(lead(stats, accuracy)), class_="lead"),
+        answer_list(stats, found, accuracy),
         peak,
         numbers(facts(stats)),
         tag("h2", escaped("Layers")),
@@ -29,6 +30,12 @@ def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str], peak:
         tag("p", escaped(f"Written by tpucc {printable(stats['tpucc'])}."), class_="footer"),
     ]
     return joined(parts)
+
+
+def answer_list(stats: Stats, found: Sequence[Retimed], accuracy: Accuracy | None = None) -> Markup:
+    """The answers to what a reader asks first."""
+    told = answers(stats, found, accuracy)
+    return tag("dl", joined(joined([tag("dt", escaped(word)), tag("dd", prose(text))]) for word, text in told), class_="answers")
 
 
 def layer_table(stats: Stats) -> Markup:
