@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from tpucc.labs.lab import Term
 from tpucc.labs.solutions import Solution
 from tpucc.ops.opdef import Array
 
-Given = Mapping[str, object]
+Given = Mapping[str, Any]
 """The attributes `by` and `axis`."""
 FUNCTIONS: Mapping[str, tuple[str, str, Callable[[Array, Array], Array]]] = {
     "difference": ("{} - {}", "the difference", np.subtract),
