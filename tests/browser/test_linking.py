@@ -13,7 +13,8 @@ import pytest
 from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
-from tpucc.isa.program import Program
+from tpucc.explain.nesting import Source, calls_of
+from tpucc.isa.program import LayerInfo, Program
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -39,7 +40,15 @@ class Compiled:
         return len(self.program.source_text.removesuffix("\n").split("\n"))
 
     def layers_of(self, line: int) -> list[int]:
-        return [index for index, layer in enumerate(self.program.layers) if line in layer.origin.lines]
+        """Those that come from a line; from one that begins a `def`, those that come from its calls."""
+        text = self.program.source_text.split("\n")
+        source, head = Source.of(text), text[line - 1].startswith("def ")
+
+        def is_called(layer: LayerInfo) -> bool:
+            return any(source.line_of_def(call.name) == line for call in calls_of(layer.origin, source))
+
+        found = enumerate(self.program.layers)
+        return [index for index, layer in found if line in layer.origin.lines or (head and is_called(layer))]
 
     def instructions_of(self, layers: list[int]) -> list[int]:
         found: list[int] = np.flatnonzero(np.isin(self.program.layer_of, layers)).tolist()

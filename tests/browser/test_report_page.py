@@ -158,3 +158,13 @@ def test_the_roofline_and_the_tiles_of_a_layer_fit_their_panes(program: str, ope
     [fetches] = re.findall(r"[\d,]+ fetch(?:es)?", stats)
     assert f"{tiles} tiles, {fetches}: " in (page.locator("#view-tiles").text_content() or ""), "the same words as in the summary"
     assert page.locator("#memory").is_visible()
+
+
+def test_the_ranges_are_a_part_of_the_error_view_and_keep_their_address(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path), "view=ranges")
+    settle(page)
+    assert page.locator("[role=tab][aria-selected=true]").inner_text() == "Error"
+    box, pane = page.locator("#ranges").bounding_box(), page.locator("#view-error").bounding_box()
+    assert box is not None
+    assert pane is not None
+    assert box["y"] < pane["y"] + pane["height"], "it is scrolled into sight"

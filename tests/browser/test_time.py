@@ -34,8 +34,10 @@ RECOLOURED = """(blue) => {
   for (const name of ["ink", "paper"]) set(name, full);
   set("band", black);
   for (const name of ["host-line", "weights-line", "matrix-line", "vector-line"]) set(name, blue.includes(name) ? full : red);
+  CanvasRenderingContext2D.prototype.createPattern = () => red;
 }"""
-"""Bars of these colours are blue, with the names in them and their shades; all others are red, and what is behind them is black."""
+"""Bars of these colours are blue, with the names in them and their shades; all others are red, and what waits; what is behind them is
+black."""
 BLUE = """() => {
   const canvas = document.getElementById("timeline");
   const context = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });

@@ -84,10 +84,8 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     found += [("whatif", "What if", what_if_view(runtime))]
     if given.errors:
         name = given.program.title
-        found += [
-            ("error", "Error", error_view(name, given.errors, quantised=given.quantised)),
-            ("ranges", "Ranges", ranges_view(name, given.errors)),
-        ]
+        ranges = tag("div", ranges_view(name, given.errors), id="ranges")
+        found.append(("error", "Error", joined([error_view(name, given.errors, quantised=given.quantised), ranges])))
     return found
 
 

@@ -4,27 +4,33 @@ const views = (() => {
   const names = tabs.map((tab) => tab.dataset.view);
   const hooks = { assembly: () => assembly.shown(), passes: (wanted) => passes.shown(wanted), whatif: () => whatIf.shown() };
   const addresses = { passes: () => passes.address() };
+  const PARTS = { ranges: "error" }; // of another view, which addresses name
   let current = names[0];
 
   /** What a view shows, by the name that the address has for it. */
   const shown = (name) => addresses[name]?.() ?? diagrams.shown(name);
 
+  const viewOf = (wanted) => PARTS[wanted] ?? insides.root(wanted);
+
+  /** Makes a tab the chosen one, or one of the others. */
+  function turned(tab, on) {
+    tab.setAttribute("aria-selected", String(on));
+    tab.tabIndex = on ? 0 : -1;
+    document.getElementById(`view-${tab.dataset.view}`).classList.toggle("on", on);
+  }
+
   /** Shows a view by its name, or what is open in a diagram by its own; `reveal` brings what is lit into sight. */
   function show(wanted, reveal = true) {
-    const name = insides.root(wanted);
+    const name = viewOf(wanted);
     if (!names.includes(name)) return;
     current = name;
     diagrams.show(wanted);
-    for (const tab of tabs) {
-      const on = tab.dataset.view === name;
-      tab.setAttribute("aria-selected", String(on));
-      tab.tabIndex = on ? 0 : -1;
-      document.getElementById(`view-${tab.dataset.view}`).classList.toggle("on", on);
-    }
+    for (const tab of tabs) turned(tab, tab.dataset.view === name);
     hooks[name]?.(wanted);
     machinePlayer.entered();
     diagrams.begin(name);
     if (reveal && selection.held() && Object.hasOwn(model.diagrams, name)) diagrams.reveal(name);
+    document.querySelector(`#view-${name} > #${wanted}`)?.scrollIntoView();
     selection.show(name === names[0] ? "" : shown(name));
   }
 
