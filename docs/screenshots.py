@@ -38,6 +38,10 @@ Action = Callable[["Page"], None]
 """What is done on the page before the picture is taken."""
 
 
+def scrolled_to(selector: str) -> Action:
+    return lambda page: page.evaluate("selector => document.querySelector(selector).scrollIntoView()", selector)
+
+
 def click(selector: str) -> Action:
     return lambda page: page.click(selector)
 
@@ -67,7 +71,7 @@ SHOTS = (
     Shot("whatif", "view=whatif", (click("#view-whatif tr[data-field=host_bandwidth] button"),)),
     Shot("path", "view=whatif", (click("#why"),)),
     Shot("error", "view=error&layer=3"),
-    Shot("ranges", "view=ranges&layer=3"),
+    Shot("ranges", "view=error&layer=3", (scrolled_to("#ranges"),)),
 )
 
 SLIP = ("flatten(h)", "flaten(h)")
