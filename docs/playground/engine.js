@@ -159,15 +159,17 @@ class Python {
 /** The server of `python -m tpucc.playground`. */
 function local() {
   let asked = null;
+  let name = "";
   let stopping = null;
-  const post = (place, body, signal) => fetch(place, { method: "POST", headers: { "Content-Type": "application/json" }, body, signal });
+  const post = (place, own, body, signal) => fetch(place, { method: "POST", headers: { "Content-Type": "application/json", "Request-Name": own }, body, signal });
 
   async function ask(given) {
     asked = new AbortController();
+    const own = (name = crypto.randomUUID()); // to stop it, even if the server hears of that first
     const { signal } = asked;
     try {
       await stopping; // it would end this, too
-      const answer = await post("engine", JSON.stringify(given()), signal);
+      const answer = await post("engine", own, JSON.stringify(given()), signal);
       if (!answer.ok) throw new Error(await answer.text());
       return await answer.json();
     } catch (error) {
@@ -178,7 +180,7 @@ function local() {
 
   function stop() {
     asked?.abort();
-    stopping = post("stop", "{}").then((answer) => answer.json()).catch(() => {}); // who asks next hears of a server that is gone
+    stopping = post("stop", name, "{}").then((answer) => answer.json()).catch(() => {}); // who asks next hears of a server that is gone
   }
 
   return { start: async () => {}, ask, stop, startup: () => 0 };

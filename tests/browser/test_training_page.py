@@ -62,6 +62,30 @@ def test_a_box_opens_and_closes(trained: Path, open_page: OpenPage) -> None:
     assert page.locator("dialog[open]").count() == 0
 
 
+def deep_source(layers: int) -> str:
+    """A network whose step is collapsed: its layers have functions in an order without equal periods."""
+    weights = "\n".join(f"    weight w{n}: f32[4, 4]\n    weight b{n}: f32[4]" for n in range(layers))
+    rows = "\n".join(f"    h = {('tanh', 'relu', 'sigmoid')[n * n % 3]}(h @ w{n} + b{n})" for n in range(layers))
+    model = f"model net(x: f32[4, 4]) -> f32[4, 4]:\n{weights}\n    h = x\n{rows}\n    return softmax(h)\n"
+    step = "train(x: f32[4, 4], label: i32[4] in [0, 3]) -> f32[]:\n    return cross_entropy(net(x), label)\n"
+    return f"weights random(seed=0)\noptimizer adam(rate=0.02)\n{model}{step}"
+
+
+@pytest.mark.long
+def test_a_box_in_a_box_opens(tmp_path: Path, open_page: OpenPage) -> None:
+    """Box 8 of what box 5 opens is the template `inside-train-5-8`."""
+    (tmp_path / "net.tpu").write_text(deep_source(60))
+    assert main(["train", str(tmp_path / "net.tpu"), "-o", str(tmp_path / "out"), "--epochs", "0", "--quiet"]) == 0
+    page = open_page(tmp_path / "out" / "report.html")
+    nested = page.evaluate("[...document.querySelectorAll('template')].map(({ id }) => id).find((id) => /-\\d+-\\d+$/.test(id))")
+    outer, inner = nested.removeprefix("inside-train-").split("-")
+    page.locator(f"#train-b{outer}.opens").click()
+    assert page.locator("dialog .box").count() > 1
+    page.locator(f"dialog #train-{outer}-b{inner}.opens").click()
+    assert page.locator(f"dialog #train-{outer}-{inner}-b0").count() == 1
+    assert page.locator(f"dialog #train-{outer}-b{inner}").count() == 0, "it stands in the place of the other"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_text_stands_out_and_the_page_is_no_wider_than_the_window(

@@ -70,6 +70,8 @@ def test_what_runs_can_be_stopped(server: Server) -> None:
     endless.join()
     assert found == [409]
     assert asked(server, base(server) + "stop", b"{}") == (200, b'{"printed": ""}')
+    assert asked(server, base(server) + "stop", b"{}", **{"Request-Name": "late"})[0] == 200
+    assert asked(server, base(server) + "engine", LOOP, **{"Request-Name": "late"})[0] == 409, "it came after the word that stops it"
     assert asked(server, base(server) + "engine", PUZZLE) == (200, answered(PUZZLE) + b"\n")
 
 

@@ -30,6 +30,8 @@ NO_LIMIT = duration_of(float("inf"))
 """A request may take any time: the page has a button that stops it."""
 ENGINE = "tpucc.playground.engine:answered_in_child"
 """The function that a child calls."""
+NAME = "Request-Name"
+"""The header in which the page names a request: to stop it even if it comes after the word that stops it."""
 REFUSED = "only the page itself may ask"
 
 
@@ -40,11 +42,14 @@ class Engine:
         self._asking, self._changing = Lock(), Lock()
         self._child: Child | None = None
         self._printed = ""
+        self._stopped = set[str]()
 
-    def ask(self, request: bytes) -> bytes | None:
+    def ask(self, request: bytes, name: str = "") -> bytes | None:
         """The answer to a request in one line; None when `stop` came before it. It says where the visitor's code has ended the child."""
         with self._asking:
             with self._changing:
+                if name in self._stopped:
+                    return None
                 child = self._child = self._child or Child(OWN, NOWHERE, told=self._hear)
                 self._printed = ""
                 child.begin(Request("", ENGINE, (request,), NO_LIMIT))
@@ -53,9 +58,11 @@ class Engine:
                 return str(answer.value).encode() + b"\n"
             return self._failed(answer.failure) if child is self._child else None
 
-    def stop(self) -> str:
-        """Ends what runs. Returns what the visitor's code has printed by then."""
+    def stop(self, name: str = "") -> str:
+        """Ends what runs. Returns what the visitor's code has printed by then. The request of this `name`, which may come after this, isn't
+        begun."""
         with self._changing:
+            self._stopped |= {name} - {""}
             child, self._child = self._child, None
             if child is None:
                 return ""
@@ -107,9 +114,10 @@ class Handler(LoopbackHandler):
         request = None if path is None else self.content(JSON)
         if request is None:
             return self.refuse(REFUSED)
+        name = self.headers.get(NAME, "")
         if path == "stop":
-            return self.send(HTTPStatus.OK, JSON, json.dumps({"printed": self.server.engine.stop()}).encode())
-        answer = self.server.engine.ask(request) if path == "engine" else None
+            return self.send(HTTPStatus.OK, JSON, json.dumps({"printed": self.server.engine.stop(name)}).encode())
+        answer = self.server.engine.ask(request, name) if path == "engine" else None
         if answer is None:
             return self.send(HTTPStatus.CONFLICT, PLAIN, b"stopped\n")
         return self.send(HTTPStatus.OK, JSON, answer)

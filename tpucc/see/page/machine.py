@@ -1,6 +1,6 @@
 """The view of the machine at work: its floor plan, and the data by which the scripts say what each part does in each cycle.
 
-Times and waits are there for all instructions. Values are there for a window of them: `given.recording`.
+Times and waits are there for all instructions. Values are there for a window of them, its recording.
 """
 
 from __future__ import annotations
