@@ -70,7 +70,7 @@ def _longest(lines: Sequence[Line], start: int) -> tuple[int, int]:
     for period in range(1, LONGEST + 1):
         rounds = _rounds(lines, start, period)
         saved = period * (rounds - 1) - 1
-        if saved > most and _is_plain(lines[start : start + period], lines[start + period : start + 2 * period], rounds):
+        if saved > most and max(period, rounds) >= ROUNDS:
             best, most = (period, rounds), saved
     return best
 
@@ -87,15 +87,6 @@ def _rounds(lines: Sequence[Line], start: int, period: int) -> int:
         steps = found
         place += period
     return (place - start) // period + 1
-
-
-def _is_plain(first: Sequence[Line], second: Sequence[Line], rounds: int) -> bool:
-    """Whether a loop is easy to read: all integers that change in several lines do so by the same number, and in two rounds they are one
-    number."""
-    pairs = {(x, y - x) for a, b in zip(first, second, strict=True) for x, y in zip(a.integers, b.integers, strict=True) if x != y}
-    if rounds < ROUNDS:
-        return len(first) >= ROUNDS and len(pairs) < 2
-    return len(first) == 1 or len({rise for _, rise in pairs}) < 2
 
 
 def _loop(rounds: Sequence[Sequence[Line]], names: set[str]) -> Iterator[str]:
