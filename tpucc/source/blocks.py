@@ -39,10 +39,8 @@ LEAST = 0.5
 """Lines that a function saves, at least."""
 FEWEST = 1.75
 """Lines of a function, at least."""
-CUT = 0.4
-"""What the lines that windows save are worth if a window has a part of a scope of names."""
 SPLIT = 0.6
-"""What they are worth if a window has several scopes, and for each result after the first one."""
+"""What the lines that windows save are worth if a window has a part of a scope of names, and for each result after the first one."""
 START = 0.76
 """What they are worth if a window doesn't begin with a layer."""
 INPUT = 0.85
@@ -193,12 +191,9 @@ class _Steps:
         return sum(len(set(values)) > 1 for values in numbers) + max(0, len(names) - 1)
 
     def _fit(self, repeat: Repeat) -> float:
-        """How well windows fit the names of their weights: best, if each has all weights of a scope; worst, if one cuts a scope."""
-        keys = [frozenset[str]().union(*self.own[start : start + repeat.length]) for start in repeat.starts]
-        if all(not own or self.under[scope_of(own)] == own for own in keys):
-            return 1
-        cut = any(not (self.under[scope] <= own or own < self.under[scope]) for own in keys for key in own for scope in scopes(key))
-        return CUT if cut else SPLIT
+        """How well windows fit the names of their weights: best, if each has all weights of a scope."""
+        keys = (frozenset[str]().union(*self.own[start : start + repeat.length]) for start in repeat.starts)
+        return 1 if all(not own or self.under[scope_of(own)] == own for own in keys) else SPLIT
 
     def _replaced(self, repeat: Repeat) -> Body:
         """Puts calls of a new function in the places of the windows."""
