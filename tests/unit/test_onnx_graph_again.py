@@ -113,9 +113,9 @@ model net(x: f32[2, 1] in [0.0, 2.0], y: f32[4] in [-1.0, 1.0], i: f32[1, 4, 4, 
 """
 """Values of different rank that broadcast have their own shapes, also behind a comparison that is turned to another layout."""
 RECURRENCE = """
-def step(h, x, c):
-    weight w: f32[x.shape[-1], 8] = "w"
-    weight r: f32[h.shape[-1], 8] = "r"
+def step(x, h, c):
+    weight w: f32[3, 8] = "w"
+    weight r: f32[4, 8] = "r"
     weight b: f32[8] = "b"
     z = x @ w + (h @ r + b)
     return sigmoid(z[:, 0:4]) * c + tanh(z[:, 4:8])
@@ -124,7 +124,7 @@ model net(x: f32[2, 5, 3] in [-1.0, 1.0]) -> f32[2, 4]:
     h = zeros([2, 4])
     c = zeros([2, 4])
     for t in range(5):
-        c = step(h, x[:, t], c)
+        c = step(x[:, t], h, c)
         h = tanh(c)
     return h
 """

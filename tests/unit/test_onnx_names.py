@@ -304,7 +304,7 @@ def lstm_by_hand() -> Any:
 def test_the_steps_of_a_cell_are_a_loop(tmp_path: Path) -> None:
     source = imported(lstm_by_hand(), tmp_path).source
     assert "def cell_step(h, x, h2):" in source
-    assert "    h = zeros([2, 4])\n    h2 = zeros([2, 4])\n    for t in range(5):\n        h2, h = cell_step(h, x[:, t], h2)\n" in source
+    assert "    h = zeros([2, 4])\n    h2 = zeros([2, 4])\n    for t in range(5):\n        h, h2 = cell_step(h, x[:, t], h2)\n" in source
 
 
 @each(["LSTM", "GRU", "RNN"])
@@ -316,7 +316,7 @@ def test_first_states_have_the_names_of_the_states(op: str, tmp_path: Path) -> N
     shapes = {"x": (2, 8, 2), **dict.fromkeys(states, (1, 2, 3))}
     source = imported(model_of(nodes, constants, shapes, ("net_0",)), tmp_path).source
     assert re.search(rf"def net_step\((x, )?{', '.join(state[0] for state in states)}(, x)?\):", source)
-    names = "c, h" if op == "LSTM" else r"h\d?"
+    names = "h, c" if op == "LSTM" else r"h\d?"
     assert re.search(rf"    for t in range\((\d, )?8\):\n        {names} = net_step\(.*x\[:, t\].*\)\n", source)
 
 

@@ -713,12 +713,12 @@ def test_the_steps_of_an_lstm_are_calls_in_a_loop_and_a_step_reads_as_its_formul
     lines = [line.strip() for line in source.splitlines() if "weight" not in line]
     start = lines.index("z = x @ kernel + h @ recurrent + bias")
     assert lines[start + 1 : start + 7] == [
-        "f = sigmoid(z[:, 4:8])",
         "i = sigmoid(z[:, 0:4])",
+        "f = sigmoid(z[:, 4:8])",
         "g = tanh(z[:, 8:12])",
         "c = f * c + i * g",
         "o = sigmoid(z[:, 12:16])",
-        "return c, o * tanh(c)",
+        "return o * tanh(c), c",
     ]
     assert "for t in range(5):" in lines
     assert source.count("lstm_step(") == 2, "the function and its one call"

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 
 from tpucc.ir import Graph, Node
 from tpucc.ir.attributes import identities
 from tpucc.language.calls import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
-from tpucc.ops.weight import WeightAttributes
 
 
 def same_model(a: Graph, b: Graph) -> bool:
     """Whether two graphs of operators have the same name, inputs, outputs, weights, and the same nodes between them."""
-    numbers = _Numbers()
+    numbers: dict[Hashable, int] = {}
     return _described(a, numbers) == _described(b, numbers)
 
 
@@ -42,47 +40,21 @@ def is_identity(node: Node, operand: Node) -> bool:
     return node.op in IDENTITY_OUTSIDE_TRAINING
 
 
-@dataclass
-class _Numbers:
-    """A number for each distinct value."""
-
-    known: dict[Hashable, int] = field(default_factory=dict)
-
-    def of(self, value: Hashable) -> int:
-        return self.known.setdefault(value, len(self.known))
-
-
-def _described(graph: Graph, numbers: _Numbers) -> object:
-    """What is the same for the same models, and, as far as two passes over the graph can tell, differs for others."""
-    above, roots = _computed(graph, numbers)
-    below: dict[str, int] = {}
-    readers: dict[str, list[int]] = {node.name: [] for node in graph}
-    for output in graph.outputs:
-        readers[roots[output.node]].append(numbers.of(("output", output.name)))
-    for node in reversed(graph.nodes):
-        if roots[node.name] != node.name:
-            continue
-        below[node.name] = numbers.of((above[node.name], tuple(sorted(readers[node.name]))))
-        for index, operand in enumerate(node.operands):
-            readers[roots[operand]].append(numbers.of((below[node.name], index)))
-    nodes = Counter(number for name, number in below.items() if not is_constant(graph[name]))
-    weights = {above[node.name] for node in graph if isinstance(node.attributes, WeightAttributes)}
-    inputs = [(node.name, node.type) for node in graph.inputs]
-    return graph.name, inputs, [(output.name, above[output.node]) for output in graph.outputs], nodes, weights
-
-
-def _computed(graph: Graph, numbers: _Numbers) -> tuple[dict[str, int], dict[str, str]]:
-    """For each node a number of how it is computed, and the node that it really is."""
-    above: dict[str, int] = {}
-    roots: dict[str, str] = {}
+def _described(graph: Graph, numbers: dict[Hashable, int]) -> object:
+    """What is the same for the same models. Each value has a number, which says how it is computed. Of several nodes that compute the same
+    value it doesn't say which one is read."""
+    computed: dict[str, int] = {}
+    nodes: Counter[int] = Counter()
     for node in graph:
+        operands = tuple(computed[operand] for operand in node.operands)
         if node.operands and is_identity(node, graph[node.operands[0]]):
-            roots[node.name], above[node.name] = roots[node.operands[0]], above[node.operands[0]]
+            computed[node.name] = operands[0]
             continue
-        roots[node.name] = node.name
-        name = node.name if node.is_input else ""
-        above[node.name] = numbers.of((node.op, name, _attributes(node), _type(node), tuple(above[operand] for operand in node.operands)))
-    return above, roots
+        described = (node.op, node.name if node.is_input else "", _attributes(node), _type(node), operands)
+        computed[node.name] = number = numbers.setdefault(described, len(numbers))
+        nodes[number] = 1 if is_constant(node) else nodes[number] + 1
+    inputs = [(node.name, node.type) for node in graph.inputs]
+    return graph.name, inputs, [(output.name, computed[output.node]) for output in graph.outputs], nodes
 
 
 def _type(node: Node) -> Hashable:

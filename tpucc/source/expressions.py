@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 
-from tpucc.ir.attributes import identity
 from tpucc.language.apply import BINARY, COMPARISONS
 from tpucc.language.static import STATIC
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.slice import SliceAttributes
 from tpucc.source import literals
-from tpucc.source.static_values import Scope, is_constant
-from tpucc.source.steps import Number, Shape, Step
+from tpucc.source.scope import is_constant
+from tpucc.source.steps import Leaf, Step, is_slice
 
 SYMBOLS = {op: symbol for symbol, op in (*BINARY.items(), *COMPARISONS.items())}
 """The operators that have a symbol."""
@@ -50,16 +47,14 @@ class Text:
         return Text(f"constant({self.text})") if self.is_number else self
 
 
-def number(values: tuple[float, ...], scope: Scope) -> Text:
+def number(text: str) -> Text:
     """A scalar constant."""
-    short = tuple(float(literals.number(value)) for value in values)  # the same float32, with the digits that it has
-    text = literals.number(values[0]) if is_constant(values) else scope.text(short, "factor")
     return Text(text, Level.SIGN if text.startswith("-") else Level.POSTFIX, is_number=True)
 
 
 def applied(step: Step, operands: Sequence[Text], attributes: Sequence[str]) -> Text:
     """An operator applied to its operands."""
-    if isinstance(step.attributes[0], SliceAttributes):
+    if is_slice(step):
         return Text(f"{operands[0].within(Level.POSTFIX)}[{', '.join(attributes)}]")
     if step.op in SYMBOLS and (found := _symbolic(step, operands)) is not None:
         return found
@@ -76,8 +71,8 @@ def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
     right = step.operands[1]
     if symbol == "/" and b.is_number:
         return None
-    if symbol == "*" and isinstance(right, Number) and is_constant(right.values):
-        factor = right.values[0]
+    if symbol == "*" and isinstance(right, Leaf) and right.numbers and is_constant(right.numbers):
+        factor = right.numbers[0]
         if factor == -1:
             return Text(f"-{a.tensor.within(Level.SIGN)}", Level.SIGN)
         if (divisor := literals.divisor(factor)) is not None and not a.is_number:
@@ -86,44 +81,3 @@ def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
     level = LEVELS.get(symbol, Level.COMPARISON)
     left = a.within(Level(level + (level is Level.COMPARISON)))
     return Text(f"{left} {symbol} {b.within(Level(level + 1))}", level)
-
-
-def attributes_of(step: Step, scope: Scope, shapes: Sequence[Shape]) -> list[str]:
-    """The texts of an operator's attributes: those that a call must give by their place, others by keyword, without those that have
-    their default. Of a slice of values of these shapes, its indices."""
-    if isinstance(step.attributes[0], SliceAttributes):
-        return indices([each for each in step.attributes if isinstance(each, SliceAttributes)], scope, shapes)
-    if isinstance(step.attributes[0], ConstantAttributes):
-        return [literals.array(step.attributes[0].value.data)]
-    texts: list[str] = []
-    for field in fields(step.attributes[0]):
-        values = tuple(getattr(attributes, field.name) for attributes in step.attributes)
-        is_required = field.default is MISSING
-        if not is_required and all(identity(value) == identity(field.default) for value in values):
-            continue
-        text = scope.text(values, field.name)
-        if is_required and not step.operands and text.startswith("("):
-            text = f"[{text[1:-1].removesuffix(',')}]"
-        texts.append(text if is_required else f"{field.name}={text}")
-    return texts
-
-
-def indices(slices: Sequence[SliceAttributes], scope: Scope, shapes: Sequence[Shape]) -> list[str]:
-    """The indices of a slice, without those at the end that take all."""
-    texts = [_index(axis, slices, scope, tuple(shape[axis] for shape in shapes)) for axis in range(len(shapes[0]))]
-    while len(texts) > 1 and texts[-1] == ":":
-        texts.pop()
-    return texts
-
-
-def _index(axis: int, slices: Sequence[SliceAttributes], scope: Scope, sizes: tuple[int, ...]) -> str:
-    ranges = [attributes.ranges[axis] for attributes in slices]
-    starts, stops, step = tuple(places.start for places in ranges), tuple(places.stop for places in ranges), ranges[0].step
-    if axis in slices[0].squeeze:
-        return scope.text(starts, "t")
-    if step > 0 and starts == (0,) * len(sizes) and stops == sizes:
-        return ":" if step == 1 else f"::{step}"
-    if step == -1 and starts == tuple(size - 1 for size in sizes) and set(stops) == {-1}:
-        return "::-1"
-    stop = "" if min(stops) < 0 else scope.text(stops, "stop")
-    return f"{scope.text(starts, 'start')}:{stop}" + (f":{step}" if step != 1 else "")

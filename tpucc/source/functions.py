@@ -5,65 +5,48 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from tpucc.ir.attributes import identity
 from tpucc.ops import OPS, dequantizes, legalisation_of, quantizes
 from tpucc.ops.opdef import Arithmetic, Matrix
-from tpucc.source.blocks import keys_of
 from tpucc.source.keys import scope_of
 from tpucc.source.lines import clearest
 from tpucc.source.literals import literal
 from tpucc.source.names import RESERVED, common_word, unused, word_of
-from tpucc.source.static_texts import StaticTexts, Written
-from tpucc.source.static_values import SIZES, Parameter, Scope
-from tpucc.source.steps import Body, Function, Step, Weight
+from tpucc.source.scope import SIZES, Parameter, Scope
+from tpucc.source.statics import Statics, Written
+from tpucc.source.steps import Body, Leaf, Step, keys_of
 
 SHORT = 3
 """Operators of a function that is called after them."""
 
 
-Places: TypeAlias = Mapping[tuple[Function, int], int]
-
-
-def written(
-    functions: Sequence[Function], carried: Places, params: Mapping[str, tuple[int, ...]], taken: set[str]
-) -> dict[Function, Written]:
+def written(functions: Sequence[Body], params: Mapping[str, tuple[int, ...]], taken: set[str]) -> dict[Body, Written]:
     """The functions, each behind those that it calls, as text. `taken` are names that they can't have."""
-    found: dict[Function, Written] = {}
+    found: dict[Body, Written] = {}
     for function in functions:
-        is_step = len(function.body.entries) > 1 and any(other is function for other, _ in carried)
-        name = unused(_called(function, found, is_step), {*RESERVED, *taken, *(known.name for known in found.values())}.__contains__)
-        found[function] = _written(function, name, found, carried, params, {*RESERVED, *taken})
+        names = {*RESERVED, *taken, *(known.name for known in found.values())}
+        name = unused(_called(function, found), names.__contains__)
+        found[function] = _written(function, name, found, params, {*names, name})
     return found
 
 
-def _written(
-    function: Function,
-    name: str,
-    known: Mapping[Function, Written],
-    carried: Places,
-    params: Mapping[str, tuple[int, ...]],
-    taken: set[str],
-) -> Written:
-    body = function.body
-    states = {place for (other, _), place in carried.items() if other is function}
-    names = {*taken, name, *(other.name for other in known.values())}
+def _written(body: Body, name: str, known: Mapping[Body, Written], params: Mapping[str, tuple[int, ...]], taken: set[str]) -> Written:
     entries: list[str] = []
     for place, entry in enumerate(body.entries):
-        entries.append(unused(entry.hint or ("h" if place in states and len(body.entries) > 1 else "x"), {*names, *entries}.__contains__))
+        is_state = place in body.carried.values() and len(body.entries) > 1
+        entries.append(unused(entry.hint or ("h" if is_state else "x"), {*taken, *entries}.__contains__))
     sizes = {
         f"{entry}.shape[{-1 if axis == len(value.shapes[0]) - 1 else axis}]": of_axis
         for entry, value in zip(entries, body.entries, strict=True)
         for axis, of_axis in reversed(list(enumerate(zip(*value.shapes, strict=True))))
     }
     values = {param: tuple(numbers[sample] for sample in body.samples) for param, numbers in params.items()}
-    scope = Scope(values, sizes, is_function=True, taken={*names, *entries})
-    texts = StaticTexts(body, scope, entries, known)
-    lines, returned = clearest(body, carried, texts)
+    scope = Scope(values, sizes, is_function=True, taken={*taken, *entries})
+    lines = clearest(body, Statics(body, scope, entries, known))
     parameters = sorted((_with_default(each) for each in scope.parameters), key=_place)
     formals = (f"{each.name}={each.default}" if each.default else each.name for each in parameters)
-    return Written(name, (*entries, *formals), tuple(lines), tuple(parameters), returned)
+    return Written(name, (*entries, *formals), tuple(lines), tuple(parameters))
 
 
 def _with_default(parameter: Parameter) -> Parameter:
@@ -84,28 +67,28 @@ def _place(parameter: Parameter) -> int:
 # what a function is called
 
 
-def _called(function: Function, known: Mapping[Function, Written], is_step: bool) -> str:
+def _called(function: Body, known: Mapping[Body, Written]) -> str:
     """A name after the few operators of a function, or else after what the model calls its weights."""
-    words = list(_words(function.body.steps, known))
-    if len(words) <= SHORT and sum(_is_layer(step) for step in function.body.steps) <= 1:
+    words = list(_words(function.steps, known))
+    if len(words) <= SHORT and sum(_is_layer(step) for step in function.steps) <= 1:
         name = "_".join(words)
         return name if name not in RESERVED else f"{name}_layer"
-    scopes = [scope_of(keys) for place in range(len(function.body.samples)) if (keys := list(_keys(function.body, place)))]
+    scopes = [scope_of(keys) for place in range(len(function.samples)) if (keys := [*_keys(function, place)])]
     word = common_word(scopes)
-    if is_step and len(set(scopes)) == 1:
+    if function.carried and len(function.entries) > 1 and len(set(scopes)) == 1:
         return "_".join(filter(None, (word, "step")))
     return word or ("block" if scopes else "part")
 
 
-def _keys(body: Body, environment: int) -> Iterator[str]:
-    return (key for step in body.steps for key in keys_of(step, environment))
+def _keys(function: Body, environment: int) -> Iterator[str]:
+    return (key for step in function.steps for key in keys_of(step, environment))
 
 
 def _is_layer(step: Step) -> bool:
     return step.function is not None or isinstance(legalisation_of(step.op), Matrix)
 
 
-def _words(steps: Sequence[Step], known: Mapping[Function, Written]) -> Iterator[str]:
+def _words(steps: Sequence[Step], known: Mapping[Body, Written]) -> Iterator[str]:
     """What steps compute, in words; a bias belongs to its product, and a value on a grid is `quantized`."""
     before = ""
     for step in steps:
@@ -115,7 +98,9 @@ def _words(steps: Sequence[Step], known: Mapping[Function, Written]) -> Iterator
             word = "dense"
         else:
             word = "quantized" if dequantizes(step.op) else word_of(step.op)
-        adds = isinstance(legalisation_of(step.op), Arithmetic) and any(isinstance(operand, Weight) for operand in step.operands)
+        adds = isinstance(legalisation_of(step.op), Arithmetic) and any(
+            isinstance(each, Leaf) and bool(each.keys) for each in step.operands
+        )
         if not quantizes(step.op) and not (adds and isinstance(legalisation_of(before), Matrix)):
             yield word
         before = step.op

@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tpucc.source.expressions import Level, Text, applied
+from tpucc.source.expressions import Level, Text, applied, number
 from tpucc.source.loops import rolled
-from tpucc.source.names import unused, variable_in
+from tpucc.source.names import DIGITS, unused, variable_in
 from tpucc.source.statements import Member, Statements
-from tpucc.source.static_texts import StaticTexts
-from tpucc.source.steps import Body, Function, Number, Operand, Part, Step, Value, Weight, takes_many
-
-DIGITS = "0123456789"
+from tpucc.source.statics import Statics
+from tpucc.source.steps import Body, Leaf, Operand, Step, Value, takes_many
 
 
 class Lines:
     """Writes the lines of a body. `outputs` are the names of what a model returns, and `unread` weights that nothing reads."""
 
-    def __init__(self, statements: Statements, texts: StaticTexts, outputs: Sequence[str] = (), unread: Sequence[Weight] = ()) -> None:
-        self.statements, self.texts, self.outputs, self.unread = statements, texts, outputs, unread
+    def __init__(self, statements: Statements, statics: Statics, outputs: Sequence[str] = (), unread: Sequence[Leaf] = ()) -> None:
+        self.statements, self.statics, self.outputs, self.unread = statements, statics, outputs, unread
         self.results = statements.body.results
         self.last = dict(statements.last)
-        self.names: dict[Value | Weight, str] = {}
-        self.names.update(texts.entries.items())
+        self.names: dict[Value | Leaf, str] = {}
+        self.names.update(statics.entries.items())
         self.holders = {name: value for value, name in self.names.items()}
         self.place = 0
         """The statement that is written now."""
         self.counts: dict[Value, int] = {}
         """How many values a list has by now."""
-        self.wanted = dict(self._states())
+        self.wanted: dict[Value, str] = dict(self._states())
+        self.wanted |= {result: name for result, name in zip(self.results, outputs, strict=False) if isinstance(result, Value)}
 
     def _states(self) -> Iterator[tuple[Value, str]]:
-        """What the function of a row of calls calls the states that go from call to call, and those with which the row begins."""
-        entries = self.texts.entries
+        """What functions call the values that go from call to call, and those with which a row of calls begins."""
         for step in self.statements.body.steps:
-            for result in step.results:
-                if step.function is not None and (carried := self.statements.carried.get(result)) is not None:
-                    name = self.texts.functions[step.function].formals[carried.place].rstrip(DIGITS)
-                    yield result, "" if name == "x" else name
-                    if carried.first is result and carried.before is not None and carried.before not in entries and not carried.before.hint:
-                        yield carried.before, "" if name == "x" else name
+            for index, entry in step.function.carried.items() if step.function is not None else ():
+                assert step.function is not None
+                name = self.statics.functions[step.function].formals[entry].rstrip(DIGITS)
+                for value in (step.results[index], step.operands[entry]):
+                    if isinstance(value, Value) and not value.hint and name != "x":
+                        yield value, name
+        for index, entry in self.statements.body.carried.items():
+            result = self.results[index]
+            if isinstance(result, Value) and not result.hint:
+                yield result, self.names[self.statements.body.entries[entry]]
 
     def lines(self) -> Iterator[str]:
         """The lines, without indentation."""
@@ -62,13 +64,8 @@ class Lines:
 
     def _may_stay(self, result: Operand, output: str, text: str) -> bool:
         """Whether a result may stand in the `return` as it is, and has its name then."""
-        is_expression = isinstance(result, Number) or result in self.statements.inside
+        is_expression = (isinstance(result, Leaf) and result.whole is None and not result.keys) or result in self.statements.inside
         return output == text or (is_expression and is_unnamed(output, len(self.outputs)))
-
-    @property
-    def returned(self) -> tuple[str, ...]:
-        """The variables of the results; empty for expressions."""
-        return tuple(self.names.get(result, "") if isinstance(result, Value) else "" for result in self.results)
 
     def _assigned(self, step: Step) -> Iterator[str]:
         """The lines that compute the results of a statement, and put them into lists."""
@@ -79,7 +76,7 @@ class Lines:
                 yield f"{self._give(member.whole, 'hs', self.place - 1)} = []"
             self.counts[member.whole] = member.index + 1
         names = [text]
-        if len(step.results) > 1 or not members or any(result in self.last or result in self.wanted for result in step.results):
+        if len(step.results) > 1 or not members or any(result in self.last or result in self.statements.rows for result in step.results):
             self.last |= {result: max(self.last.get(result, 0), self.place + 1) for result in step.results}
             names = [self._variable(step, index) for index in range(len(step.results))]
             yield f"{', '.join(names)} = {text}"
@@ -91,36 +88,36 @@ class Lines:
     def _weights(self, part: Step | Operand) -> Iterator[str]:
         """The declarations of the weights that an expression reads for the first time."""
         for leaf in dict.fromkeys(self.statements.leaves(part)):
-            if isinstance(leaf, Weight) and leaf not in self.names:
+            if isinstance(leaf, Leaf) and leaf not in self.names:
                 yield self._declared(leaf)
 
-    def _declared(self, weight: Weight) -> str:
+    def _declared(self, weight: Leaf) -> str:
         ends = {key.rpartition(".")[2].rpartition("/")[2] for key in weight.keys}
-        name = (variable_in(ends.pop()) if len(ends) == 1 else "") or self.texts.roles.get(weight, "w")
-        return f"weight {self._give(weight, name, self.place - 1)}: {self.texts.types[weight]}"
+        name = (variable_in(ends.pop()) if len(ends) == 1 else "") or self.statics.roles.get(weight, "w")
+        return f"weight {self._give(weight, name, self.place - 1)}: {self.statics.texts[weight][0]}"
 
     # expressions
 
     def _text(self, part: Step | Operand) -> Text:
         match part:
-            case Number():
-                return self.texts.numbers[part]
-            case Part(whole=whole):
-                return Text(f"{self._text(whole).within(Level.POSTFIX)}[{self.texts.parts[part]}]")
+            case Leaf(whole=None):
+                return Text(self.names[part]) if part.keys else number(self.statics.texts[part][0])
+            case Leaf(whole=whole) if whole is not None:
+                return Text(f"{self._text(whole).within(Level.POSTFIX)}[{', '.join(self.statics.texts[part])}]")
             case Value() if part in self.statements.inside:
                 return self._text(self.statements.inside[part])
             case Value() if (member := self._member(part)) is not None and self.place > self.statements.members[part].until:
                 return Text(f"{self.names[member.whole]}[{member.index}]")
-            case Value() | Weight():
-                return Text(self.names[part])
             case Step() if takes_many(part.op):
-                return Text(f"{part.op}({', '.join([self._joined(part.operands), *self.texts.arguments[part]])})")
+                return Text(f"{part.op}({', '.join([self._joined(part.operands), *self.statics.texts[part]])})")
             case Step():
                 operands = [self._text(operand) for operand in part.operands]
                 if part.function is None:
-                    return applied(part, operands, self.texts.arguments[part])
-                arguments = [*(operand.text for operand in operands), *self.texts.arguments[part]]
-                return Text(f"{self.texts.functions[part.function].name}({', '.join(arguments)})")
+                    return applied(part, operands, self.statics.texts[part])
+                arguments = [*(operand.text for operand in operands), *self.statics.texts[part]]
+                return Text(f"{self.statics.functions[part.function].name}({', '.join(arguments)})")
+            case _:
+                return Text(self.names[part])
 
     def _joined(self, operands: Sequence[Operand]) -> str:
         """A list of operands: those that are in a list already, one after the other, as this list or a part of it."""
@@ -148,44 +145,33 @@ class Lines:
     # names
 
     def _variable(self, step: Step, index: int) -> str:
-        """The name of a result of a statement: what calls in a row call it, else an output's, else what the graph calls it, else `h`."""
+        """The name of a result of a statement: the one of what it takes the place of in a row of calls, else what is wanted, else what the
+        graph calls it, else `h`."""
         value = step.results[index]
-        output = next((name for result, name in zip(self.results, self.outputs, strict=False) if result is value), "")
-        returned = self.texts.functions[step.function].returned[index] if step.function is not None else ""
-        carried = self.statements.carried.get(value)
-        before = carried.before if carried is not None else None
-        is_first = carried is not None and carried.first is value and before is not None and before.hint
-        first = self.names.get(before, "") if before is not None and not is_first and before not in self.texts.entries else ""
-        return self._give(value, self.wanted.get(value) or output or value.hint or returned.rstrip(DIGITS) or "h", self.place, first)
+        entry = step.function.carried.get(index) if step.function is not None else None
+        before = step.operands[entry] if entry is not None else None
+        first = self.names.get(before, "") if before is not None and before not in self.statics.entries else ""
+        return self._give(value, self.wanted.get(value) or value.hint or "h", self.place, first)
 
-    def _give(self, value: Value | Weight, wanted: str, place: int, first: str = "") -> str:
+    def _give(self, value: Value | Leaf, wanted: str, place: int, first: str = "") -> str:
         """A name that nothing has that is read behind this place: the first one, or else one like the wanted one."""
 
         def is_taken(name: str) -> bool:
             holder = self.holders.get(name)
-            return (
-                name in self.texts.scope.taken or name in self.texts.measured or (holder is not None and self.last.get(holder, -1) > place)
-            )
+            is_read = holder is not None and self.last.get(holder, -1) > place
+            return is_read or name in self.statics.scope.taken or name in self.statics.measured
 
         name = first if first and not is_taken(first) else unused(wanted, is_taken)
         self.holders[name], self.names[value] = value, name
         return name
 
 
-def clearest(
-    body: Body,
-    places: Mapping[tuple[Function, int], int],
-    texts: StaticTexts,
-    outputs: Sequence[str] = (),
-    unread: Sequence[Weight] = (),
-) -> tuple[list[str], tuple[str, ...]]:
-    """The lines of a body, and the variables that it returns: with loops, and with lists if they make it shorter."""
+def clearest(body: Body, statics: Statics, outputs: Sequence[str] = (), unread: Sequence[Leaf] = ()) -> list[str]:
+    """The lines of a body: with loops, and with lists if they make it shorter."""
     named = [result for result, name in zip(body.results, outputs, strict=bool(outputs)) if not is_unnamed(name, len(outputs))]
-    found: list[tuple[list[str], tuple[str, ...]]] = []
-    for lists in (False, True):
-        writer = Lines(Statements(body, places, named, texts.lengths, lists), texts, outputs, unread)
-        found.append((list(rolled(list(writer.lines()))), writer.returned))
-    return min(found, key=lambda each: len(each[0]))
+    lengths = {step: sum(map(len, texts)) for step, texts in statics.texts.items() if isinstance(step, Step)}
+    found = (Lines(Statements(body, named, lengths, lists), statics, outputs, unread).lines() for lists in (False, True))
+    return min((list(rolled(list(lines))) for lines in found), key=len)
 
 
 def is_unnamed(output: str, many: int) -> bool:

@@ -6,16 +6,20 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tpucc.source.names import unused
+
 LONGEST = 12
 """Lines of a loop's body, at most."""
 ROUNDS = 3
 """Rounds of a loop, at least; two will do for as many lines."""
-STRING = re.compile(r'"(?:\\.|[^"\\])*"')
-INTEGER = re.compile(r"(?<![\w.])(?<![eE][-+])(\d+)(?![\w.])")
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|(?<![\w.])(?<![eE][-+])\d+(?![\w.])')
+"""A string or an integer."""
 IN_STRING = re.compile(r"\{\{|\{[^{}]*\}|(?<!\d)(?:0|[1-9]\d*)(?!\d)")
 """In a string: a brace, a hole, or a number."""
 APPENDED = re.compile(r"(\w+) = \1 \+ \[\w+\]$")
 """A variable is put into a list."""
+INDEX = re.compile(r"\w\[[^\]()]*$")
+"""What stands before an index."""
 VARIABLES = ("i", "j", "k", "n", "round")
 
 
@@ -54,14 +58,12 @@ def _cut(line: str) -> Line:
 
 def _integers(line: str) -> Iterator[tuple[int, int, bool]]:
     """The places of the integers of a line, each with whether it stands in a string."""
-    place = 0
-    for string in STRING.finditer(line):
-        yield from ((found.start(), found.end(), False) for found in INTEGER.finditer(line, place, string.start()))
-        for found in IN_STRING.finditer(line, string.start(), string.end()):
-            if found[0].isdigit():
-                yield found.start(), found.end(), True
-        place = string.end()
-    yield from ((found.start(), found.end(), False) for found in INTEGER.finditer(line, place))
+    for token in TOKEN.finditer(line):
+        if token[0].startswith('"'):
+            inner = IN_STRING.finditer(line, token.start(), token.end())
+            yield from ((found.start(), found.end(), True) for found in inner if found[0].isdigit())
+        else:
+            yield token.start(), token.end(), False
 
 
 def _longest(lines: Sequence[Line], start: int) -> tuple[int, int]:
@@ -70,7 +72,7 @@ def _longest(lines: Sequence[Line], start: int) -> tuple[int, int]:
     for period in range(1, LONGEST + 1):
         rounds = _rounds(lines, start, period)
         saved = period * (rounds - 1) - 1
-        if saved > most and _is_plain(lines[start : start + period], lines[start + period : start + 2 * period], rounds):
+        if saved > most and max(period, rounds) >= ROUNDS:
             best, most = (period, rounds), saved
     return best
 
@@ -89,41 +91,25 @@ def _rounds(lines: Sequence[Line], start: int, period: int) -> int:
     return (place - start) // period + 1
 
 
-def _is_plain(first: Sequence[Line], second: Sequence[Line], rounds: int) -> bool:
-    """Whether a loop is easy to read: all integers that change in several lines do so by the same number, and in two rounds they are one
-    number."""
-    pairs = {(x, y - x) for a, b in zip(first, second, strict=True) for x, y in zip(a.integers, b.integers, strict=True) if x != y}
-    if rounds < ROUNDS:
-        return len(first) >= ROUNDS and len(pairs) < 2
-    return len(first) == 1 or len({rise for _, rise in pairs}) < 2
-
-
 def _loop(rounds: Sequence[Sequence[Line]], names: set[str]) -> Iterator[str]:
     """The lines of a loop."""
+    first, second = rounds[:2]
     moving = [
-        (x, y - x, before.endswith((", ", "[", ":")))
-        for a, b in zip(*rounds[:2], strict=True)
-        for x, y, before in zip(a.integers, b.integers, a.texts, strict=False)
+        (before, x, y - x)
+        for a, b in zip(first, second, strict=True)
+        for before, x, y in zip(a.texts, a.integers, b.integers, strict=False)
         if x != y
     ]
-    start, step, _ = moving[0] if moving else (0, 1, False)
-    if any(rise % step for _, rise, _ in moving):
+    _, start, step = moving[0] if moving else ("", 0, 1)
+    if any(rise % step for _, _, rise in moving):
         start, step = 0, 1
-    indexes = any(
-        re.search(r"\w\[[^\]()]*$", before)
-        for line, other in zip(*rounds[:2], strict=True)
-        for before, x, y in zip(line.texts, line.integers, other.integers, strict=False)
-        if x != y
-    )
-    name = next(
-        name
-        for name in (*(("t",) if indexes else ()), *VARIABLES, *(f"i{number}" for number in range(len(names) + 1)))
-        if name not in names
-    )
+    indexes = any(INDEX.search(before) for before, _, _ in moving)
+    free = [name for name in ("t" if indexes else "i", *VARIABLES) if name not in names]
+    name = free[0] if free else unused("i", names.__contains__)
     stop = start + step * len(rounds)
     bounds = f"{start}, {max(stop, -1)}, {step}" if step != 1 else f"{start}, {stop}" if start else str(stop)
     yield f"for {name} in range({bounds}):"
-    for a, b in zip(*rounds[:2], strict=True):
+    for a, b in zip(first, second, strict=True):
         integers = [_linear(x, y - x, start, step, name, quoted) for x, y, quoted in zip(a.integers, b.integers, a.quoted, strict=True)]
         yield "    " + "".join(part for pair in zip(a.texts, [*integers, ""], strict=True) for part in pair)
 

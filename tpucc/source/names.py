@@ -12,6 +12,7 @@ from tpucc.ops import OPS
 TOP_LEVEL = ("param", "weights", "calibration", "activations", "examples", "optimizer", "model", "train", "fixed", "None", "scalar")
 RESERVED = frozenset((*KEYWORDS, *STATIC_FUNCTIONS, *TOP_LEVEL, *OPS))
 """Words that no variable is named, though the language would allow some."""
+DIGITS = "0123456789"
 LONGEST = 16
 """Characters of a name that a graph may give to a variable."""
 

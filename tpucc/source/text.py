@@ -18,10 +18,10 @@ from tpucc.source.functions import written
 from tpucc.source.lines import Lines, clearest
 from tpucc.source.literals import escaped
 from tpucc.source.names import RESERVED, Unwritable, required
-from tpucc.source.statements import Statements, carried_places
-from tpucc.source.static_texts import StaticTexts
-from tpucc.source.static_values import Scope
-from tpucc.source.steps import program_of
+from tpucc.source.scope import Scope
+from tpucc.source.statements import Statements
+from tpucc.source.statics import Statics
+from tpucc.source.steps import body_of
 
 WIDTH = 100
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
@@ -93,36 +93,37 @@ def _fault(text: str, graph: Graph, params: Mapping[str, int]) -> str:
 
 def lines_of(graph: Graph, structured: bool, given: Mapping[str, int] | None = None, samples: Sequence[Sample] = ()) -> Iterator[str]:
     """The lines of the functions and of the model, unchecked. Without structure each operator has a line of its own."""
+    graphs = (graph, *(sample for _, sample in samples))
     params = {name: (value, *(others[name] for others, _ in samples)) for name, value in (given or {}).items()}
-    program = program_of((graph, *(sample for _, sample in samples)), params)
-    inputs = [required(name, "an input") for name, _ in program.inputs]
-    outputs = [required(name, "an output") for name, _ in program.outputs]
-    found = with_functions(program.body) if structured else []
-    carried = carried_places([program.body, *(function.body for function in found)])
-    functions = written(found, carried, params, {program.name, *params})
+    body, unread = body_of(graphs)
+    inputs = [required(node.name, "an input") for node in graph.inputs]
+    outputs = [required(output.name, "an output") for output in graph.outputs]
+    functions = written(with_functions(body) if structured else [], params, {graph.name, *params})
     for function in functions.values():
         yield from _block(function.head, function.lines)
         yield ""
     scope = Scope(params, taken={*RESERVED, *params, *(function.name for function in functions.values())} - {*inputs, *outputs})
-    ports = (f"{name}: {_type(types, scope)}{_range(types[0])}" for name, types in program.inputs)
-    head = f"model {required(program.name, 'a model')}({', '.join(ports)})"
-    if all(types[0].dtype in DECLARABLE for _, types in program.outputs):
-        results = ", ".join(_type(types, scope) for _, types in program.outputs)
+    taken = zip(*(each.inputs for each in graphs), strict=True)
+    given_back = zip(*([each[output.node] for output in each.outputs] for each in graphs), strict=True)
+    ports = (f"{nodes[0].name}: {_type(nodes, scope)}{_range(nodes[0].type)}" for nodes in taken)
+    head = f"model {required(graph.name, 'a model')}({', '.join(ports)})"
+    if all(graph[output.node].type.dtype in DECLARABLE for output in graph.outputs):
+        results = ", ".join(_type(nodes, scope) for nodes in given_back)
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
-    texts = StaticTexts(program.body, scope, inputs, functions, program.unused)
+    statics = Statics(body, scope, inputs, functions, unread)
     if structured:
-        lines, _ = clearest(program.body, carried, texts, outputs, program.unused)
+        lines = clearest(body, statics, outputs, unread)
     else:
-        statements = Statements(program.body, carried, program.body.results, None, lists=False)
-        lines = list(Lines(statements, texts, outputs, program.unused).lines())
+        lines = list(Lines(Statements(body, body.results, None, lists=False), statics, outputs, unread).lines())
     yield from _block(f"{head}:", lines)
 
 
-def _type(types: Sequence[TensorType], scope: Scope) -> str:
-    if types[0].dtype not in DECLARABLE:
-        raise Unwritable(f"the language has no inputs of the type {types[0].dtype}")
-    sizes = [scope.text(sizes, "size") for sizes in zip(*(type_.shape for type_ in types), strict=True)]
-    return f"{types[0].dtype}[{', '.join(sizes)}]"
+def _type(nodes: Sequence[Node], scope: Scope) -> str:
+    dtype = nodes[0].type.dtype
+    if dtype not in DECLARABLE:
+        raise Unwritable(f"the language has no inputs of the type {dtype}")
+    sizes = [scope.text(sizes, "size") for sizes in zip(*(node.type.shape for node in nodes), strict=True)]
+    return f"{dtype}[{', '.join(sizes)}]"
 
 
 def _range(type_: TensorType) -> str:

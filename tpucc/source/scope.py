@@ -14,6 +14,7 @@ from tpucc.source.names import Unwritable, unused
 
 Vector = tuple[Any, ...]
 """A static value in each environment."""
+Sizes = tuple[int, ...]
 SIZES = ("units", "filters", "inputs", "size")
 """What the parameters are called that are sizes of weights."""
 FOLLOWING = (*SIZES, "shape", "start", "stop", "groups", "padding", "n", "pads")
@@ -35,9 +36,9 @@ class Scope:
     """What the static expressions of a body may name. In a function, a value that follows from nothing becomes a parameter; in the model it
     is an error."""
 
-    params: Mapping[str, tuple[int, ...]]
+    params: Mapping[str, Sizes]
     """The values of the model's params in each environment."""
-    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, Sizes] = field(default_factory=dict)
     """The last sizes of what a function takes, by their expressions."""
     is_function: bool = False
     parameters: list[Parameter] = field(default_factory=list)
@@ -74,36 +75,46 @@ class Scope:
         self.parameters.append(Parameter(name, word, values))
         return name
 
-    def _derived(self, values: tuple[int, ...], word: str) -> Iterator[str]:
-        """Expressions for sizes, the simplest first: known sizes, a multiple or part of one, and sums and products of the params. A weight
-        may have as many filters as there are channels, but not as many as an image is high."""
-        own = {each.name: each.values for each in self.parameters if each.word in SIZES and are_integers(each.values)}
+    def _derived(self, values: Sizes, word: str) -> Iterator[str]:
+        """Expressions for sizes, the simplest first: known sizes; multiples and parts of them, and of the products of two params; params
+        and their sums, and a number more or less; quotients that are rounded down. A weight may have as many filters as there are
+        channels, but not as many as an image is high."""
+        own = {each.name: each.values for each in self.parameters if each.word in (*SIZES, "groups") and are_integers(each.values)}
         sizes = {text: others for text, others in self.sizes.items() if word not in SIZES or text.endswith("[-1]")}
-        known = {**self.params, **own, **sizes}
+        params = dict(self.params)
+        known = {**params, **own, **sizes}
+        pairs = [((a, b), list(zip(self.params[a], self.params[b], strict=True))) for a, b in combinations(self.params, 2)]
+        products = {f"{a} * {b}": tuple(x * y for x, y in both) for (a, b), both in pairs}
+        sums = {f"{a} + {b}": tuple(x + y for x, y in both) for (a, b), both in pairs}
         yield from (text for text, others in known.items() if others == values)
-        for text, others in known.items():
-            yield from _scaled(values, text, others)
-        for (a, first), (b, second) in combinations(self.params.items(), 2):
-            yield from _scaled(values, f"{a} * {b}", tuple(x * y for x, y in zip(first, second, strict=True)))
-        sums = {f"{a} + {b}": tuple(map(sum, zip(self.params[a], self.params[b], strict=True))) for a, b in combinations(self.params, 2)}
-        for text, others in {**self.params, **sums}.items():
-            if is_constant(more := tuple(x - y for x, y in zip(values, others, strict=True))):
-                yield text if more[0] == 0 else f"{text} {'+' if more[0] > 0 else '-'} {abs(more[0])}"
+        yield from (found for text, others in (known | products).items() if (found := _scaled(values, text, others)))
+        yield from (found for text, others in (params | sums).items() if (found := _moved(values, text, others)))
         yield from (f"{text} // 2" for text, others in own.items() if tuple(size // 2 for size in others) == values)
-        yield from (f"{text} // {divisor}" for text, others in {**self.params, **sizes}.items() if (divisor := _divisor(others, values)))
+        groups = own.get("groups", ())
+        yield from (
+            f"{text} // groups" for text, others in sizes.items() if groups and values == tuple(map(int.__floordiv__, others, groups))
+        )
+        yield from (f"{text} // {by}" for text, others in {**params, **sizes}.items() if (by := _divisor(others, values)))
 
 
-def _scaled(values: tuple[int, ...], text: str, others: tuple[int, ...]) -> Iterator[str]:
-    """The values as a multiple of others, or as an integer part of them."""
-    if is_constant(others) or 0 in others or 0 in values:
-        return
-    for whole, parts, shown in ((values, others, "{0} * {1}"), (others, values, "{1} // {0}")):
-        factors = {divmod(x, y) for x, y in zip(whole, parts, strict=True)}
-        if len(factors) == 1 and (found := factors.pop())[1] == 0:
-            yield text if found[0] == 1 else shown.format(found[0], text)
+def _scaled(values: Sizes, text: str, others: Sizes) -> str:
+    """The values as a multiple of others, or as an integer part of them; empty if they are neither."""
+    if not is_constant(others) and 0 not in (*others, *values):
+        for whole, parts, shown in ((values, others, "{0} * {1}"), (others, values, "{1} // {0}")):
+            if is_constant(factors := [divmod(x, y) for x, y in zip(whole, parts, strict=True)]) and factors[0][1] == 0:
+                return shown.format(factors[0][0], text) if factors[0][0] > 1 else text
+    return ""
 
 
-def _divisor(sizes: tuple[int, ...], values: tuple[int, ...]) -> int:
+def _moved(values: Sizes, text: str, others: Sizes) -> str:
+    """The values as others and a number; empty if they aren't."""
+    more = [x - y for x, y in zip(values, others, strict=True)]
+    if not is_constant(more):
+        return ""
+    return text if more[0] == 0 else f"{text} {'+' if more[0] > 0 else '-'} {abs(more[0])}"
+
+
+def _divisor(sizes: Sizes, values: Sizes) -> int:
     """What sizes are divided by, where the values are quotients that are rounded down; 0 where they aren't, or aren't known to be: a size
     must be a multiple, and another one less than a multiple, else a sum may be what is divided."""
     divisor = sizes[0] // values[0] if values[0] else 0
@@ -112,7 +123,7 @@ def _divisor(sizes: tuple[int, ...], values: tuple[int, ...]) -> int:
     return divisor if is_sure and tuple(size // divisor for size in sizes) == values else 0
 
 
-def are_integers(values: Vector) -> TypeGuard[tuple[int, ...]]:
+def are_integers(values: Vector) -> TypeGuard[Sizes]:
     """Whether a static value is an integer in all environments: the size of a window may be a pair, as `(1, 2)`."""
     return all(type(value) is int for value in values)
 
