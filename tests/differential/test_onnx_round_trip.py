@@ -667,7 +667,8 @@ def test_functions_in_turn_are_one_table_of_the_device_and_come_back_one_by_one(
     again = tpucc.import_onnx(tmp_path / "model.onnx")
     compiled = again.compile()
     source = re.sub(r"quantized\((.*?), [-0-9.e]+, -?[0-9]+\)", r"\1", again.source)
-    assert CHAINS[text] in (again.source if "quantized" in CHAINS[text] else source), source
+    whole = again.source.replace("dequantize(quantize(", "quantized(")
+    assert CHAINS[text] in (whole if "quantized" in CHAINS[text] else source), source
     assert compiled.stats["cycles"] == pytest.approx(exe.stats["cycles"], rel=0.01), "the source may have another order"
     assert tables_of(compiled) == tables_of(exe)
     inputs = random_inputs(exe.runtime, 4)
@@ -778,7 +779,7 @@ def test_the_steps_of_an_exported_lstm_are_a_loop(tmp_path: Path) -> None:
     path = Path(__file__).resolve().parents[2] / "programs" / "06_digits_lstm.tpu"
     tpucc.export_onnx(tpucc.compile(path, params={"batch": 2}), tmp_path / "lstm.onnx")
     source = tpucc.import_onnx(tmp_path / "lstm.onnx").source
-    assert "    for t in range(8):\n        c, h = lstm_step(image[:, t], h, c)\n" in source
+    assert "    for t in range(8):\n        h, c = lstm_step(image[:, t], h, c)\n" in source
 
 
 SEQUENCE = """
@@ -805,7 +806,7 @@ def test_the_steps_of_a_quantised_lstm_have_the_same_weights_and_are_calls(tmp_p
     tpucc.export_onnx(tpucc.compile_source(SEQUENCE), tmp_path / "lstm.onnx", quantized=True)
     again = tpucc.import_onnx(tmp_path / "lstm.onnx")
     assert again.weights.keys() >= {f"{weight}.{gate}" for weight in "krb" for gate in range(1, 5)}
-    assert again.source.count("= step(h") >= 6, again.source
+    assert again.source.count("= part(") >= 6, again.source
 
 
 def test_a_bias_that_is_subtracted_does_not_have_the_key_of_its_opposite(tmp_path: Path) -> None:

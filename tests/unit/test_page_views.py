@@ -144,11 +144,14 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
         "time": "4 µs from inputs to outputs, 2,000 cycles of that on the device.",
         "why": "Bottleneck: host work. The host. Of the device: why.",
         "try": "A mend.",
-        "right": "75.0 % of 8 held-out rows; in float32 87.5 %.",
+        "accuracy": "75.0 % of 8 held-out rows; in float32 87.5 %.",
     }
     best = Retimed("clock_hz", 2e9, 3_000, 3e-6, "host work")
     tried = parsed(summary(statistics(), None, (), found=(best,)))
-    assert "A mend. The same program with twice the clock of the units takes 3 µs, 25 % less." in words(tried)
+    told = [words(part) for part in tried.iterfind("dl[@class='answers']/dd")]
+    assert told[2:] == ["Twice the clock of the units: the same program takes 3 µs, 25 % less.", "A mend."]
+    even = parsed(summary(statistics(critical_path={"host_link": 41.0, "weight_memory": 40.8, "activation": 18.2}), None, ()))
+    assert "Weight memory has nearly as much: 40.8 %." in words(even)
     assert note == printable(BIDI).replace("\uffff", "\\uffff")
     assert printable(footer) == footer
 

@@ -33,6 +33,10 @@ class Accuracy:
     """`int8` or `int16`."""
 
 
+NEARLY = 0.8
+"""The part of the largest share of the critical path from which on the second one is named beside it."""
+
+
 def machine_of(stats: Stats) -> str:
     """The target, and how many cores it has if they are several."""
     return machine_name(stats["target"], stats["cores"])
@@ -54,13 +58,24 @@ def answers(stats: Stats, found: Sequence[Retimed], accuracy: Accuracy | None = 
     is_other = whole["bottleneck"] != stats["bottleneck"]
     device = stats["explanation"].removesuffix(f"; {stats['advice']}")
     device = f"of the device: {device}" if is_other and stats["cycles"] else device
-    yield "why", as_sentences(f"bottleneck: {whole['bottleneck']}", whole["explanation"] if is_other else "", device)
-    tries = [f"the same program with {SPEEDS[best.field].doubled} {_gain(best, whole['seconds'])}" for best in found[:1]]
-    if stats["advice"] or tries:
-        yield "try", as_sentences(stats["advice"], *tries)
+    yield "why", as_sentences(f"bottleneck: {whole['bottleneck']}", whole["explanation"] if is_other else "", device, _nearly(stats))
+    if found:
+        better = SPEEDS[found[0].field].doubled
+        yield "try", as_sentences(f"{better}: the same program {_gain(found[0], whole['seconds'])}")
+    if stats["advice"]:
+        yield "or" if found else "try", as_sentences(stats["advice"])
     if accuracy is not None:
         rows = counted(accuracy.rows, "held-out row")
-        yield "right", as_sentences(f"{share(accuracy.quantised)} of {rows}; in float32 {share(accuracy.float32)}")
+        yield "accuracy", as_sentences(f"{share(accuracy.quantised)} of {rows}; in float32 {share(accuracy.float32)}")
+
+
+def _nearly(stats: Stats) -> str:
+    """The second largest share of the critical path, where it is nearly as large as the first."""
+    largest = sorted(stats["critical_path"].items(), key=lambda entry: -entry[1])
+    if len(largest) < 2 or largest[1][1] <= NEARLY * largest[0][1]:
+        return ""
+    limit, own = largest[1]
+    return f"{limit.replace('_', ' ')} has nearly as much: {own:.1f} %"
 
 
 def _gain(found: Retimed, seconds: float) -> str:
@@ -73,9 +88,13 @@ def peak_words(stats: Stats) -> tuple[str, str]:
     waited, active = stats["cycles"] - rows[Limit.MATRIX_UNIT], rows[Limit.MATRIX_UNIT]
     *_, root = waiting_cells(stats)
     said = [f"on the device the array waits in {percent(waited, stats['cycles'])} of the time, mostly for {root}"] if waited else []
-    cells = percent(stats["useful_share"] * stats["cycles"], active)
-    said += [f"while it multiplies, {cells} of its cells hold weights of the model"] if active else ["it never multiplies"]
+    said += [f"while it multiplies, {useful_cells(stats)} of its cells hold weights of the model"] if active else ["it never multiplies"]
     return f"{percent(stats['useful_share'], 1)} of the array's peak does the model's work", "; ".join(said)
+
+
+def useful_cells(stats: Stats) -> str:
+    """How many of the array's cells hold weights of the model while it multiplies: `0.2 %`."""
+    return percent(stats["useful_share"] * stats["cycles"], cycles_by_row(stats)[Limit.MATRIX_UNIT])
 
 
 def as_sentences(*parts: str) -> str:

@@ -26,7 +26,7 @@ from tpucc.source.steps import Body, Leaf, Operand, Step, Value, bottom_of, keys
 LONGEST = 120
 """Steps of a window, at most."""
 TRIED = 200
-"""Kinds of windows that are looked at closely, those that may save the most first."""
+"""Kinds of windows that can be functions and are compared, those that may save the most first."""
 MOST_INPUTS = 5
 """Tensors that a function takes, at most."""
 CHEAP = 0.6
@@ -113,9 +113,13 @@ class _Steps:
 
     def best(self) -> Body | None:
         """Makes a function of the windows that save the most lines; None if none save any."""
-        best, most = None, LEAST
-        for repeat in sorted(self._repeats(), key=lambda repeat: -repeat.saved)[:TRIED]:
-            if repeat.saved > most and (saved := self._saved(repeat)) > most:
+        best, most, tried = None, LEAST, 0
+        for repeat in sorted(self._repeats(), key=lambda repeat: -repeat.saved):
+            if repeat.saved <= most or tried == TRIED:
+                break
+            saved = self._saved(repeat)
+            tried += saved > 0
+            if saved > most:
                 best, most = repeat, saved
         return self._replaced(best) if best is not None else None
 

@@ -19,7 +19,7 @@ from tpucc.explain.nesting import Source, Turn, nesting
 from tpucc.explain.owners import owners
 from tpucc.explain.quantities import layer_rate, number
 from tpucc.explain.segments import matrix_segments
-from tpucc.explain.summary import Stats
+from tpucc.explain.summary import Stats, useful_cells
 from tpucc.explain.terms import COLOURS, GLOSSARY, SPOKEN, lanes
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
@@ -64,6 +64,7 @@ def payload(given: PageInput) -> dict[str, Any]:
     found = {
         "machine": _machine(program),
         "cycles": given.times.cycles,
+        "useful": useful_cells(given.runtime.stats),
         "lines": source_lines(program.source_text),
         "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
         "lanes": lanes(program.target),

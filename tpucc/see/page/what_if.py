@@ -29,8 +29,11 @@ RATES = {
     "clock_hz": (1e6, "MHz"),
 }
 """What a rate is divided by, and its unit then. The other numbers are durations."""
-HEADS = ("number", "if twice as fast", "then limits", "what if")
-SAME = "The program is the same, timed again. For another machine the compiler might make another one: tpucc sweep and --set compile it."
+HEADS = ("part of the machine", "if twice as fast", "then limits", "what if")
+SAME = (
+    "Pale above: as it is. Below: as it would be. The program is the same, timed again. For another machine the compiler might make "
+    "another one: tpucc sweep and --set compile it."
+)
 
 
 def what_if_view(runtime: Timed) -> Markup:

@@ -7,7 +7,8 @@
   const windowText = document.getElementById("window");
   function told() {
     const [from, to] = axis.window();
-    windowText.textContent = `${words.span(from, to)} of ${words.number(model.cycles)} · ${words.time(to - from)}`;
+    const host = retiming.hostSeconds ? `; the host's ${words.duration(retiming.hostSeconds)} before and after are not drawn` : "";
+    windowText.textContent = `${words.span(from, to)} of ${words.number(model.cycles)} · ${words.time(to - from)}${host}`;
   }
   axis.listen(told);
   told();

@@ -162,5 +162,5 @@ const retiming = (() => {
     return pathOf(asItIs, instruction ?? asItIs.closing);
   }
 
-  return { retimed, pathTo, original, limits };
+  return { retimed, pathTo, original, limits, hostSeconds: edges(original)[0] + edges(original)[1] };
 })();

@@ -246,7 +246,7 @@ const timeline = (() => {
 
   /** The rows of the accounting that the program has, each with its colour or hatching. */
   function legend() {
-    const active = tips.word(model.rows[0].name, model.rows[0].meaning, dom.make("i", { class: "swatch" }));
+    const active = tips.word(`${model.rows[0].name}, ${model.useful} of its cells in use`, model.rows[0].meaning, dom.make("i", { class: "swatch" }));
     const stalls = lanes.stalls.map(({ root }) => {
       const { meaning, kind, angle } = model.waits.roots[root];
       return tips.word(meaning, model.rows[root + 1].meaning, dom.make("i", { class: `hatch h-${kind} a-${angle}` }));

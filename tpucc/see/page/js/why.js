@@ -42,8 +42,6 @@ const why = (() => {
       context.fillStyle = colours.of(`${lanes.units[lane].kind}-line`);
       context.fillRect(x(part.start), topOf(lane), Math.max(1, x(part.end) - x(part.start)), high);
     }
-    context.strokeStyle = colours.of("ink");
-    context.lineWidth = 2;
     context.lineJoin = "round";
     context.beginPath();
     parts.forEach((part, index) => {
@@ -52,7 +50,11 @@ const why = (() => {
       else context.moveTo(x(part.start), y);
       context.lineTo(x(part.end), y);
     });
-    context.stroke();
+    for (const [ink, width] of [["paper", 5], ["ink", 2]]) {
+      context.strokeStyle = colours.of(ink);
+      context.lineWidth = width;
+      context.stroke();
+    }
   }
 
   function toggle() {
