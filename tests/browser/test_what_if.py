@@ -31,7 +31,8 @@ PATH = "tpucc.path().map(({ limit, instruction, start, end }) => [limit, instruc
 SETTINGS = 15
 """Of each program; of all of them more than 200."""
 USUAL = "05_digits_cnn"
-STEMS = [pytest.param(path.stem, marks=[] if path.stem == USUAL else pytest.mark.long) for path in sorted(PROGRAMS.glob("*.tpu"))]
+OTHERS = sorted({path.stem for path in PROGRAMS.glob("*.tpu")} - {USUAL})
+STEMS = [USUAL, *(pytest.param(stem, marks=pytest.mark.soak) for stem in OTHERS)]
 
 
 def machines(runtime: Timed, seed: str) -> list[dict[str, float]]:
