@@ -152,7 +152,7 @@ FOOLING = [(lab, path) for lab in labs() for path in (exploits(lab) if lab.funct
 EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in FOOLING]
 
 
-@pytest.mark.parametrize(("lab", "path"), whole(one_of(2, EXPLOITS)))
+@pytest.mark.parametrize(("lab", "path"), whole(one_of(2, reversed(EXPLOITS))))
 def test_an_exploit_of_a_lab_gets_its_floor(lab: Lab, path: Path) -> None:
     """Answers that would fool a careless test."""
     assert score(results(lab, files_of(lab, path), TERMS[0])) <= lab.floor
