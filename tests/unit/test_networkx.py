@@ -34,7 +34,7 @@ def test_nothing_but_the_graph_that_is_asked_for_it_loads_networkx() -> None:
     """It takes twice as long to import as NumPy. What writes a source, and the grader of a lab, are loaded by few commands."""
     files = (ROOT / "tpucc").rglob("*.py")
     loading = [path for path in files if re.search(r"^ *(import|from) networkx", path.read_text("utf-8"), re.MULTILINE)]
-    assert {path.relative_to(ROOT).as_posix() for path in loading} <= {
+    assert {path.relative_to(ROOT).as_posix() for path in loading} == {
         "tpucc/ir/graph.py",
         "tpucc/source/blocks.py",
         "tpucc/labs/waits/checks.py",

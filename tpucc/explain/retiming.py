@@ -22,7 +22,7 @@ from tpucc.sim.timing import time_program
 
 
 class Speed(NamedTuple):
-    """A number of a target that says how fast something is: its name, and the factor with which that is twice as fast, in words too."""
+    """What a number of a target says the speed of; the factor of the number with which that is twice as fast; and that in words."""
 
     title: str
     factor: float
@@ -39,6 +39,7 @@ SPEEDS: Mapping[str, Speed] = MappingProxyType(
         "clock_hz": Speed("clock", 2.0, "twice the clock of the units"),
     }
 )
+"""The numbers of a target that say how fast something is. Its sizes are none: for another size the compiler makes another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def retimed(program: Program, edges: Edges, field: str, factor: float) -> Retime
 
 
 def faster(program: Program, edges: Edges, seconds: float) -> list[Retimed]:
-    """The program with each of the `SPEEDS` twice as high: those with which a batch takes less than `seconds`, the fastest first."""
+    """The program with each of the `SPEEDS` twice as high. Those are left out with which a batch doesn't take less than `seconds`; the
+    fastest is the first."""
     found: list[Retimed] = []
     for field, speed in SPEEDS.items():
         if getattr(program.target, field):

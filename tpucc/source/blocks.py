@@ -155,8 +155,10 @@ class _Steps:
     def _saved(self, repeat: Repeat) -> float:
         """The lines that a function for these windows saves; 0 if it can't be one."""
         inputs = self._inputs(repeat)
+        if len(inputs) > MOST_INPUTS:
+            return 0
         results = self._results(repeat, inputs)
-        if not results or len(inputs) > MOST_INPUTS or (len(results) > 1 and None in results.values()):
+        if not results or (len(results) > 1 and None in results.values()):
             return 0
         begins = self.steps[repeat.starts[0]]
         is_layer = begins.function is not None or any(keys_of(begins))
@@ -164,9 +166,12 @@ class _Steps:
         return saved * SPLIT ** (len(results) - 1) * INPUT ** (len(inputs) - 1) * (1 if is_layer else START) * self._fit(repeat)
 
     def _inputs(self, repeat: Repeat) -> list[tuple[Operand, ...]]:
-        """The tensors that the windows take from outside: for each the operands of all windows in the same place."""
+        """The tensors that the windows take from outside: for each the operands of all windows in the same place. Of more than a function
+        may take, the first ones."""
         found: dict[tuple[Operand, ...], None] = {}
         for place in range(repeat.length):
+            if len(found) > MOST_INPUTS:
+                break
             for operands in zip(*(self.steps[start + place].operands for start in repeat.starts), strict=True):
                 if isinstance(bottom_of(operands[0]), Value) and self._maker(operands[0])[0] < repeat.starts[0]:
                     found[_wholes(operands)] = None
@@ -226,8 +231,10 @@ class _Steps:
 def _wholes(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
     """What operands are slices of, where it is the same slice in all windows, else the operands."""
     wholes = tuple(each.whole for each in operands if isinstance(each, Leaf) and each.whole is not None)
+    if len(wholes) < len(operands):
+        return operands
     alike = {identities(each.attributes[0]) for each in operands if isinstance(each, Leaf)}
-    return _wholes(wholes) if len(wholes) == len(operands) and len(alike) == 1 else operands
+    return _wholes(wholes) if len(alike) == 1 else operands
 
 
 def _apart(starts: Sequence[int], length: int) -> tuple[int, ...]:

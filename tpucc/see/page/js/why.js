@@ -1,6 +1,6 @@
 /**
- * The critical path on the timeline: what the program's time depends on, from unit to unit. If an instruction is held, it is what that one
- * had to wait for, one activity after the other, back to the first cycle.
+ * The critical path on the timeline: what the program's time depends on, from unit to unit. If an instruction is held that takes time, it is
+ * what that one had to wait for, one activity after the other, back to the first cycle.
  */
 const why = (() => {
   const button = document.getElementById("why");
@@ -11,7 +11,8 @@ const why = (() => {
   /** The path to what is held, or to the end of the program; the first activity first. */
   function path() {
     const held = selection.held();
-    const last = held?.kind === "instruction" ? held.id : null;
+    const takesTime = held?.kind === "instruction" && model.code.end[held.id] > model.code.start[held.id];
+    const last = takesTime ? held.id : null;
     if (known.last !== last) known = { last, path: retiming.pathTo(last).reverse() };
     return known.path;
   }
