@@ -560,7 +560,7 @@ def test_the_handout_is_beside_the_puzzle(page: Page) -> None:
 @pytest.mark.parametrize("word", ["constructor", "__proto__"])
 def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> None:
     page.evaluate(LINK, {"tab": word, "program": word, "source": word, "target": "tiny", "level": "9"})
-    page.wait_for_function("document.getElementById('target').value === 'tiny'")
+    page.wait_for_function("() => document.getElementById('target').value === 'tiny'")
     assert page.locator("#panel-model").is_visible()
     assert page.locator("#level").input_value() == "2"
 

@@ -75,7 +75,7 @@ def test_the_command_is_copied(swept: Path, open_page: OpenPage) -> None:
     page = open_page(swept, "point=60")
     button = page.locator("#chosen button")
     button.click()
-    page.wait_for_function("document.querySelector('#chosen button').textContent !== 'copy'")
+    page.wait_for_function("() => document.querySelector('#chosen button').textContent !== 'copy'")
     assert button.inner_text() in ("copied", "press Ctrl-C")
     if button.inner_text() == "press Ctrl-C":
         assert COMMAND in page.evaluate("getSelection().toString()")

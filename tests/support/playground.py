@@ -45,13 +45,15 @@ def built(folder: Path, pyodide: str = "") -> Path:
 
 @contextmanager
 def visited(tab: Page, record: Record, server: Server) -> Iterator[Page]:
-    """The page, which may ask its server for its own files and for work, and nobody else; the browser keeps nothing of it afterwards."""
+    """The page with its first report. It may ask its server for its own files and for work, and nobody else; the browser keeps nothing afterwards."""
     files = (str(path.relative_to(server.folder)) for path in server.folder.rglob("*") if path.is_file())
     record.allowed |= {server.address + path for path in ("", "config.json", "engine", "stop", *files)}
     tab.context.set_offline(False)
     tab.goto(server.address)
     tab.locator("html[data-ready]").wait_for()
+    tab.frame_locator("#report").get_by_role("heading").first.wait_for()
     yield tab
+    tab.unroute_all(behavior="ignoreErrors")
     tab.evaluate("() => [localStorage, sessionStorage].forEach((kept) => kept.clear())")
     tab.goto("about:blank")
     tab.context.set_offline(True)
