@@ -12,7 +12,8 @@ from tpucc.ir import Graph
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.passes import model_inputs
+from tpucc.passes.batching import batches
+from tpucc.passes.synthetic_inputs import random_array
 from tpucc.runtime.batches import Arrays, Batches
 from tpucc.runtime.runtime import DevicePart, Runtime
 
@@ -74,7 +75,7 @@ def calibrated_inputs(compilation: Compilation) -> Arrays | None:
     if graph is None or not graph.inputs or any(node.name not in given for node in graph.inputs):
         return None
     if _batches(graph).size is None:
-        return next(model_inputs.rounds(graph.inputs, given))
+        return next(batches(graph.inputs, given))
     return {node.name: given[node.name] for node in graph.inputs}
 
 
@@ -85,7 +86,7 @@ def _batches(graph: Graph) -> Batches:
 def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
     """Inputs for a model without any: standard normal, or uniform in the range that the source gives; integers likewise."""
     generator = np.random.default_rng(seed)
-    return {name: model_inputs.drawn(generator, kind) for name, kind in runtime.inputs.items()}
+    return {name: random_array(generator, kind) for name, kind in runtime.inputs.items()}
 
 
 def parts_of(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
