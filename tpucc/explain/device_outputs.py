@@ -40,7 +40,7 @@ def run_quantized(runtime: Runtime, inputs: Given) -> dict[str, QuantisedOutput]
         values = runtime.ports(part)
         return {name: values[node.name].reshape(outputs.get(name, node).type.shape) for name, node in nodes.items()}
 
-    results = runtime.in_rounds(run_part, runtime.accepted(inputs))
+    results = runtime.in_batches(run_part, runtime.accepted(inputs))
     found = {name: node.type.quantisation for name, node in nodes.items()}
     return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, q in found.items() if q is not None}
 

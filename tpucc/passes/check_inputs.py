@@ -65,15 +65,16 @@ def _array_problems(node: Node, array: AnyArray, what: str, taker: str) -> Itera
 
 
 def channels_last(name: str, found: tuple[int, ...], row: tuple[int, ...]) -> str:
-    """What makes rows of the shape `row` of images [n, channels, height, width]; empty for other arrays."""
+    """The call that moves the channels of images [n, channels, height, width] last; empty where the shape `found` isn't that of such images
+    or the rows then don't have the shape `row`."""
     if len(found) == 4 and (found[2], found[3], found[1]) == row:
         return f"images have their channels last here: {name}.transpose(0, 2, 3, 1)"
     return ""
 
 
 def _reshaped(node: Node, array: AnyArray) -> str:
-    """What makes an array fit that has a column too few or too many, channels before the pixels, or one-hot rows in place of numbers of
-    classes; else empty."""
+    """The call that makes an array fit: one with an axis of one column too few or too many, with channels before pixels, or with one-hot
+    rows in place of the numbers of classes. Empty for other arrays."""
     if turned := channels_last(node.name, array.shape, node.type.shape[1:]):
         return turned
     if array.ndim == node.type.rank - 1 and array.shape[1:] == node.type.shape[1:-1] and node.type.shape[-1] == 1:
