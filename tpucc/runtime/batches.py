@@ -1,4 +1,4 @@
-"""A model of a fixed batch on inputs of any number of rows: batch after batch, the last batch padded and its results trimmed; and a batch on
+"""A model of a fixed batch on inputs of any number of rows: batch after batch, the last one padded and its results trimmed; and a batch on
 several cores, each of which computes a part of the batch."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Batches:
         return cls(inputs, shared[0] if shared else None)
 
     def rows(self, arrays: Arrays) -> int | None:
-        """The number of rows of `arrays` where they are more or fewer than a batch; None where the arrays are one batch or can't be divided.
+        """The number of rows of `arrays` where it is not the batch; None where the arrays are one batch or can't be divided.
 
         Raises `InputError`: E0430 where the arrays differ in their number of rows, E0431 where they have none.
         """

@@ -16,9 +16,11 @@ from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_p
 from tpucc.machine.record import RECORD, Records
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, allocate
+from tpucc.schedule.allocate_accumulators import allocate_accumulators
+from tpucc.schedule.allocate_buffers import allocate_buffers
+from tpucc.schedule.allocation import Allocation, Residence
+from tpucc.schedule.join_transfers import join_transfers
 from tpucc.schedule.listing import Listing, blank
-from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
-from tpucc.schedule.spill import Stay
 from tpucc.schedule.synchronise import Synchronise, Wait, synchronise, with_waits
 from tpucc.target import Target
 
@@ -36,13 +38,11 @@ def with_end(listing: Listing) -> Listing:
     return listing.inserted(np.full(len(end), len(listing)), end, np.full(len(end), layer))
 
 
-def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[VirtualBuffer]) -> tuple[Resident, ...]:
-    """The stays with the indices of the final instructions, in the order of their beginnings."""
+def residents(listing: Listing, residences: Sequence[Residence], buffers: Sequence[VirtualBuffer]) -> tuple[Resident, ...]:
+    """The program's memory map: the residences with the indices of the final instructions, in the order of their first instructions."""
     final = np.flatnonzero(listing.placed >= 0).tolist()
-    found = []
-    for stay in stays:
-        buffer = buffers[stay.buffer]
-        found.append(Resident(buffer.name, buffer.layer, stay.start, buffer.rows, final[stay.first], final[stay.last]))
+    named = ((buffers[each.buffer], each) for each in residences)
+    found = (Resident(of.name, of.layer, each.start, of.rows, final[each.first], final[each.last]) for of, each in named)
     return tuple(sorted(found, key=lambda resident: (resident.first, resident.start)))
 
 
@@ -104,31 +104,31 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     The host's part (`prologue`, `epilogue`) and `source_text` are left empty. Raises `LimitError`: E0621 when one instruction's operands
     don't fit the unified buffer, E0623 when sums don't fit the accumulators.
     """
-    groups = place_groups(tiles)
-    placement = join_transfers(place_buffers(tiles, allocate), tiles.target, tiles.machine)
-    listing = prefetch_entries(_listing(tiles, placement, groups), tiles.target)
+    groups = allocate_accumulators(tiles)
+    allocation = join_transfers(allocate_buffers(tiles, allocate), tiles.target, tiles.machine)
+    listing = prefetch_entries(_listing(tiles, allocation, groups), tiles.target)
     listing = with_end(with_waits(listing, [*synchronise(listing), *entry_waits(listing)]))
     return replace(
         surrounding_program(tiles),
         instructions=listing.records,
         layer_of=listing.layer.astype(np.uint32),
         layers=tiles.layers or (_END,),
-        host=placement.host,
-        residents=residents(listing, placement.stays, tiles.buffers),
-        lower_bound_rows=placement.lower_bound,
-        notes=tiles.notes + placement.notes,
+        host=allocation.host,
+        residents=residents(listing, allocation.residences, tiles.buffers),
+        lower_bound_rows=allocation.lower_bound,
+        notes=tiles.notes + allocation.notes,
     )
 
 
 def require_fitting(tiles: TileProgram) -> None:
     """Raises what `schedule` raises, and makes no program."""
-    place_groups(tiles)
-    place_buffers(tiles)
+    allocate_accumulators(tiles)
+    allocate_buffers(tiles)
 
 
-def _listing(tiles: TileProgram, placement: Placement, groups: Int64) -> Listing:
-    """Machine records of placed instructions, accumulator rows included; a switch keeps its entry in `index`."""
-    placed = placement.instructions
+def _listing(tiles: TileProgram, allocation: Allocation, groups: Int64) -> Listing:
+    """Machine records of allocated instructions, with rows of accumulators for groups; a switch keeps its entry in `index`."""
+    placed = allocation.instructions
     records = np.zeros(len(placed), RECORD)
     for field in RECORD.names or ():
         records[field] = placed[field]

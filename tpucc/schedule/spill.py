@@ -16,13 +16,13 @@ import numpy as np
 
 from tpucc.isa.effects import Bools, Walks, effects
 from tpucc.isa.program import HostBuffer
-from tpucc.lowering.liveness import BUFFER_FIELDS
+from tpucc.lowering.liveness import BUFFER_FIELDS, largest_live_sum
 from tpucc.lowering.room import too_large
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.machine.instruction import Spec
-from tpucc.machine.record import Records
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
+from tpucc.schedule.allocation import Allocation, Residence
 
 _BLANK = np.zeros(1, TILE_RECORD)
 """An instruction without operands."""
@@ -30,34 +30,14 @@ for _field in (*BUFFER_FIELDS, "group"):
     _BLANK[_field] = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """A buffer has the memory's rows from `start`, from instruction `first` to instruction `last`, both inclusive."""
-
-    buffer: int
-    start: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spilled:
-    """The instructions with addresses and added transfers, every stay of every buffer, and the host buffers with the scratch ones."""
-
-    instructions: Records
-    stays: tuple[Stay, ...]
-    host: tuple[HostBuffer, ...]
-    spilled_rows: int
-    reloaded_rows: int
-
-
-def spill(tiles: TileProgram) -> Spilled:
-    """Addresses for a program that doesn't fit. Raises `LimitError` E0621 when the operands of one instruction don't fit by themselves."""
+def spill(tiles: TileProgram, needed: int) -> Allocation:
+    """The allocation of a program whose buffers don't fit, with the transfers that spill and reload rows; `needed` is the largest sum of
+    rows alive at one time before. Raises `LimitError` E0621 when the operands of one instruction don't fit by themselves."""
     operands: list[list[int]] = np.stack([tiles.instructions[field] for field in BUFFER_FIELDS], axis=1).tolist()
     spiller = _Spiller(tiles, operands)
     for index, buffers in enumerate(operands):
         spiller.step(index, buffers)
-    return spiller.result()
+    return spiller.allocation(needed)
 
 
 @dataclass(slots=True)
@@ -102,7 +82,7 @@ class _Spiller:
         """Resident buffers, those first whose next use is furthest away; some entries are out of date."""
         self._dropped: list[int] = []
         """The instructions that are left out."""
-        self._stays: list[Stay] = []
+        self._residences: list[Residence] = []
         self._host = list(tiles.host)
         self._host_end = max((buffer.end for buffer in tiles.host), default=0)
         self._code: list[int] = []
@@ -132,7 +112,7 @@ class _Spiller:
             else:
                 self._leave(number, buffer)
 
-    def result(self) -> Spilled:
+    def allocation(self, needed: int) -> Allocation:
         tiles = self._tiles.instructions
         added = np.frombuffer(b"".join(self._added), TILE_RECORD)  # to join arrays of records takes a hundred times as long
         code = np.concatenate([tiles, added])[np.array(self._code, np.int64)]
@@ -142,9 +122,24 @@ class _Spiller:
         kept = np.ones(len(code), np.bool_)
         kept[self._dropped] = False
         place: Int64 = np.cumsum(kept) - kept  # of one that is left out the next one's
-        stays = (replace(stay, first=int(place[stay.first]), last=int(place[stay.last])) for stay in self._stays)
+        residences = tuple(replace(each, first=int(place[each.first]), last=int(place[each.last])) for each in self._residences)
+        extents = [(each.first, each.last, self._buffers[each.buffer].rows) for each in residences]
+        first, last, rows = np.array(extents, np.int64).reshape(-1, 3).T
         read = [int(each["inner"][each["opcode"] == self._bring.opcode].sum()) for each in (code[kept], tiles)]
-        return Spilled(code[kept], tuple(stays), tuple(self._host), self._spilled_rows, read[0] - read[1])
+        note = self._note(needed, read[0] - read[1])
+        return Allocation(code[kept], residences, largest_live_sum(first, last, rows), tuple(self._host), (note,))
+
+    def _note(self, needed: int, reloaded: int) -> str:
+        """The rows that were spilled and reloaded, and why."""
+        memory = self._machine.values
+        room, home = memory.size(self._tiles.target), self._machine.by_memory[memory.spills_to]
+        moved = f"{self._spilled_rows:,} rows were spilled to {home.title} and {reloaded:,} read again"
+        if needed > room:
+            return f"{moved}: what lives at one time needs {needed:,} rows, and the {memory.title} has {room:,}"
+        return (
+            f"the allocator found no place for all buffers in the {room:,} rows of the {memory.title}, although at most {needed:,} "
+            f"are alive at one time; the built-in spilling placed them: {moved}"
+        )
 
     def _make_resident(self, needed: Sequence[int], index: int) -> None:
         """Gives all buffers that an instruction needs their rows."""
@@ -203,7 +198,7 @@ class _Spiller:
 
     def _leave(self, number: int, buffer: _Buffer) -> None:
         if buffer.last >= buffer.since:
-            self._stays.append(Stay(number, buffer.start, buffer.since, buffer.last))
+            self._residences.append(Residence(number, buffer.start, buffer.since, buffer.last))
         self._gaps.give(buffer.start, buffer.rows)
         buffer.start = -1
 
