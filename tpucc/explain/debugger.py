@@ -14,7 +14,7 @@ from tpucc.explain.timed import Timed
 from tpucc.explain.waiting import Stretch
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Resident
-from tpucc.machine.instruction import Instruction
+from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import V1, Opcode, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import AnyArray
@@ -70,7 +70,7 @@ class Debugger:
         fifo = self.interpreter.fifo
         return list(zip(fifo, self.runtime.timeline.tiles.arrived[asked - len(fifo) : asked].tolist(), strict=True))
 
-    def instruction(self, index: int) -> Instruction:
+    def instruction(self, index: int) -> DecodedInstruction:
         return V1.read(self.program.instructions[index])
 
     def step(self) -> None:
@@ -102,7 +102,7 @@ class Debugger:
         while self.position < position:
             self.step()
 
-    def _before(self, instruction: Instruction) -> _Before:
+    def _before(self, instruction: DecodedInstruction) -> _Before:
         interpreter, rows = self.interpreter, list[tuple[AnyArray, Rows, AnyArray]]()
         memories = interpreter.memories
         if instruction.opcode == Opcode.INTERRUPT_HOST:

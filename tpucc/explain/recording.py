@@ -14,7 +14,7 @@ import numpy as np
 
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Port, Program
-from tpucc.machine.memory import Contents, Shape
+from tpucc.machine.memory import AccessPattern, Contents
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.memories import Applied, applied, numbered, rows_of
@@ -93,7 +93,7 @@ def recorded(interpreter: Interpreter, window: Int64, origin: str) -> Recording:
 def _seen(interpreter: Interpreter, action: Applied, place: IntFlag, rows: AnyArray | slice) -> Seen:
     """The first rows of an operand: of windows those of the first one."""
     numbers = numbered(rows)
-    first = (numbers[:1].reshape(-1) if action.machine.rows_at(place).shape is Shape.WINDOWS else numbers)[:ROWS]
+    first = (numbers[:1].reshape(-1) if action.machine.rows_at(place).pattern is AccessPattern.WINDOWS else numbers)[:ROWS]
     return Seen(place, first, action.loaded(interpreter.memories, place, first)[:, :LANES].copy())
 
 

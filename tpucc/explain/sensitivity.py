@@ -22,7 +22,7 @@ from tpucc.numerics import AnyArray, Float32, dequantise
 from tpucc.ops.evaluate import compute, evaluate
 from tpucc.passes.batching import batches, largest_batch
 from tpucc.passes.check_inputs import checked_inputs
-from tpucc.passes.place import Place
+from tpucc.passes.place import Placement
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference
 from tpucc.runtime.runtime import Runtime
@@ -95,7 +95,7 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
 
 def _keeping(compilation: Compilation, layers: Graph, twins: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """What `--keep` takes for each layer; nothing where the graph that it speaks of isn't known."""
-    read = graph_before(compilation, Place.name)
+    read = graph_before(compilation, Placement.name)
     if read is None:
         return {}
     keepable = Keepable(read)

@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents, Memory, Shape
+from tpucc.machine.memory import AccessPattern, Contents, Memory
 from tpucc.machine.record import Records
 from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 
 Bools = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.uint32]
+PlaceMasks = npt.NDArray[np.uint32]
 """For each instruction the places that it reads, or writes; a bit each."""
 
 SHORT = 1_000
@@ -204,7 +204,7 @@ def _found(records: Records, machine: Machine) -> Effects:
     opcode, kind = records["opcode"], records["opcode"].astype(np.uint16) << 8 | records["function"]
     reads, writes = _reads(records, kind, machine), machine.written_by_opcode[opcode]
     walked, moves = machine.walked[opcode], _any(reads | writes, machine.row_places)
-    windows = _any(reads, machine.places_of(Shape.WINDOWS))
+    windows = _any(reads, machine.places_of(AccessPattern.WINDOWS))
     outer = np.where(walked, records["outer"], 1)
     rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value[records["flags"]]
     queue, block = machine.queue, machine.register.place if machine.register else 0
@@ -222,20 +222,20 @@ def _found(records: Records, machine: Machine) -> Effects:
         stores=_any(writes, stored),
         pops=_any(reads, asked),
         multiplies=_any(reads, used),
-        weighs=_any(reads, machine.places_of(Shape.KERNEL)),
+        weighs=_any(reads, machine.places_of(AccessPattern.KERNEL)),
         configures=_any(writes, block),
         configured=_any(reads, block),
         interrupts=_any(reads, machine.ports),
     )
 
 
-def _any(places: Places, wanted: int) -> Bools:
+def _any(places: PlaceMasks, wanted: int) -> Bools:
     """Where some of the wanted places are among `places`."""
     found: Bools = (places & np.uint32(wanted)) != 0
     return found
 
 
-def _reads(records: Records, kind: npt.NDArray[np.uint16], machine: Machine) -> Places:
+def _reads(records: Records, kind: npt.NDArray[np.uint16], machine: Machine) -> PlaceMasks:
     """The places that each instruction reads: by its kind, and by its flags."""
     reads = machine.read_by_kind[kind]
     for flag, places in machine.read_by_flag.items():
@@ -247,8 +247,8 @@ class _Columns(NamedTuple):
     """The columns from which the walks of all operands are made."""
 
     records: Records
-    reads: Places
-    writes: Places
+    reads: PlaceMasks
+    writes: PlaceMasks
     walked: Bools
     outer: Int64
     rows: Int64
@@ -261,8 +261,8 @@ class _Columns(NamedTuple):
         held, touched = machine.by_memory[memory], self.reads | self.writes
         size = self.size if held.is_of_bytes else np.ones_like(self.size)
         reads, writes = (_any(places, sum(row.place for row in own)) for places in (self.reads, self.writes))
-        places = [sum(row.place for row in own if row.shape is shape) for shape in (Shape.WINDOWS, Shape.KERNEL, Shape.DENSE)]
-        windows, kernels, dense = (_any(touched, wanted) for wanted in places)
+        patterns = AccessPattern.WINDOWS, AccessPattern.KERNEL, AccessPattern.DENSE
+        windows, kernels, dense = (_any(touched, sum(row.place for row in own if row.pattern is pattern)) for pattern in patterns)
         run = np.where(kernels, self.window, np.where(dense, self.rows, -1))
         bounds = self._bounds(field, reads | writes, windows, run, np.where(dense, 1, size))
         return held, Walks(self.records, field, *bounds, reads, writes, size, self.walked, windows, kernels)

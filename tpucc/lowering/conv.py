@@ -24,5 +24,5 @@ def lower_conv(node: Node, layer: Conv, y: Access, values: Values) -> Product:
         r, s = divmod(position, width)
         pixels = x.windows((r * down - top, s * across - left), layer.stride, outputs)
         levels += [Level(pixels, block, tuple(row)) for block, row in enumerate(tiles.tolist())]
-    blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])  # numbers [F blocks]
-    return product_of(node, levels, blocks, values)
+    parameter_blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])  # numbers [F blocks]
+    return product_of(node, levels, parameter_blocks, values)

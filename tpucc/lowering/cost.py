@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from tpucc.machine.unit import Work
+from tpucc.machine.unit import Workload
 from tpucc.machines.v1 import V1, Opcode
 from tpucc.target import Target
 
@@ -53,7 +53,7 @@ class Costs:
 def costs_on(target: Target) -> Costs:
     """The costs on a target, by the machine's table."""
     one = np.ones(1, np.int64)
-    work = Work(one, one, one, -one, 0 * one, target, 1)
+    work = Workload(one, one, one, -one, 0 * one, target, 1)
     opcodes = Opcode.READ_WEIGHTS, Opcode.MATRIX_MULTIPLY, Opcode.ACTIVATE, Opcode.VECTOR
     fetch, multiply, activate, vector = (int(np.max(V1.by_opcode[opcode].cycles(work))) for opcode in opcodes)
     issue = max(1, min(ISSUE_CYCLES, target.tile_shift_cycles // ISSUE_SHARE))

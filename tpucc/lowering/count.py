@@ -41,7 +41,7 @@ def step_counts(plan: Plan, split: Split) -> list[int]:
 
 def _count(plan: Plan, step: Step) -> int:
     """The instructions of one step, or of its part of a batch."""
-    lane_by_lane = step.result.blocks(plan.target.mxu) * _walks((*step.borders, *step.work.regions))
+    lane_by_lane = step.result.column_blocks(plan.target.mxu) * _walks((*step.borders, *step.work.regions))
     return lane_by_lane + len(step.work.writes) + sum(_product(plan, *product) for product in step.products)
 
 
@@ -51,7 +51,7 @@ def _product(plan: Plan, step: Step, work: Product) -> int:
     A piece has at most the rows that there are accumulators for. Where that tells enough, the rows aren't cut, nor where another lowering
     than the built-in one will cut them.
     """
-    each = work.multiplies + len(work.blocks)
+    each = work.multiplies + len(work.parameter_blocks)
     least = each * -(-step.y.rows // plan.target.accumulator_rows)
     if least > plan.most or work.kind in plan.lowerers:
         return least
@@ -78,7 +78,7 @@ def _why(step: Step, instructions: int, target: Target) -> tuple[str, ...]:
     """Where the instructions of a step come from, and what has fewer; what makes the greater difference first."""
     mxu, tiles = target.mxu, sum(work.multiplies for _, work in step.products)
     what = f"tile of {mxu}×{mxu} weights", f"tiles of {mxu}×{mxu} weights"
-    pieces = tiles or step.result.blocks(mxu)
+    pieces = tiles or step.result.column_blocks(mxu)
     each = -(-instructions // pieces)
     found = counted(pieces, *what) if tiles else f"{counted(pieces, 'block')} of {counted(mxu, 'column')}"
     why = f"it has {found}, each for about {counted(each, 'instruction')}"

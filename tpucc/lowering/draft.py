@@ -9,7 +9,7 @@ from typing import assert_never
 from tpucc.isa.program import Division
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.emitter import Emitter
-from tpucc.lowering.layout import Layout
+from tpucc.lowering.layout import BufferLayout
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.room import rows_at_once
@@ -25,7 +25,7 @@ class Draft:
     how and why it is split, `division` how."""
 
     split: Split
-    layout: Layout
+    layout: BufferLayout
     instructions: Records
     groups: tuple[int, ...]
     notes: tuple[str, ...]
@@ -47,7 +47,7 @@ def make_draft(plan: Plan, split: Split, *notes: str) -> Draft:
 
     The host works on the whole batch: a segment does all parts before the next one begins.
     """
-    layout = Layout(plan, split)
+    layout = BufferLayout(plan, split)
     emitter = Emitter(layout)
     for segment in range(plan.segments):
         if segment > 0:
@@ -91,12 +91,12 @@ def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, S
             yield 1, *steps[place - split.lead]
 
 
-def _read_inputs(layout: Layout, emitter: Emitter, part: int) -> None:
+def _read_inputs(layout: BufferLayout, emitter: Emitter, part: int) -> None:
     """Reads the inputs of a part, if there is one."""
     if part < len(layout.splits):
         for tensor in layout.plan.inputs:
             if tensor in layout.plan.owners:
-                for buffer in layout.blocks(tensor, part):
+                for buffer in layout.column_blocks(tensor, part):
                     emitter.require(buffer)
 
 
@@ -107,7 +107,7 @@ def emit_step(at: Emission) -> None:
     """
     step, work = at.step, at.step.work
     if isinstance(work, Product) and work.levels:
-        at.buffer(work.levels[0].x, work.levels[0].block)
+        at.buffer(work.levels[0].x, work.levels[0].column_block)
     _copy(step.borders, at)
     match work:
         case Product():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.lowering.emitter import Emitter
-from tpucc.lowering.layout import Layout
+from tpucc.lowering.layout import BufferLayout
 from tpucc.lowering.steps import Region, Step
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.walks import nest, walks
@@ -17,14 +17,14 @@ class Emission:
 
     step: Step
     part: int
-    layout: Layout
+    layout: BufferLayout
     emitter: Emitter
     is_last: bool = True
 
     @property
     def results(self) -> range:
         """The buffers of the result, one for each column block."""
-        return self.layout.blocks(self.step.result, self.part)
+        return self.layout.column_blocks(self.step.result, self.part)
 
     def of(self, step: Step, *, is_last: bool) -> Emission:
         """The emission of a step that is a part of this one."""
@@ -32,7 +32,7 @@ class Emission:
 
     def buffer(self, access: Access, block: int) -> int:
         """The buffer of a column block, or of the only one, which is in the unified buffer from here on."""
-        blocks = self.layout.blocks(access.tensor, self.part)
+        blocks = self.layout.column_blocks(access.tensor, self.part)
         buffer = blocks[min(block, len(blocks) - 1)]
         self.emitter.require(buffer)
         return buffer
@@ -45,7 +45,7 @@ class Emission:
     def compute(self, region: Region, n: int) -> None:
         """For column block n of the result one `vector` or `pool` for each two loops over the region's rows."""
         sources = tuple(self.buffer(access, n) for access in region.accesses)
-        if region.blocks:
-            self.emitter.configure(region.blocks[n])
+        if region.parameter_blocks:
+            self.emitter.configure(region.parameter_blocks[n])
         for walk in walks(nest(region.y.shape, tuple(access.steps for access in region.walked))):
             self.emitter.compute(region, walk, sources, self.results[n])

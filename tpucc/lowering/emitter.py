@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tpucc.lowering.layout import Layout
+from tpucc.lowering.layout import BufferLayout
 from tpucc.lowering.steps import Region, TileWrite
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
@@ -29,7 +29,7 @@ class Emitter:
     Rows and steps are given in rows of values; in the unified buffer, one is `bytes_per_value` rows.
     """
 
-    def __init__(self, layout: Layout, loaded: Iterable[int] = ()) -> None:
+    def __init__(self, layout: BufferLayout, loaded: Iterable[int] = ()) -> None:
         """`loaded` are buffers that have been read from the host already."""
         self.layer = 0
         self.groups: list[int] = []
@@ -38,7 +38,7 @@ class Emitter:
         self._format_flag = int(encoding_of(layout.plan.format).flag)
         self._fields: list[dict[str, int]] = []
         self._done: list[Records] = []
-        self._block = -1
+        self._parameter_block = -1
         self._loaded = set(loaded)
         self._tiles = set[int]()
 
@@ -78,13 +78,13 @@ class Emitter:
         """The host's rows become a tile, if they aren't yet."""
         if write.tile not in self._tiles:
             self._tiles.add(write.tile)
-            home = self._layout.host[self._layout.homes[write.weights][write.block]]
+            home = self._layout.host[self._layout.homes[write.weights][write.column_block]]
             self._add(Opcode.WRITE_WEIGHTS, host=home.start + write.first, outer=1, inner=write.rows, index=write.tile)
 
     def configure(self, block: int) -> None:
         """Makes a parameter block the current one, if it isn't."""
-        if block != self._block:
-            self._block = block
+        if block != self._parameter_block:
+            self._parameter_block = block
             self._add(Opcode.SET_CONFIGURATION, index=block)
 
     def multiply(self, x: int, start: int, walks: Iterable[Walk], tensor: int, group: int, tile: int, accumulate: bool) -> None:
@@ -126,9 +126,9 @@ class Emitter:
     def written(self, record: Records) -> None:
         """One instruction that was written elsewhere; a parameter block that is the current one isn't chosen again."""
         if record["opcode"][0] == Opcode.SET_CONFIGURATION:
-            if record["index"][0] == self._block:
+            if record["index"][0] == self._parameter_block:
                 return
-            self._block = int(record["index"][0])
+            self._parameter_block = int(record["index"][0])
         self._flush()
         record["layer"] = self.layer
         self._done.append(record)

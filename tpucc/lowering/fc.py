@@ -33,8 +33,8 @@ def lower_fc(node: Node, layer: Fc, y: Access, values: Values) -> Product | Writ
     for x, w in zip(xs, weights, strict=True):
         tiles = values.weight_tiles(w)[0]  # numbers [K blocks, N blocks]
         levels += [Level(values[x], k, tuple(row)) for k, row in enumerate(tiles.tolist())]
-    blocks = values.parameter_blocks(layer.epilogue, constants)  # numbers [N blocks]
-    return product_of(node, levels, blocks, values)
+    parameter_blocks = values.parameter_blocks(layer.epilogue, constants)  # numbers [N blocks]
+    return product_of(node, levels, parameter_blocks, values)
 
 
 def _by_written_weights(node: Node, layer: Fc, y: Access, values: Values) -> WrittenProducts:
@@ -43,11 +43,11 @@ def _by_written_weights(node: Node, layer: Fc, y: Access, values: Values) -> Wri
     x, weights = values[node.operands[0]], values.device[node.operands[1]]
     lead = weights.type.shape[:-2]
     tiles, writes = values.written_tiles(weights)
-    blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])
+    parameter_blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])
 
     def part(rows: Access, matrix: int, result: Access) -> Step:
         levels = [Level(rows, k, tuple(row)) for k, row in enumerate(tiles[matrix].tolist())]
-        return values.part(node, result, product_of(node, levels, blocks, values))
+        return values.part(node, result, product_of(node, levels, parameter_blocks, values))
 
     if not lead:
         return WrittenProducts(writes, (part(x, 0, y),))

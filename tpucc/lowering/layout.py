@@ -15,7 +15,7 @@ from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.numerics import Int8
 
 
-class Layout:
+class BufferLayout:
     """The buffers of a plan whose batch is split.
 
     A tensor with rows for each item has one buffer for each part and column block; another is whole, and belongs to part 0. So is one that
@@ -51,9 +51,9 @@ class Layout:
         """The rows of the tensor in each of its parts."""
         return tuple(self.plan.sharding.rows(tensor, items) for items in self.splits) if self.is_split(tensor) else (tensor.rows,)
 
-    def blocks(self, tensor: Tensor, part: int) -> range:
+    def column_blocks(self, tensor: Tensor, part: int) -> range:
         """The buffers of the tensor's column blocks in a part."""
-        count = tensor.blocks(self.plan.target.mxu)
+        count = tensor.column_blocks(self.plan.target.mxu)
         start = self._first[tensor] + (part * count if self.is_split(tensor) else 0)
         return range(start, start + count)
 
@@ -71,7 +71,7 @@ class Layout:
         """Name and rows of each buffer: `h.2` is column block 2, `h.2#1` that of part 1. `#` stands in no name of a node."""
         for part, rows in enumerate(self.parts(tensor)):
             suffix = f"#{part}" if self.is_split(tensor) else ""
-            for block in range(tensor.blocks(self.plan.target.mxu)):
+            for block in range(tensor.column_blocks(self.plan.target.mxu)):
                 yield f"{tensor.name}.{block}{suffix}", rows * self.plan.format.bytes_per_value
 
     def _add_host(self, kind: str, name: str, tensor: Tensor) -> range:
@@ -93,7 +93,7 @@ class Layout:
             self.buffers.append(VirtualBuffer(name, rows, layer, -1 if home is None else home[index]))
         if home is not None:
             for part in range(len(self.parts(tensor))):
-                self._join(self.blocks(tensor, part))
+                self._join(self.column_blocks(tensor, part))
 
     def _join(self, blocks: range) -> None:
         """Column blocks are read alone, unless their latency outweighs their bytes: then as many as it takes at a time."""

@@ -106,12 +106,11 @@ def make_plan(
     passing = dict.fromkeys(tensor for _, _, tensor in outputs if tensor.comes_from_host and tensor not in read)
     steps = _ordered(values.steps, target.mxu) + tuple(_passed(device, tensor) for tensor in passing)
     inputs = tuple(values[node.name].tensor for node in device.inputs)
-    tiles, blocks = values.tiles.stacked(), values.blocks.stacked()
-    require_room(target, tiles, blocks, values.tiles.written)
     owners, sharding = _owners(steps), shard(steps)
-    written, format = values.tiles.written, values.format
+    tiles, written, blocks = values.tile_pool.stacked(), values.tile_pool.written, values.parameter_block_pool.stacked()
+    require_room(target, tiles, blocks, written)
     return Plan(
-        device.name, device.source, target, steps, inputs, outputs, owners, tiles, written, blocks, sharding, format, lowerers, most
+        device.name, device.source, target, steps, inputs, outputs, owners, tiles, written, blocks, sharding, values.format, lowerers, most
     )
 
 
@@ -172,7 +171,7 @@ def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
         layers=plan.layers(draft.split),
         tiles=plan.tiles,
         written_tiles=plan.written_tiles,
-        blocks=plan.blocks,
+        blocks=plan.parameter_blocks,
         host=tuple(layout.host),
         constants=np.zeros((0, plan.target.mxu), np.int8),
         inputs=layout.inputs,

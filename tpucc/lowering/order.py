@@ -16,16 +16,16 @@ from tpucc.lowering.tensors import Tensor
 def order_steps(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
     """`steps`, which are in some topological order, in the one with the smaller live sum; ties go to the order given."""
     given = tuple(steps)
-    sizes = {tensor: tensor.rows * tensor.blocks(mxu) for step in given for tensor in (*step.reads, step.result)}
+    sizes = {tensor: tensor.rows * tensor.column_blocks(mxu) for step in given for tensor in (*step.reads, step.result)}
     greedy = _Greedy(given, sizes).order()
     return greedy if live_rows(greedy, sizes) < live_rows(given, sizes) else given
 
 
-Sizes = Mapping[Tensor, int]
+TensorRows = Mapping[Tensor, int]
 """Rows that each tensor takes in the unified buffer, all its column blocks together."""
 
 
-def live_rows(steps: Sequence[Step], sizes: Sizes) -> int:
+def live_rows(steps: Sequence[Step], sizes: TensorRows) -> int:
     """The largest sum of rows alive at a step. Whole tensors count, from their step or their first reader to their last reader."""
     return largest_sum_alive([{tensor: sizes[tensor] for tensor in (*step.reads, step.result)} for step in steps])
 
@@ -36,7 +36,7 @@ class _Greedy:
     Near-linear: a step's change is computed again only when a tensor that it reads is loaded, or has it as its only reader left.
     """
 
-    def __init__(self, steps: tuple[Step, ...], sizes: Sizes) -> None:
+    def __init__(self, steps: tuple[Step, ...], sizes: TensorRows) -> None:
         self._steps = steps
         self._sizes = sizes
         self._readers: dict[Tensor, dict[int, None]] = {tensor: {} for step in steps for tensor in (*step.reads, step.result)}

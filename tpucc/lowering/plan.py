@@ -47,7 +47,7 @@ class Plan:
     owners: dict[Tensor, int]
     tiles: Int8
     written_tiles: int
-    blocks: AnyArray
+    parameter_blocks: AnyArray
     sharding: Sharding
     format: DeviceFormat
     lowerers: Mapping[str, Lowerer]
@@ -107,7 +107,7 @@ class Plan:
     def blocking(self, step: Step, work: Product) -> Blocking:
         """How the work of a step, or of its part of a batch, is cut."""
         loops = tuple(loop.size for loop in product_nest(step).loops)
-        return choose_blocking(loops, work.deep, len(work.blocks), self.target, self.format.bytes_per_value)
+        return choose_blocking(loops, work.deep, len(work.parameter_blocks), self.target, self.format.bytes_per_value)
 
     def _choice(self, step: Step, work: Product, splits: tuple[int, ...]) -> str:
         if work.kind in self.lowerers:

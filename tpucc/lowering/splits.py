@@ -70,7 +70,7 @@ def _parted_steps(plan: Plan, share: float) -> int:
     if plan.segments > 1:
         return len(plan.steps)
     mxu, width, room = plan.target.mxu, plan.format.bytes_per_value, share * plan.target.unified_buffer_rows
-    sizes = {tensor: tensor.rows * tensor.blocks(mxu) * width for tensor in plan.owners}
+    sizes = {tensor: tensor.rows * tensor.column_blocks(mxu) * width for tensor in plan.owners}
     return bisect_left(range(len(plan.steps)), True, key=lambda parted: live_rows(plan.steps[parted:], sizes) <= room)
 
 
@@ -199,10 +199,10 @@ class _Estimate:
         plan, costs, products = self._plan, self._costs, step.products
         self.fetches += sum(work.multiplies for _, work in products) * costs.fetch
         rows = sum(region.y.rows * region.pixels for region in step.work.regions)
-        lane_by_lane = rows * step.result.blocks(plan.target.mxu) * plan.format.bytes_per_value * costs.vector
+        lane_by_lane = rows * step.result.column_blocks(plan.target.mxu) * plan.format.bytes_per_value * costs.vector
         return sum(plan.blocking(part, work).cycles for part, work in products) + lane_by_lane
 
     def _transfer(self, tensor: Tensor, items: int) -> int:
         plan = self._plan
         rows = plan.sharding.rows(tensor, items) if items < plan.sharding.batch else tensor.rows
-        return self._costs.transfer(rows * tensor.blocks(plan.target.mxu) * plan.format.bytes_per_value)
+        return self._costs.transfer(rows * tensor.column_blocks(plan.target.mxu) * plan.format.bytes_per_value)

@@ -25,13 +25,13 @@ class Region:
     are `steps` rows of the tensor apart. `weights`, if there are any, have a row for each position of the window, and are the same for all
     windows of an item. A source of one column block serves all column blocks of y, and one of a single column all lanes of y.
 
-    Column block n of y is made under parameter block `blocks[n]`; copies and maxima need none.
+    Column block n of y is made under parameter block `parameter_blocks[n]`; copies and maxima need none.
     """
 
     function: Function
     sources: tuple[Access, ...]
     y: Access
-    blocks: tuple[int, ...] = ()
+    parameter_blocks: tuple[int, ...] = ()
     window: tuple[int, int] | None = None
     steps: tuple[int, int] = (0, 0)
     weights: Access | None = None
@@ -63,13 +63,13 @@ def copied(source: Access, target: Access) -> Region:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One multiply of every row of the result: column block `block` of `x`, times one tile for each column block of the result.
+    """One multiply of every row of the result: column block `column_block` of `x`, times one tile for each column block of the result.
 
     `x` has the result's leading sizes.
     """
 
     x: Access
-    block: int
+    column_block: int
     tiles: tuple[int, ...]
 
 
@@ -83,7 +83,7 @@ class Product:
 
     kind: str
     levels: tuple[Level, ...]
-    blocks: tuple[int, ...]
+    parameter_blocks: tuple[int, ...]
     fills: tuple[tuple[int, int, int], ...]
     weights: tuple[int, int]
     depth: int
@@ -99,7 +99,7 @@ class Product:
     @property
     def deep(self) -> int:
         """Tiles that a column block sums over, at most."""
-        return max(sum(level.tiles[n] != SKIPPED for level in self.levels) for n in range(len(self.blocks)))
+        return max(sum(level.tiles[n] != SKIPPED for level in self.levels) for n in range(len(self.parameter_blocks)))
 
     @property
     def multiplies(self) -> int:
@@ -112,11 +112,11 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class TileWrite:
-    """Rows `first` to `first + rows` of column block `block` of `weights`, a tensor of the host, which become the tile `tile`."""
+    """Rows `first` to `first + rows` of column block `column_block` of `weights`, a tensor of the host, which become the tile `tile`."""
 
     tile: int
     weights: Tensor
-    block: int
+    column_block: int
     first: int
     rows: int
 

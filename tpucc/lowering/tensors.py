@@ -59,7 +59,7 @@ class Tensor:
         """Whether host memory holds it before a step needs it."""
         return self.is_input or self.data is not None
 
-    def blocks(self, mxu: int) -> int:
+    def column_blocks(self, mxu: int) -> int:
         """Column blocks of at most `mxu` lanes."""
         return -(-self.columns // mxu)
 

@@ -18,7 +18,7 @@ from tpucc.isa.assembler import read_code, with_headings
 from tpucc.isa.listing.directives import Handler, Parts, read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Places, directive_places, read_lines
+from tpucc.isa.listing.lines import Arguments, ListingSpans, directive_spans, read_lines
 from tpucc.isa.listing.schema import INTEGERS, Entry, Row
 from tpucc.isa.listing.words import Word, integers, label_in, name, name_text, number_in
 from tpucc.lowering.tileprogram import (
@@ -100,7 +100,7 @@ def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
     return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *code, *after]) + "\n"
 
 
-def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TileProgram, Places]:
+def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TileProgram, ListingSpans]:
     """The tile program of a `.tile` text, and where its instructions stand, for messages about them.
 
     Messages use `name`, the file's; `known` has the constants that the text has as digests.
@@ -122,7 +122,7 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     source = Source(name, text)
     errors.require_none(source)
     records["layer"] = layers
-    return tile_program(parts.program, records, tuple(buffers.values()), tuple(groups)), Places(source, spans, directive_places(lines))
+    return tile_program(parts.program, records, tuple(buffers.values()), tuple(groups)), ListingSpans(source, spans, directive_spans(lines))
 
 
 def _buffers(tiles: TileProgram) -> Iterator[str]:

@@ -14,7 +14,7 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.layers.kinds import Conv, ConvUnit, Epilogue, Fc, Sides, is_layer, is_written, weights_of
 from tpucc.lowering.steps import Moving, Region, Step, TileWrite, Work, copied
 from tpucc.lowering.tensors import NO_SIDES, Access, Tensor, border_rows, borders, whole, wider
-from tpucc.lowering.weight_memory import BlockPool, TilePool
+from tpucc.lowering.weight_memory import ParameterBlockPool, TilePool
 from tpucc.numerics import AnyArray, Int64
 from tpucc.ops import legalisation_of
 from tpucc.ops.constant import ConstantAttributes
@@ -38,8 +38,8 @@ class Values:
         self.device = device
         self.mxu = target.mxu
         self.format = format_of(device)
-        self.tiles = TilePool(target)
-        self.blocks = BlockPool(target.mxu, self.format)
+        self.tile_pool = TilePool(target)
+        self.parameter_block_pool = ParameterBlockPool(target.mxu, self.format)
         self.steps: list[Step] = []
         self._segments = segments
         self._segment = 0
@@ -102,7 +102,7 @@ class Values:
         key = (weights, groups)
         if key not in self._cut:
             data, node = self.data(weights), self.device[weights]
-            self._cut[key] = [self.tiles.add(node, block_diagonal(matrix, groups)) for matrix in data.reshape(-1, *data.shape[-2:])]
+            self._cut[key] = [self.tile_pool.add(node, block_diagonal(matrix, groups)) for matrix in data.reshape(-1, *data.shape[-2:])]
         return self._cut[key]
 
     def written_tiles(self, weights: Node) -> tuple[Int64, tuple[TileWrite, ...]]:
@@ -111,7 +111,7 @@ class Values:
         if weights.name not in self._reserved:
             *lead, depth, width = weights.type.shape
             mxu, tensor = self.mxu, self._values[weights.name].tensor
-            tiles = self.tiles.reserve(weights, prod(lead), depth, width)
+            tiles = self.tile_pool.reserve(weights, prod(lead), depth, width)
             writes = tuple(
                 TileWrite(int(tile), tensor, n, matrix * depth + k * mxu, min(mxu, depth - k * mxu))
                 for (matrix, k, n), tile in np.ndenumerate(tiles)
@@ -122,7 +122,7 @@ class Values:
     def parameter_blocks(self, epilogue: Epilogue, constants: Sequence[str]) -> tuple[int, ...]:
         """The parameter block of each column block of a product's result; the constants are bias, multiplier and perhaps a table."""
         bias, multiplier, *table = (self.data(name) for name in constants)
-        return self.blocks.product(epilogue, bias, multiplier, table[0] if table else None)
+        return self.parameter_block_pool.product(epilogue, bias, multiplier, table[0] if table else None)
 
     def surrounded(self, name: str, sides: Sides) -> Access:
         """The value with a border that is at least as wide as `sides`: itself, or a copy."""

@@ -17,7 +17,7 @@ import numpy as np
 from tpucc.diagnostics import Source, printable
 from tpucc.isa.effects import Bools
 from tpucc.isa.fields import well_formed
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, endings, ports, raise_violations, reported, structure
 from tpucc.isa.verify.events import Events
@@ -65,7 +65,7 @@ class _Context(Context):
         return f"row {row - int(ends[owner]) + rows:,} of {name}"
 
 
-def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None) -> None:
+def verify_tiles(tiles: TileProgram, places: ListingSpans | None = None, model: Source | None = None) -> None:
     """Raises `ProgramError` with the first violations, when there are any.
 
     `places` are the lines of the text that the program was read from, `model` the source that its layers come from: where they are known,

@@ -11,8 +11,8 @@ from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir import Node
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.layers.kinds import Epilogue, Requantise
-from tpucc.machines.v1.blocks import block_dtype
 from tpucc.machines.v1.formats import encoding_of
+from tpucc.machines.v1.parameter_block import parameter_block_dtype
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, Int64
 from tpucc.target import MEMORY_ROWS, Target
 
@@ -76,7 +76,7 @@ class TilePool:
         return weights_do_not_fit(self._target, why, node.origin)
 
 
-class BlockPool:
+class ParameterBlockPool:
     """Parameter blocks of the activation unit; equal blocks have one index."""
 
     def __init__(self, mxu: int, format: DeviceFormat) -> None:
@@ -105,12 +105,12 @@ class BlockPool:
         return self._one(block[0])
 
     def stacked(self) -> AnyArray:
-        """All blocks: a structured array of `block_dtype(mxu)`."""
-        return np.array(self._blocks, block_dtype(self._mxu))
+        """All blocks: a structured array of `parameter_block_dtype(mxu)`."""
+        return np.array(self._blocks, parameter_block_dtype(self._mxu))
 
     def _fresh(self, count: int, epilogue: Epilogue, table: DeviceInts | None) -> AnyArray:
         """Blocks of one epilogue, whose unused numbers are harmless: bias 0, multipliers and scales 1."""
-        blocks = np.zeros(count, block_dtype(self._mxu))
+        blocks = np.zeros(count, parameter_block_dtype(self._mxu))
         for field in ("multiplier", "scale_a", "scale_b"):
             blocks[field] = 1
         blocks["zero"] = epilogue.zero

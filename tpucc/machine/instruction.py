@@ -74,7 +74,7 @@ class Spec:
     engine: IntEnum
     summary: str
     cycles: Cycles
-    sentence: Callable[[Instruction], str]
+    sentence: Callable[[DecodedInstruction], str]
     operands: tuple[OperandSpec, ...] = ()
     flags: Mapping[IntFlag, FlagSpec] = field(default_factory=dict)
     functions: Mapping[IntEnum, FunctionSpec] = field(default_factory=dict)
@@ -135,7 +135,7 @@ def _operands(spec: Spec, function: int) -> tuple[OperandSpec, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class DecodedInstruction:
     """A typed view for reading one record. `Machine.read` makes it."""
 
     spec: Spec

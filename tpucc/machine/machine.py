@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.machine.format import Encoding
-from tpucc.machine.instruction import FunctionSpec, Instruction, Spec
-from tpucc.machine.memory import NOWHERE, Contents, Memory, RowPlace, Shape
+from tpucc.machine.instruction import DecodedInstruction, FunctionSpec, Spec
+from tpucc.machine.memory import NOWHERE, AccessPattern, Contents, Memory, RowPlace
 from tpucc.machine.record import RECORD
 from tpucc.machine.state import Queue, Register
 from tpucc.machine.unit import Account, Unit
@@ -101,9 +101,9 @@ class Machine:
         """The memory and the first field of all places that have rows; each once."""
         return tuple(dict.fromkeys((rows.memory, rows.field) for rows in self.rows))
 
-    def places_of(self, *shapes: Shape) -> int:
-        """All places whose rows have one of these shapes."""
-        return sum(rows.place for rows in self.rows if rows.shape in shapes)
+    def places_of(self, *patterns: AccessPattern) -> int:
+        """All places whose rows have one of these patterns."""
+        return sum(rows.place for rows in self.rows if rows.pattern in patterns)
 
     @cached_property
     def by_opcode(self) -> Mapping[int, Spec]:
@@ -216,11 +216,11 @@ class Machine:
         formats = (self._formats.get(flags & self._format_flags, self.formats[0].format) for flags in range(256))
         return np.array([fact(of, flags) for flags, of in enumerate(formats)], np.int64)
 
-    def read(self, record: Any) -> Instruction:
+    def read(self, record: Any) -> DecodedInstruction:
         """One record, whose opcode must be known, to be read."""
         spec = self.by_opcode[int(record["opcode"])]
         fields = (operand.field for operand in spec.operands)
-        return Instruction(spec, self.flag_type(int(record["flags"])), {field: int(record[field]) for field in fields})
+        return DecodedInstruction(spec, self.flag_type(int(record["flags"])), {field: int(record[field]) for field in fields})
 
     def record(self, opcode: IntEnum, flags: int = 0, **fields: int) -> Any:
         """One record; operands left out get their default. For tests and small programs; large ones fill columns."""

@@ -58,7 +58,7 @@ class Memory:
         return self.rows(target)
 
 
-class Shape(Enum):
+class AccessPattern(Enum):
     """How the rows of a place follow from the fields of an instruction."""
 
     DENSE = "dense"
@@ -73,7 +73,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """The rows of a place: their memory, the field with the first of them, and their shape.
+    """The rows of a place: their memory, the field with the first of them, and their pattern.
 
     What is read there is the `operand` of the instruction's meaning. With the flag `splat`, lane 0 stands for all lanes.
     """
@@ -81,6 +81,6 @@ class RowPlace:
     place: IntFlag
     memory: str
     field: str
-    shape: Shape = Shape.WALK
+    pattern: AccessPattern = AccessPattern.WALK
     operand: str = ""
     splat: int = 0

@@ -46,7 +46,7 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Work:
+class Workload:
     """How much each of some instructions does; int64 columns of equal length."""
 
     rows: Int64
@@ -62,27 +62,27 @@ class Work:
     cores: int
     """That share the host and its link."""
 
-    def of(self, indices: Int64) -> Work:
+    def of(self, indices: Int64) -> Workload:
         """The work of some of the instructions."""
         columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes
         rows, size, window, elements, moved = (column[indices] for column in columns)
-        return Work(rows, size, window, elements, moved, self.target, self.cores)
+        return Workload(rows, size, window, elements, moved, self.target, self.cores)
 
 
-Cycles = Callable[[Work], Int64 | int]
+Cycles = Callable[[Workload], Int64 | int]
 """The cycles for which instructions occupy their unit. The first sentence of its docstring stands in the reference of the machine."""
 
 
-def no_time(work: Work) -> int:
+def no_time(work: Workload) -> int:
     """Takes no cycles: no engine executes it."""
     return 0
 
 
-def one_cycle(work: Work) -> int:
+def one_cycle(work: Workload) -> int:
     """Takes one cycle."""
     return 1
 
 
-def one_a_row(work: Work) -> Int64:
+def one_a_row(work: Workload) -> Int64:
     """Takes one cycle for each row of bytes that it reads: two for a row of 16-bit values, and one for each row of a window."""
     return work.rows * work.bytes_per_value * work.window

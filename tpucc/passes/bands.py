@@ -11,7 +11,7 @@ from tpucc.ir.dataflow import backward
 from tpucc.lowering.bands.choice import Choice, Chooser
 from tpucc.lowering.bands.maps import Lines, Maps
 from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares
-from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.ops import facts_of
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.names import concat
@@ -24,7 +24,7 @@ from tpucc.passes.rewriter import Names
 
 def in_bands(graph: Graph, context: Context, most: int, by: str) -> Graph:
     """The graph with its runs in at most `most` bands each, and a note about each; `by` is the pass. The graph itself where all fits."""
-    sizes = Sizes(Maps(graph), context.target, context.format.bytes_per_value)
+    sizes = ImageSizes(Maps(graph), context.target, context.format.bytes_per_value)
     choices = Chooser(sizes, most, context.sparing).choices()
     return _Splitter(sizes.maps, choices, by).split().noting(*map(_note, choices)) if choices else graph
 

@@ -32,7 +32,7 @@ from tpucc.passes.hoist_activations import hoist_activations
 from tpucc.passes.hoist_dequantize import hoist_dequantize
 from tpucc.passes.move_integers import move_integers
 from tpucc.passes.pack_patches import pack_patches
-from tpucc.passes.place import Place
+from tpucc.passes.place import Placement
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.quantise import quantise
 from tpucc.passes.reassociate_bias import reassociate_bias
@@ -67,7 +67,7 @@ PASSES: tuple[Pass, ...] = (
     equalise,
     dead_code,
     write_weights,
-    Place(),
+    Placement(),
     column_factors,
     explicit_quantisation,
     pack_patches,
@@ -133,7 +133,7 @@ def _insert(passes: list[Pass], added: Pass) -> None:
     names = [p.name for p in passes]
     if after is not None and after not in names:
         raise unknown_name("pass", after, names, f", after which the pass {added.name} is to run{_place(added)}")
-    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Place.name), added)
+    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Placement.name), added)
 
 
 def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:

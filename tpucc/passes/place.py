@@ -36,7 +36,7 @@ from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_produ
 
 
 @dataclass(frozen=True)
-class Place(Pass):
+class Placement(Pass):
     """Gives every node its place.
 
     With `float_divisors`, what the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights
@@ -100,7 +100,7 @@ class _Decision:
     copies: Mapping[str, str]
 
 
-def _decided(graph: Graph, kept: Collection[str], options: Place) -> _Decision:
+def _decided(graph: Graph, kept: Collection[str], options: Placement) -> _Decision:
     """The places, asked for again after each change: first of what moves to the host as it is, then of clamps and copies.
 
     Each change moves a node to the host or adds one, so that there is an end.
@@ -117,11 +117,11 @@ def _decided(graph: Graph, kept: Collection[str], options: Place) -> _Decision:
             exact |= more
             continue
         shared = quotients.to_copy()
-        clamped = with_clamps(graph, quotients.layer_clamps({*exact, *shared}), Place.name)
+        clamped = with_clamps(graph, quotients.layer_clamps({*exact, *shared}), Placement.name)
         if clamped is not graph:
             graph = clamped
         elif shared:
-            graph, made = with_copies(graph, shared, {name for name, place in places.items() if place == "host"}, Place.name)
+            graph, made = with_copies(graph, shared, {name for name, place in places.items() if place == "host"}, Placement.name)
             copies |= made
             exact |= dict.fromkeys(made, STAYS)
         else:

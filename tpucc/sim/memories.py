@@ -11,9 +11,9 @@ import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import Instruction, Meaning
+from tpucc.machine.instruction import DecodedInstruction, Meaning
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents, RowPlace, Shape
+from tpucc.machine.memory import AccessPattern, Contents, RowPlace
 from tpucc.numerics import AnyArray, DeviceInts, Int8, Int16, Int64
 
 Rows = slice | Int64
@@ -134,7 +134,7 @@ class Applied:
 
     def sources(self, place: IntFlag, rows: Rows, places: Int64) -> Int64:
         """The rows of an operand that the rows of the result at `places` of the walk are computed from."""
-        return numbered(rows) if self.machine.rows_at(place).shape is Shape.KERNEL else numbered(rows)[places]
+        return numbered(rows) if self.machine.rows_at(place).pattern is AccessPattern.KERNEL else numbered(rows)[places]
 
     def run(self, memories: Memories) -> None:
         """All source rows are read before any row is written."""
@@ -155,7 +155,7 @@ class Applied:
         return self.machine.format_of(self.flags).bytes_per_value if of_bytes else 1
 
 
-def applied(program: Program, instruction: Instruction, tile: Int8 | None, block: int) -> Applied | None:
+def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None, block: int) -> Applied | None:
     """The effect of an instruction on rows of the memories when `tile` (None before the first) and `block` are in use; None if it neither
     moves nor computes any."""
     machine, reads, meaning = program.machine, instruction.reads, instruction.meaning
@@ -172,27 +172,27 @@ def applied(program: Program, instruction: Instruction, tile: Int8 | None, block
     return Applied(machine, meaning, instruction.flags, constants, sources, target)
 
 
-def written(machine: Machine, instruction: Instruction) -> tuple[IntFlag, Rows] | None:
+def written(machine: Machine, instruction: DecodedInstruction) -> tuple[IntFlag, Rows] | None:
     """The place that an instruction writes rows of, and these rows; None if it writes none."""
     return next(((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(instruction.writes)), None)
 
 
-def rows_of(machine: Machine, instruction: Instruction, place: RowPlace) -> Rows:
+def rows_of(machine: Machine, instruction: DecodedInstruction, place: RowPlace) -> Rows:
     """The rows that an instruction visits at a place: of windows [rows of the result, rows of a window]. Of 16-bit values in a memory of
     bytes they are the rows of the low bytes."""
     values, first = instruction.values, instruction[place.field]
     width = machine.format_of(instruction.flags).bytes_per_value if machine.by_memory[place.memory].is_of_bytes else 1
-    match place.shape:
-        case Shape.DENSE:
+    match place.pattern:
+        case AccessPattern.DENSE:
             return slice(first, first + values.get("outer", 1) * values["inner"])
-        case Shape.WALK:
+        case AccessPattern.WALK:
             pitch, stride = values.get(f"{place.field}_pitch", 0), values.get(f"{place.field}_stride", width)
             return walk(first, values.get("outer", 1), values["inner"], pitch, stride)
-        case Shape.WINDOWS:
+        case AccessPattern.WINDOWS:
             steps = offsets(values["outer"], values["inner"], values[f"{place.field}_pitch"], values[f"{place.field}_stride"])
             window = offsets(values["window_outer"], values["window_inner"], values["ub2_pitch"], values["ub2_stride"])
             return first + steps[:, None] + window
-        case Shape.KERNEL:
+        case AccessPattern.KERNEL:
             return walk(first, 1, values["window_outer"] * values["window_inner"], 0, width)
         case _:
-            assert_never(place.shape)
+            assert_never(place.pattern)

@@ -40,7 +40,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import DeviceProgram, Program
 from tpucc.machine.machine import Machine
-from tpucc.machine.unit import Work
+from tpucc.machine.unit import Workload
 from tpucc.numerics import Int64
 
 
@@ -217,7 +217,7 @@ def durations(program: DeviceProgram, touched: Effects, cores: int = 1, host_ste
     records, elements = program.instructions, np.array([*host_steps, -1], np.int64)
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
     moved = link_bytes(program, touched)
-    work = Work(touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, program.target, cores)
+    work = Workload(touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, program.target, cores)
     taken = np.zeros(len(touched), np.int64)
     for opcode in np.flatnonzero(np.bincount(records["opcode"])).tolist():
         own = np.flatnonzero(records["opcode"] == opcode)

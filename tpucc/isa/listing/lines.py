@@ -62,7 +62,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Places:
+class ListingSpans:
     """`spans` has the place of each instruction in `source`, a listing or the text of a tile program, None for one that isn't in the text;
     `directives` those of its directives,
     by their name and what they name, and by their name and number: `("buffer", "h.0")`, `("tile", "3")`."""
@@ -108,8 +108,8 @@ class Places:
         return (Label(span, "", self.source),)
 
 
-def directive_places(lines: Lines) -> dict[tuple[str, str], Span]:
-    """The `directives` of `Places`."""
+def directive_spans(lines: Lines) -> dict[tuple[str, str], Span]:
+    """The `directives` of `ListingSpans`."""
     found: dict[tuple[str, str], Span] = {}
     numbers: Counter[str] = Counter()
     for directive in (*lines.directives, *(line for line in lines.code if isinstance(line, Directive))):
@@ -121,7 +121,7 @@ def directive_places(lines: Lines) -> dict[tuple[str, str], Span]:
     return found
 
 
-def with_numbering(found: Sequence[Diagnostic], places: Places | None) -> list[Diagnostic]:
+def with_numbering(found: Sequence[Diagnostic], places: ListingSpans | None) -> list[Diagnostic]:
     """Messages about a text's instructions; where its comments number them otherwise, the first message says which numbers are meant."""
     if places is None or not places.is_renumbered:
         return list(found)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
-from tpucc.isa.listing.lines import Places, with_numbering
+from tpucc.isa.listing.lines import ListingSpans, with_numbering
 from tpucc.isa.program import Program
 from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
 from tpucc.isa.verify.events import Events
@@ -30,7 +30,7 @@ RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES
 """Every rule by its code, in order."""
 
 
-def verify(program: Program, places: Places | None = None) -> tuple[Violation, ...]:
+def verify(program: Program, places: ListingSpans | None = None) -> tuple[Violation, ...]:
     """The program's violations of the machine's rules, in order of instructions; none when it may execute. Messages show
     instructions as they stand in `places`, the listing that the program was assembled from.
 
@@ -44,7 +44,7 @@ def verify(program: Program, places: Places | None = None) -> tuple[Violation, .
     return ()
 
 
-def check(program: Program, places: Places | None = None) -> None:
+def check(program: Program, places: ListingSpans | None = None) -> None:
     """Raises `ProgramError` with a diagnostic for each violation; the source's line stands with it where the program knows it.
 
     `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
@@ -69,7 +69,7 @@ def raise_violations(
     found: Sequence[Violation],
     model: Source | None,
     source: Source | None,
-    places: Places | None = None,
+    places: ListingSpans | None = None,
 ) -> None:
     """Raises `ProgramError` about `source` with a diagnostic for each violation, if there are any; each shows the instruction's line in
     `places`, and the line of `model` that its layer comes from, where these are known."""
@@ -138,7 +138,7 @@ def _order(violation: Violation) -> tuple[int, str]:
     return violation.instruction, violation.code
 
 
-def _diagnostic(program: Program, violation: Violation, model: Source | None, places: Places | None) -> Diagnostic:
+def _diagnostic(program: Program, violation: Violation, model: Source | None, places: ListingSpans | None) -> Diagnostic:
     labels: tuple[Label, ...] = ()
     if places is not None:
         labels = places.labels(violation.instruction) + places.labels(violation.other, f"instruction {violation.other:,}")

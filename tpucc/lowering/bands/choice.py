@@ -18,7 +18,7 @@ from itertools import accumulate
 from tpucc.ir import Node
 from tpucc.lowering.bands.estimate import Estimate, RunContext
 from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
-from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.lowering.cost import costs_on
 
 LONGEST = 12
@@ -65,7 +65,7 @@ Way = tuple[Weight, Choice | None]
 class Chooser:
     """Chooses runs of a graph, of at most `most` bands each: the cheapest, or when `sparing` those that take fewest rows."""
 
-    sizes: Sizes
+    sizes: ImageSizes
     most: int
     sparing: bool = False
 

@@ -14,7 +14,7 @@ from tpucc.ir import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines
 from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares
-from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.lowering.cost import costs_on
 from tpucc.lowering.liveness import largest_sum_alive
 from tpucc.lowering.tensors import NO_SIDES, widest
@@ -38,7 +38,7 @@ class RunContext:
     pass by: made before the run, read after it.
     """
 
-    sizes: Sizes
+    sizes: ImageSizes
     run: Run
     supply: Supply
     whole: Mapping[str, int]
@@ -124,15 +124,15 @@ class Estimate:
         touched: dict[Hashable, int] = {}
         for name in names:
             for at in range(len(self.context.supply.get(name, ()))):
-                touched[name, at] = self.supplied[name, at] * self.context.sizes.blocks(name)
+                touched[name, at] = self.supplied[name, at] * self.context.sizes.column_blocks(name)
             if name not in self.context.supply:
-                touched[name] = self.context.whole[name] * self.context.sizes.blocks(name)
+                touched[name] = self.context.whole[name] * self.context.sizes.column_blocks(name)
         return StepCost(touched)
 
     def join(self, name: str, readers: Sequence[Node]) -> StepCost:
         """The copies that put the pieces of an exit together, for those who read it whole."""
         sizes, maps = self.context.sizes, self.context.run.maps
-        whole, blocks = sizes.all_rows(name, maps.stored(name, readers)), sizes.blocks(name)
+        whole, blocks = sizes.all_rows(name, maps.stored(name, readers)), sizes.column_blocks(name)
         pieces = [sizes.rows(name, band.lines[name], band.borders.get(name, NO_SIDES)) for band in self.bands]
         touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
         return StepCost({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
@@ -164,12 +164,12 @@ class _Steps:
             }
             bordered = self._band.borders.get(node.name, NO_SIDES) != NO_SIDES
             at_once = sizes.at_once(node, {name: value.rows for name, value in values.items()}, bordered=bordered)
-            touched = {value.key: value.rows * sizes.blocks(name) for name, value in values.items()}
+            touched = {value.key: value.rows * sizes.column_blocks(name) for name, value in values.items()}
             reloading = sizes.reloading(node, lines, sum(touched.values()))
             self.found.append(StepCost(touched, at_once, sizes.cycles(node, lines) + reloading))
 
     @property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> ImageSizes:
         return self.estimate.context.sizes
 
     @property
@@ -186,7 +186,7 @@ class _Steps:
         if name in context.run.device_entries:
             return self._bordered(name, _Value(name, context.whole[name]), lines, around)
         sent = _Value((self.number, name, lines), sizes.rows(name, lines))
-        rows = sent.rows * sizes.blocks(name)
+        rows = sent.rows * sizes.column_blocks(name)
         self.found.append(StepCost({sent.key: rows}, sent.rows, costs_on(sizes.target).transfer(rows)))
         return self._bordered(name, sent, lines, around)
 
@@ -204,7 +204,7 @@ class _Steps:
         return source if around == NO_SIDES or at_hand == lines else self._copy(name, [source], lines, around)
 
     def _copy(self, name: str, sources: Sequence[_Value], lines: Lines, around: Sides) -> _Value:
-        copy, blocks = _Value((self.number, name, lines, around), self._sizes.rows(name, lines, around)), self._sizes.blocks(name)
+        copy, blocks = _Value((self.number, name, lines, around), self._sizes.rows(name, lines, around)), self._sizes.column_blocks(name)
         touched = {value.key: value.rows * blocks for value in (*sources, copy)}
         self.found.append(StepCost(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks))
         return copy

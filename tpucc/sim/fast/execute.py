@@ -18,7 +18,7 @@ import numpy as np
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import Instruction
+from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import V1, Flag, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import DeviceInts, Int8, Int32
@@ -71,7 +71,7 @@ class Single:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class TileWrite:
+class TileStore:
     """Rows of host memory that become a weight tile."""
 
     tile: int
@@ -144,7 +144,7 @@ class _Preparation:
             elif self._effects.interrupts[item]:
                 segments.append([])
             elif self._effects.stores[item]:
-                segments[-1].append(TileWrite(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
+                segments[-1].append(TileStore(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
             elif (action := self._action(item)) is not None:
                 segments[-1].append(Single(action))
         return segments
@@ -153,7 +153,7 @@ class _Preparation:
         tile = self._tiles[self._tile[index]] if self._tile[index] >= 0 else None
         return applied(self._program, self._instruction(index), tile, self._block[index])
 
-    def _instruction(self, index: int) -> Instruction:
+    def _instruction(self, index: int) -> DecodedInstruction:
         return V1.read(self._program.instructions[index])
 
     def _is_late(self, group: Group) -> bool:
@@ -251,12 +251,12 @@ def _pass(outputs: Sequence[Output]) -> Pass:
     return Pass(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
 
 
-def _rows(instruction: Instruction, place: Place) -> Rows:
+def _rows(instruction: DecodedInstruction, place: Place) -> Rows:
     """The rows that an instruction visits at a place."""
     return rows_of(V1, instruction, V1.rows_at(place))
 
 
-def _dense(instruction: Instruction, place: Place) -> slice:
+def _dense(instruction: DecodedInstruction, place: Place) -> slice:
     """The same at a place whose rows are dense."""
     rows = _rows(instruction, place)
     assert isinstance(rows, slice)

@@ -20,10 +20,10 @@ from tpucc.isa.program import Program
 from tpucc.machine.instruction import FunctionSpec, Meaning
 from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
-from tpucc.machines.v1.functions import Block
+from tpucc.machines.v1.functions import ParameterBlock
 from tpucc.numerics import EXACT, Float32, Int8, Int64, requantise_in_place
 from tpucc.sim.fast.product import Product, Scratch
-from tpucc.sim.fast.walks import Grid, Places, looker, near, put, regular, taken
+from tpucc.sim.fast.walks import Grid, RowsOrGrid, looker, near, put, regular, taken
 from tpucc.sim.memories import Applied, Memories, Rows, after
 from tpucc.sim.ports import stretches
 
@@ -37,8 +37,8 @@ CACHED = 2**17
 class Narrow:
     """An 8-bit vector or pool instruction: `compute` on the lanes in use, `tail` in all others."""
 
-    sources: tuple[tuple[Places, slice], ...]
-    dest: Places
+    sources: tuple[tuple[RowsOrGrid, slice], ...]
+    dest: RowsOrGrid
     lanes: slice
     rest: slice
     tail: Int8
@@ -75,7 +75,7 @@ class Narrow:
     def _of_rows(self, memory: Int8) -> Int8:
         return self.compute([taken(memory, rows, lanes) for rows, lanes in self.sources])
 
-    def _of_windows(self, memory: Int8, rows: slice, windows: Int64, lanes: slice, others: Sequence[tuple[Places, slice]]) -> Int8:
+    def _of_windows(self, memory: Int8, rows: slice, windows: Int64, lanes: slice, others: Sequence[tuple[RowsOrGrid, slice]]) -> Int8:
         """The results [M, lanes] of windows [M, W] of rows, so many at once as stay in the cache."""
         image, beside = np.ascontiguousarray(memory[rows, lanes]), [taken(memory, places, columns) for places, columns in others]
         step = max(1, CACHED // (windows.shape[1] * image.shape[1]))
@@ -218,12 +218,12 @@ class Lanes:
 _ROW_OF: dict[Meaning, FunctionSpec] = {row.meaning: row for row in FUNCTIONS.values()}
 
 
-def _are_windows(rows: Places) -> TypeGuard[Int64]:
+def _are_windows(rows: RowsOrGrid) -> TypeGuard[Int64]:
     """Whether rows are windows [rows of the result, rows of a window]."""
     return isinstance(rows, np.ndarray) and rows.ndim == 2
 
 
-def _alike(sources: Sequence[Rows]) -> Sequence[Places]:
+def _alike(sources: Sequence[Rows]) -> Sequence[RowsOrGrid]:
     """The sources as grids of one shape where all of them are; else as they are."""
     grids = [rows if _are_windows(rows) else regular(rows) for rows in sources]
     same = {(grid.outer, grid.inner) if isinstance(grid, Grid) else None for grid in grids}
@@ -251,7 +251,7 @@ def compute_of(action: Applied) -> Compute | None:
     return _by_table(computed) if row.reads & Place.UB2 else computed
 
 
-def _weighted(computed: Compute, block: Block) -> Compute:
+def _weighted(computed: Compute, block: ParameterBlock) -> Compute:
     """A function of windows of rows times rows of weights, in float32 where its sums and its bias are exact in it: then adding them rounds
     once, as the conversion of an int32 sum does."""
     bias = block["bias"].astype(np.float32)

@@ -20,9 +20,9 @@ from enum import Enum
 import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.machines.v1.functions import Block, activate
+from tpucc.machines.v1.functions import ParameterBlock, activate
 from tpucc.numerics import EXACT, DeviceInts, Float32, Int32, Int64
-from tpucc.sim.fast.walks import LookUp, Places
+from tpucc.sim.fast.walks import LookUp, RowsOrGrid
 from tpucc.sim.fast.weights import Part, Weights
 from tpucc.sim.memories import Rows
 
@@ -39,7 +39,7 @@ class Source:
     """The unified-buffer rows that one level of the product reads; `places` are the same rows."""
 
     rows: Rows
-    places: Places
+    places: RowsOrGrid
     values: DeviceFormat
     unsigned: bool
 
@@ -53,8 +53,8 @@ class Activation:
     """
 
     dest: Rows
-    places: Places
-    block: Block
+    places: RowsOrGrid
+    block: ParameterBlock
     to: DeviceFormat
     tail: DeviceInts
     look_up: LookUp | None
@@ -142,7 +142,7 @@ def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
     return Sum.WIDE
 
 
-def tail_lanes(block: Block, used: int, to: DeviceFormat) -> DeviceInts:
+def tail_lanes(block: ParameterBlock, used: int, to: DeviceFormat) -> DeviceInts:
     """The results of an activate in the lanes without weights: [mxu - used]."""
     bias: Int64 = block["bias"]
     return activate(np.zeros((1, len(bias)), np.int32), block, to)[0, used:]

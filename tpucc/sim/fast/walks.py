@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tpucc.machines.v1.functions import Block
+from tpucc.machines.v1.functions import ParameterBlock
 from tpucc.numerics import Int8, Int64
 from tpucc.sim.memories import Rows, offsets
 
@@ -29,11 +29,11 @@ class Grid(NamedTuple):
         return view
 
 
-Places = Rows | Grid
+RowsOrGrid = Rows | Grid
 LookUp = Callable[[Int8], Int8]
 
 
-def regular(rows: Rows) -> Places:
+def regular(rows: Rows) -> RowsOrGrid:
     """The rows as a grid where they are one and go up; else as they are."""
     if isinstance(rows, slice) or rows.ndim != 1 or len(rows) < 2:
         return rows
@@ -49,7 +49,7 @@ def regular(rows: Rows) -> Places:
     return grid if np.array_equal(grid.start + offsets(*grid[1:]), rows) else rows
 
 
-def taken(memory: Int8, rows: Places, lanes: slice) -> Int8:
+def taken(memory: Int8, rows: RowsOrGrid, lanes: slice) -> Int8:
     """Rows of `memory`, their `lanes` alone: [rows, lanes], or [outer, inner, lanes] of a grid. A view where they lie regularly."""
     if isinstance(rows, Grid):
         return rows.of(memory, lanes)
@@ -63,7 +63,7 @@ def near(rows: Int64) -> tuple[slice, Int64]:
     return slice(low, int(rows.max()) + 1), rows - low
 
 
-def put(memory: Int8, rows: Places, lanes: slice, values: Int8) -> None:
+def put(memory: Int8, rows: RowsOrGrid, lanes: slice, values: Int8) -> None:
     """Writes values [rows, lanes], or one row for all, into rows of `memory`."""
     if isinstance(rows, Grid):
         view = rows.of(memory, lanes)
@@ -72,7 +72,7 @@ def put(memory: Int8, rows: Places, lanes: slice, values: Int8) -> None:
         memory[rows, lanes] = values if values.ndim == 1 else values.reshape(-1, values.shape[-1])
 
 
-def looker(block: Block) -> LookUp:
+def looker(block: ParameterBlock) -> LookUp:
     """The block's table on 8-bit values, as a translation of bytes: several times as fast as taking entries by their numbers."""
     table = block["table"].astype(np.int8)[np.arange(256) ^ 0x80].tobytes()
 
