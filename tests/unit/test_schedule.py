@@ -22,7 +22,7 @@ from tpucc.ir import Graph
 from tpucc.isa.container import encode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
-from tpucc.lowering.layout import Layout
+from tpucc.lowering.layout import BufferLayout
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.tiletext import read_tiles

@@ -33,7 +33,7 @@ def step_counts(plan: Plan, split: Split) -> list[int]:
     sizes = Counter(split.sizes)
     return [
         sum(times * _count(plan, plan.sharding.part(step, size)) for size, times in sizes.items())
-        if split.is_parted(number) and plan.sharding.splits(step.result)
+        if split.is_parted(number) and plan.sharding.has_items(step.result)
         else _count(plan, step)
         for number, step in enumerate(plan.steps)
     ]

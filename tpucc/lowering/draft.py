@@ -58,7 +58,7 @@ def make_draft(plan: Plan, split: Split, *notes: str) -> Draft:
                 _read_inputs(layout, emitter, part)
                 _read_inputs(layout, emitter, part + 1)
             emitter.layer = plan.layer_of(number)
-            if not split.is_parted(number) or not plan.sharding.splits(step.result):
+            if not split.is_parted(number) or not plan.sharding.has_items(step.result):
                 if part == 0:
                     emit_step(Emission(step, 0, layout, emitter))
                 continue
@@ -93,7 +93,7 @@ def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, S
 
 def _read_inputs(layout: BufferLayout, emitter: Emitter, part: int) -> None:
     """Reads the inputs of a part, if there is one."""
-    if part < len(layout.splits):
+    if part < len(layout.part_sizes):
         for tensor in layout.plan.inputs:
             if tensor in layout.plan.owners:
                 for buffer in layout.column_blocks(tensor, part):

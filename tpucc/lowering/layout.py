@@ -24,7 +24,7 @@ class BufferLayout:
 
     def __init__(self, plan: Plan, split: Split) -> None:
         self.plan = plan
-        self.splits = split.sizes
+        self.part_sizes = split.sizes
         self.joined = plan.joined(split)
         self.buffers: list[VirtualBuffer] = []
         self.host: list[HostBuffer] = []
@@ -45,11 +45,11 @@ class BufferLayout:
 
     def is_split(self, tensor: Tensor) -> bool:
         """Whether the tensor has a piece in every part."""
-        return len(self.splits) > 1 and self.plan.sharding.splits(tensor) and tensor not in self.joined
+        return len(self.part_sizes) > 1 and self.plan.sharding.has_items(tensor) and tensor not in self.joined
 
     def parts(self, tensor: Tensor) -> tuple[int, ...]:
         """The rows of the tensor in each of its parts."""
-        return tuple(self.plan.sharding.rows(tensor, items) for items in self.splits) if self.is_split(tensor) else (tensor.rows,)
+        return tuple(self.plan.sharding.rows(tensor, items) for items in self.part_sizes) if self.is_split(tensor) else (tensor.rows,)
 
     def column_blocks(self, tensor: Tensor, part: int) -> range:
         """The buffers of the tensor's column blocks in a part."""

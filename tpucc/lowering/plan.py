@@ -112,7 +112,7 @@ class Plan:
     def _choice(self, step: Step, work: Product, splits: tuple[int, ...]) -> str:
         if work.kind in self.lowerers:
             return f"as the replaced stage lower_{work.kind} says"
-        parted = len(splits) > 1 and self.sharding.splits(step.result)
+        parted = len(splits) > 1 and self.sharding.has_items(step.result)
         part = self.sharding.part(step, max(splits)) if parted else step
         choice = self.blocking(part, work).choice
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice

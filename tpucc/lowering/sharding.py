@@ -25,7 +25,7 @@ class Sharding:
     tensors: frozenset[Tensor]
     steps: dict[Step, Step]
 
-    def splits(self, tensor: Tensor) -> bool:
+    def has_items(self, tensor: Tensor) -> bool:
         """Whether the tensor has rows for each item."""
         return tensor in self.tensors
 

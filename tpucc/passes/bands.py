@@ -163,14 +163,10 @@ def _with_lines(type_: TensorType, lines: Lines) -> TensorType:
 def _note(choice: Choice) -> str:
     estimate, sizes = choice.estimate, choice.estimate.context.sizes
     needed = max(sizes.whole(node)[1] for node in choice.run.nodes)
-    names = tuple(dict.fromkeys(_name(node) for node in (choice.run.nodes[0], choice.run.nodes[-1])))
+    names = tuple(dict.fromkeys(node.origin.after(layer_name(node)) for node in (choice.run.nodes[0], choice.run.nodes[-1])))
     share = estimate.repeated
     again = "no rows" if share <= 0 else f"{max(share, 0.01):.0%} of the rows"
     return (
         f"{'…'.join(names)}: computed in {len(estimate.bands):,} bands of at most {counted(estimate.lines, 'line')}, because whole images "
         f"take {needed:,} rows at once, and the unified buffer has {sizes.target.unified_buffer_rows:,}; {again} are computed twice"
     )
-
-
-def _name(node: Node) -> str:
-    return node.origin.after(layer_name(node))

@@ -58,19 +58,6 @@ class Runtime:
         """Whether the program has graphs of the host: a program that was typed may have none."""
         return bool(self.program.prologue or self.program.epilogue or self.program.host_steps)
 
-    @property
-    def prologue(self) -> Graph:
-        return self.host.prologue
-
-    @property
-    def epilogue(self) -> Graph:
-        return self.host.epilogue
-
-    @property
-    def steps(self) -> tuple[Graph, ...]:
-        """The host's graph at each interrupt."""
-        return self.host.steps
-
     @cached_property
     def simulator(self) -> Simulator:
         return Simulator(self.program, self.backend)
@@ -83,13 +70,13 @@ class Runtime:
     @property
     def inputs(self) -> dict[str, TensorType]:
         """The types of the model's inputs by name, for all cores together."""
-        return {node.name: whole_type(node.name, node.type, self.program.cores) for node in self.prologue.inputs}
+        return {node.name: whole_type(node.name, node.type, self.program.cores) for node in self.host.prologue.inputs}
 
     @property
     def outputs(self) -> dict[str, TensorType]:
         """The types of the model's outputs by name, for all cores together."""
         cores = self.program.cores
-        return {output.name: whole_type(output.name, self.epilogue[output.node].type, cores) for output in self.epilogue.outputs}
+        return {output.name: whole_type(output.name, self.host.epilogue[output.node].type, cores) for output in self.host.epilogue.outputs}
 
     @property
     def integers(self) -> str:
@@ -121,7 +108,7 @@ class Runtime:
         def run_part(part: Arrays) -> dict[str, AnyArray]:
             values = self._prologue(part)
             parts.append(DevicePart(part, self._device(values)))
-            return _evaluated(self.epilogue, {**values, **parts[-1].integers})
+            return _evaluated(self.host.epilogue, {**values, **parts[-1].integers})
 
         return self.in_batches(run_part, self.accepted(inputs)), parts
 
@@ -165,10 +152,10 @@ class Runtime:
     def _run_part(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self._prologue(inputs)
         values.update(self._device(values))
-        return _evaluated(self.epilogue, values)
+        return _evaluated(self.host.epilogue, values)
 
     def _prologue(self, inputs: Arrays) -> dict[str, AnyArray]:
-        return _by_output(self.prologue, evaluate(self.prologue, inputs))
+        return _by_output(self.host.prologue, evaluate(self.host.prologue, inputs))
 
     def _device(self, values: dict[str, AnyArray], plain: bool = False) -> dict[str, AnyArray]:
         """The arrays of the output ports. `values` has the host's values so far; the results of its steps are added to `values`."""
@@ -179,7 +166,7 @@ class Runtime:
         """The host's steps, on `values`, to which their results are added."""
 
         def host(number: int, ports: Mapping[str, DeviceInts]) -> dict[str, AnyArray]:
-            values.update(_evaluated(self.steps[number], {**values, **ports}))
+            values.update(_evaluated(self.host.steps[number], {**values, **ports}))
             return _shaped(self.program.step_ports[number][1], values)
 
         return host

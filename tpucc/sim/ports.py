@@ -23,7 +23,7 @@ def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: In
     Lanes past the last column stay as they are.
     """
     matrix = tensor.reshape(_matrix_shape(port))
-    for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
+    for rows, columns, stretch in column_blocks(port, buffers, host.shape[1]):
         part, lines = matrix[rows, columns], host[stretch]
         if port.format.bytes_per_value > 1:
             lines[::2, : part.shape[1]], lines[1::2, : part.shape[1]] = halves(part)
@@ -34,7 +34,7 @@ def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: In
 def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> DeviceInts:
     """The tensor [*port.shape] whose column blocks lie in `host`: a new array."""
     matrix = np.empty(_matrix_shape(port), port.format.numpy)
-    for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
+    for rows, columns, stretch in column_blocks(port, buffers, host.shape[1]):
         part = matrix[rows, columns]
         lines = host[stretch, : part.shape[1]]
         part[...] = joined(lines[::2], lines[1::2]) if port.format.bytes_per_value > 1 else lines
@@ -82,7 +82,7 @@ def _problems(port: Port, tensor: AnyArray | None) -> Iterator[str]:
 def stretches(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[int, slice]]:
     """For each host buffer of the port, in order: how many lanes hold columns, and the rows of host memory."""
     columns = _matrix_shape(port)[1]
-    for _, block, stretch in _blocks(port, buffers, mxu):
+    for _, block, stretch in column_blocks(port, buffers, mxu):
         yield min(block.stop, columns) - block.start, stretch
 
 
@@ -90,7 +90,7 @@ def _matrix_shape(port: Port) -> tuple[int, int]:
     return prod(port.shape[:-1]), port.shape[-1] if port.shape else 1
 
 
-def _blocks(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[slice, slice, slice]]:
+def column_blocks(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[slice, slice, slice]]:
     """For each host buffer of the port, in order: the matrix's rows, its columns, and the rows of host memory."""
     width = -(-_matrix_shape(port)[1] // mxu)
     first = 0

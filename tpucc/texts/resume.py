@@ -182,7 +182,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     state = base.state(options) if base is not None else _alone(graph, text, options)
     state.like = base.compilation.graph if base is not None and base.compilation is not None else None
     recorder = Recorder(observer, options.stop_after, before[:-1])
-    declared = state.graph or (Runtime(base.program).prologue if base is not None else None)
+    declared = state.graph or (Runtime(base.program).host.prologue if base is not None else None)
 
     with explaining(state):
         state.graph = graph if done == 0 else declared

@@ -127,15 +127,11 @@ def reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:
     for violation in violations:
         first.setdefault((violation.code, violation.instruction, violation.message if violation.instruction < 0 else ""), violation)
     kept, counts = list[Violation](), Counter[str]()
-    for violation in sorted(first.values(), key=_order):
+    for violation in sorted(first.values(), key=lambda violation: (violation.instruction, violation.code)):
         counts[violation.code] += 1
         if counts[violation.code] <= MAX_REPORTED:
             kept.append(violation)
     return tuple(kept)
-
-
-def _order(violation: Violation) -> tuple[int, str]:
-    return violation.instruction, violation.code
 
 
 def _diagnostic(program: Program, violation: Violation, model: Source | None, places: ListingSpans | None) -> Diagnostic:

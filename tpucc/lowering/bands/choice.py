@@ -186,7 +186,7 @@ class Chooser:
         readers = {node.name: self._read_whole_by(node.name, run) for node in run.exits}
         joined = {name: nodes for name, nodes in readers.items() if nodes}
         whole = [name for name in (*run.device_entries, *joined) if name not in supply]
-        if not self.sparing and not all(map(self._leaves_room, whole)):
+        if not self.sparing and any(self.sizes.all_rows(name) >= self._room for name in whole):
             return None
         entries = {name: self._entry(name, run, start, last) for name in run.device_entries if name not in supply}
         context = RunContext(self.sizes, run, supply, entries, joined, self._passing(run, start))
@@ -233,10 +233,6 @@ class Chooser:
         readers = (user for user in maps.graph.users[name] if user.name not in run.names)
         sought = maps.by_line if self.sparing else self._large
         return tuple(user for user in readers if user.on_device and user.name not in sought)
-
-    def _leaves_room(self, name: str) -> bool:
-        """Whether a value that is whole on the device can have others beside it."""
-        return self.sizes.all_rows(name) < self._room
 
     def _passing(self, run: Run, start: int) -> int:
         """Rows of the device's values that pass the run by."""
