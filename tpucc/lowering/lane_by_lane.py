@@ -53,8 +53,8 @@ class WindowRun:
 
 
 def window_runs(size: int, window: int, stride: int, before: int, outputs: int, counted: tuple[int, int] = (0, 0)) -> list[WindowRun]:
-    """The windows over an axis of `size` pixels with `before` of padding in front; only real pixels are seen. So many pixels before and
-    after the real ones are `counted`."""
+    """The windows over an axis of `size` pixels with `before` pixels of padding in front; windows see real pixels only. An average also
+    counts `counted` pixels of padding before and after the real ones."""
     spans = []
     for output in range(outputs):
         start = output * stride - before
@@ -81,7 +81,7 @@ def lower_depthwise(node: Node, layer: Conv, y: Access, values: Values) -> LaneB
 
 
 def lower_vector(node: Node, layer: Vector, y: Access, values: Values) -> LaneByLane:
-    """The step of a function of one value or two, v [..., C], whose shapes broadcast to y's: v [..., C].
+    """The step of a function of one value or two, v [..., C], whose shapes broadcast to the shape of y, v [..., C].
 
     Leading sizes of 1 take no step, so that their rows are read again. An operand with one column gives its lane 0 to all lanes of y.
     """

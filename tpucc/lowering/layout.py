@@ -18,8 +18,8 @@ from tpucc.numerics import Int8
 class BufferLayout:
     """The buffers of a plan whose batch is split.
 
-    A tensor with rows for each item has one buffer for each part and column block; another is whole, and belongs to part 0. So is one that
-    a step for the whole batch reads or makes: those are `joined`.
+    A tensor with rows for each item has one buffer for each part and column block. Any other tensor has one buffer for each column block,
+    which belongs to part 0. The tensors `joined`, which steps for the whole batch read or compute, are stored in this way too.
     """
 
     def __init__(self, plan: Plan, split: Split) -> None:
@@ -29,9 +29,9 @@ class BufferLayout:
         self.buffers: list[VirtualBuffer] = []
         self.host: list[HostBuffer] = []
         self.exits: dict[int, list[int]] = {}
-        """For each buffer of an output the host rows where it is written to."""
+        """For each buffer of an output the first rows of the host buffers that it is written to."""
         self.together: dict[int, range] = {}
-        """For each buffer that host memory holds the column blocks beside it that are read with it: the link does them as one transfer."""
+        """For each buffer that host memory holds the buffers of the column blocks that one transfer reads together."""
         self._first: dict[Tensor, int] = {}
         self._constants: list[Tensor] = []
         self._host_rows = 0
@@ -44,11 +44,11 @@ class BufferLayout:
         self.outputs = tuple(self._add_output(*output) for output in plan.outputs)
 
     def is_split(self, tensor: Tensor) -> bool:
-        """Whether the tensor has a piece in every part."""
+        """Whether the tensor has its own buffers for each part of the batch."""
         return len(self.part_sizes) > 1 and self.plan.sharding.has_items(tensor) and tensor not in self.joined
 
     def parts(self, tensor: Tensor) -> tuple[int, ...]:
-        """The rows of the tensor in each of its parts."""
+        """The tensor's rows in each of its parts."""
         return tuple(self.plan.sharding.rows(tensor, items) for items in self.part_sizes) if self.is_split(tensor) else (tensor.rows,)
 
     def column_blocks(self, tensor: Tensor, part: int) -> range:
@@ -68,7 +68,8 @@ class BufferLayout:
         return rows
 
     def _pieces(self, tensor: Tensor) -> Iterator[tuple[str, int]]:
-        """Name and rows of each buffer: `h.2` is column block 2, `h.2#1` that of part 1. `#` stands in no name of a node."""
+        """The name and the rows of each buffer: `h.2` is column block 2, `h.2#1` is column block 2 of part 1. `#` stands in no name of a
+        node."""
         for part, rows in enumerate(self.parts(tensor)):
             suffix = f"#{part}" if self.is_split(tensor) else ""
             for block in range(tensor.column_blocks(self.plan.target.mxu)):
@@ -96,7 +97,7 @@ class BufferLayout:
                 self._join(self.column_blocks(tensor, part))
 
     def _join(self, blocks: range) -> None:
-        """Column blocks are read alone, unless their latency outweighs their bytes: then as many as it takes at a time."""
+        """Joins the column blocks that one transfer reads: as many as it takes for their bytes to outweigh the latency."""
         count = max(1, -(-self.plan.target.half_rate_rows // self.buffers[blocks[0]].rows))
         for start in range(0, len(blocks), count):
             joined = blocks[start : start + count]
@@ -115,7 +116,7 @@ class BufferLayout:
 
 
 def _values(tensor: Tensor) -> Int8:
-    """A constant as bytes, the lowest of a value first: int8 [rows, columns, bytes of a value]."""
+    """A constant as bytes, the lowest byte of a value first: int8 [rows, columns, bytes of a value]."""
     assert tensor.data is not None
     values = tensor.data.reshape(tensor.rows, tensor.columns, 1)
     return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).view(np.int8)

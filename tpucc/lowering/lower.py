@@ -36,7 +36,7 @@ from tpucc.target import Target
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drafts:
-    """The ways to compute a device graph, all with the same results: the first, then others that may be faster, made one at a time.
+    """The drafts of a device graph, all with the same results: the first draft, then others that may be faster, made one at a time.
 
     `shortage` is E0621 where the operands of one instruction of the first draft don't fit the unified buffer. All other drafts fit.
     """
@@ -79,7 +79,7 @@ def drafts_of(
 
 
 def lower(device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> TileProgram:
-    """The tile program of the first draft. Raises what `drafts_of` raises, and `LimitError` E0621 where that has no room."""
+    """The tile program of the first draft. Raises the errors of `drafts_of`, and `LimitError` E0621 where the draft doesn't fit."""
     return next(drafts_of(device, target, parts=parts, segments=segments).programs())
 
 
@@ -115,7 +115,7 @@ def make_plan(
 
 
 def lower_layer(node: Node, layer: Layer, values: Values) -> None:
-    """Adds the step of a layer, and those of copies that it needs before it."""
+    """Adds the step of a layer, and before it the steps of the copies that it reads."""
     y = values.result(node)
     values.add(node, y, _work(node, layer, y, values))
 
@@ -139,14 +139,15 @@ def _work(node: Node, layer: Layer, y: Access, values: Values) -> Work:
 
 
 def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
-    """The steps of one segment in the order that keeps least alive; those of several as given, for they wait for each other."""
+    """The steps in the order that keeps fewest rows alive; in the given order where there are several segments, which wait for each
+    other."""
     if len({step.segment for step in steps}) > 1:
         return tuple(sorted(steps, key=lambda step: step.segment))
     return order_steps(steps, mxu)
 
 
 def _passed(device: Graph, tensor: Tensor) -> Step:
-    """The step of a tensor of the host that is an output as it is, and that no other step reads."""
+    """The step of an input or constant that is an output as it is, and that no other step reads."""
     return Step(tensor.name, device[tensor.name].origin, whole(tensor), Moving(why="an output that comes from the host as it is"))
 
 

@@ -29,11 +29,11 @@ def fastest(
     schedule: Callable[[TileProgram], Program] = schedule,
     goal: Literal["latency", "stream"] = "latency",
 ) -> tuple[TileProgram, Program | None]:
-    """The first tile program, or the fastest candidate that gains enough, with the gain in its notes; and its machine program, where there was
-    a choice.
+    """The first tile program, or the fastest candidate that gains enough, with the gain in its notes; and its machine program, where there
+    was a choice.
 
-    The `goal` says which time counts: of a batch alone, or of each batch in a stream. The notes say both. Candidates are made one at a time;
-    `cores` share the host link. A candidate that no schedule can make fast enough isn't scheduled.
+    The `goal` says which time counts: of a batch alone, or of each batch in a stream. The notes say both. Candidates are made one at a
+    time; `cores` share the host link. A candidate that no schedule can make fast enough isn't scheduled.
     """
     first = next(candidates)
     others = tuple(candidates) if len(first.instructions) <= LARGEST else ()
@@ -78,7 +78,8 @@ class _Timed:
 
 
 def _streamed(found: Stream, whole: Stream) -> str:
-    """The change of the stream's throughput, in words; empty where the unified buffer has no room for two batches, so that latency says all."""
+    """The change of the stream's throughput, in words; empty where the unified buffer has no room for two batches, so that latency says
+    all."""
     if not (found.fits and whole.fits):
         return ""
     change = 100 * (whole.cycles / found.cycles - 1)
