@@ -1,4 +1,4 @@
-"""A product of tiles: how it is made of levels, and its instructions."""
+"""Products of tiles: the product of a layer from its levels, and the instructions of a product."""
 
 from __future__ import annotations
 

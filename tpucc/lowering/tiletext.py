@@ -66,7 +66,8 @@ class TileLineReader:
 
 
 def _row(word: Word, known: Mapping[str, tuple[int, int]], what: str, unknown: str) -> tuple[int, int]:
-    """The number of what a row's name names, and the row in it; `known` are their numbers and rows. Addresses are not known yet."""
+    """The index of the buffer or group that a word names, and the row in it. `known` has the index and the rows of each. A number is no
+    name: addresses aren't known yet."""
     if number_in(word.text) is not None:
         word.fail("E0713", f"expected a row of a {what}, found {printable(word.text)}")
     name, row = label_in(word) or ("", 0)

@@ -1,4 +1,4 @@
-"""The stages of scheduling, one after the other, and the short ones: weight fetches, the end, the memory map, the host's part."""
+"""The steps of scheduling in their order; and the short steps: weight fetches, the end, the memory map, the host's part."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _END = LayerInfo("end", "move", Origin(made_by="schedule"), choice="nothing is l
 
 
 def with_end(listing: Listing) -> Listing:
-    """Tells the host that all is done, by an interrupt after those of its steps if the machine has them, and halts. Both belong to the last
-    instruction's layer."""
+    """The listing with its end: an interrupt that tells the host that the program is done, if the machine has interrupts, and a halt. Both
+    belong to the layer of the last instruction."""
     interrupts = [spec.opcode for spec in listing.machine.touching(reading=listing.machine.ports)]
     end = np.concatenate([blank(1, opcode) for opcode in (*interrupts, listing.machine.halt)])
     end["index"][:-1] = np.count_nonzero(np.isin(listing.records["opcode"], interrupts))
@@ -47,10 +47,10 @@ def residents(listing: Listing, residences: Sequence[Residence], buffers: Sequen
 
 
 def prefetch_entries(listing: Listing, target: Target) -> Listing:
-    """Asks for the entry of the machine's queue (v1: the weight tile) that a switch takes: as many switches ahead of it as the queue has
-    places, and after the entry is written if the program writes it.
+    """The listing with the instructions that fetch the entries of the machine's queue (v1: the weight tiles). Each entry is fetched as many
+    switches before its own switch as the queue has places, and after the write of the entry if the program writes it.
 
-    `listing` has the entry of a switch in its field `index`. A switch to the entry that is in use already is none.
+    `listing` has the entry of a switch in its field `index`. A switch to the entry that is in use already is removed.
     """
     machine, queue = listing.machine, listing.machine.queue
     if queue is None:
@@ -73,14 +73,14 @@ def prefetch_entries(listing: Listing, target: Target) -> Listing:
 
 
 def _write_of(records: Records, touched: Effects, tiles: Int64) -> Int64:
-    """For each of the tiles the instruction that writes it; -1 where none does."""
+    """The instruction that writes each tile; -1 where none writes it."""
     written = np.full(max(records["index"][touched.stores].max(initial=0), tiles.max(initial=0)) + 1, -1, np.int64)
     written[records["index"][touched.stores]] = np.flatnonzero(touched.stores)
     return written[tiles]
 
 
 def entry_waits(listing: Listing) -> list[Wait]:
-    """The waits of the unit that fetches the queue's entries for the unit that writes some of them: each as early as it can stand."""
+    """The waits of the unit that fetches the queue's entries for the unit that writes entries, each as early as possible."""
     machine, queue, touched = listing.machine, listing.machine.queue, effects(listing.records, listing.machine)
     if queue is None or not touched.stores.any():
         return []
@@ -121,7 +121,7 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
 
 
 def require_fitting(tiles: TileProgram) -> None:
-    """Raises what `schedule` raises, and makes no program."""
+    """Raises the errors of `schedule`, without making a program."""
     allocate_accumulators(tiles)
     allocate_buffers(tiles)
 
@@ -139,7 +139,7 @@ def _listing(tiles: TileProgram, allocation: Allocation, groups: Int64) -> Listi
 
 
 def with_host_part(program: Program, layers: Graph, source: Source, declared: Graph, cores: int = 1) -> Program:
-    """The scheduled program with the host's part and the source.
+    """The scheduled program with the host's graphs and the source.
 
     The prologue's inputs have the types that the source declares, in the sizes of one core's part: a range there is the user's, not one
     that was measured.
@@ -161,12 +161,12 @@ def with_host_part(program: Program, layers: Graph, source: Source, declared: Gr
 
 
 def _with_places(layers: Sequence[LayerInfo], steps: Sequence[HostStep]) -> tuple[LayerInfo, ...]:
-    """The layers, those of the host's steps with the places of what they compute."""
+    """The layers, with the origins of the host's steps."""
     places = iter(_place(step.graph) for step in steps)
     return tuple(replace(layer, origin=next(places, layer.origin)) if layer.is_host_step else layer for layer in layers)
 
 
 def _place(graph: Graph) -> Origin:
-    """The places of all that a step of the host computes; of a step that computes nothing, the places of what crosses to the device."""
+    """The origin of a step of the host: the origins of the nodes that it computes, or of all its nodes where it computes none."""
     origin, *others = [node.origin for node in computing(graph) or graph]
     return origin.merged(*others)
