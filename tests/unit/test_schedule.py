@@ -347,7 +347,7 @@ def test_what_takes_the_most_rows_is_named_and_with_it_what_does_not_fit_either(
 
 def test_operands_that_do_not_fit_are_refused_before_constants_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may take gigabytes."""
-    monkeypatch.setattr(Layout, "constants", lambda layout: pytest.fail("packed"))
+    monkeypatch.setattr(BufferLayout, "constants", lambda layout: pytest.fail("packed"))
     device = Device()
     graph = device.build(device.vector("sum", "add", device.input("a", 1, 60, 4), device.constant("c", 60, 4)))
     with pytest.raises(LimitError, match="sum works on 180 rows at once, 132 more"):

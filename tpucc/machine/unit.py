@@ -18,8 +18,8 @@ def _nothing(target: Target) -> int:
 class Unit:
     """A unit executes its own instructions in their order, beside the other units.
 
-    The name of its `engine` is its word in listings; `title` names it in sentences, `limit` is what the time of a program depends on where
-    it waits for this unit, and `done` says what ends when one of its instructions is waited for. `drain` is the number of cycles after an
+    The name of its `engine` is its word in listings, `title` its name in sentences. `limit` names the limit of a program that waits for
+    this unit, and `done` is the sentence about an instruction of this unit that is waited for. `drain` is the number of cycles after an
     instruction's end until other units see its results.
     """
 
@@ -37,8 +37,8 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whose idle cycles are accounted for: those of the unit that `computes`, which waits for the unit that `finishes` its results or for
-    the one that `supplies` its inputs. Where the unit does these itself, it is named again."""
+    """The units whose waits account for idle cycles. The unit that `computes` waits for the unit that `finishes` its results, or for the
+    unit that `supplies` its inputs. A unit that does several of these is named for each."""
 
     computes: IntEnum
     finishes: IntEnum
@@ -47,20 +47,20 @@ class Account:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Workload:
-    """How much each of some instructions does; int64 columns of equal length."""
+    """The amount of work of some instructions: int64 columns of equal length."""
 
     rows: Int64
     """Rows that are moved or computed."""
     bytes_per_value: Int64
     window: Int64
-    """Rows that are read for each of them: those of a pooling window, else 1."""
+    """The rows that are read for each row: the rows of a pooling window, else 1."""
     elements: Int64
     """The number of values that the host computes at an interrupt; -1 if it has nothing to do."""
     link_bytes: Int64
     """Bytes that cross the host link, padding included."""
     target: Target
     cores: int
-    """That share the host and its link."""
+    """The cores that share the host and its link."""
 
     def of(self, indices: Int64) -> Workload:
         """The work of some of the instructions."""

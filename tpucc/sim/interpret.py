@@ -22,7 +22,7 @@ class Interpreter:
     """A machine that runs one program. The program must have passed the verifier.
 
     Between instructions, `memories` holds the rows of all memories, `fifo` the entries of the queue that have been asked for and not been
-    taken, `tile` the one in use and `block` the parameter block in use (indices; -1 before the first). `host` is whom interrupts ask.
+    taken, `tile` the entry in use and `block` the parameter block in use (indices; -1 before the first). Interrupts call `host`.
     """
 
     def __init__(self, program: Program) -> None:
@@ -49,9 +49,9 @@ class Interpreter:
         fill(self.program.prologue_ports, inputs, self.program, self.memories.buffers)
 
     def execute(self, index: int, only: Int64 | None = None) -> DecodedInstruction:
-        """Executes the instruction of this number. They must be executed in their order.
+        """Executes the instruction with this index. Instructions must be executed in their order.
 
-        `only` are places in its walk: of the rows that it writes to the buffer, the accumulators or the host only those are computed.
+        With `only`, only the rows at these places of the walk of the result are computed.
         """
         instruction = self.program.machine.read(self.program.instructions[index])
         self._execute(instruction, only)

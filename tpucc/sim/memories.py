@@ -54,7 +54,7 @@ class Memories:
         self.tiles[tile, : len(values)], self.tiles[tile, len(values) :] = values, 0
 
     def load(self, memory: str, rows: Rows, values: DeviceFormat, lanes: slice = slice(None)) -> AnyArray:
-        """The values of rows; of 16-bit values in a memory of bytes `rows` are those of the low bytes."""
+        """The values of rows. Where 16-bit values lie in a memory of bytes, `rows` are the rows of the low bytes."""
         held = self.rows[memory][:, lanes]
         return joined(held[rows], held[after(rows)]) if values.bytes_per_value > 1 and held.itemsize == 1 else held[rows]
 
@@ -87,7 +87,7 @@ def halves(values: DeviceInts) -> tuple[Int8, Int8]:
 
 
 def after(rows: Rows) -> Rows:
-    """The row after each: that of the high bytes."""
+    """The row after each row: the row of the high bytes."""
     return slice(rows.start + 1, rows.stop + 1, rows.step) if isinstance(rows, slice) else rows + 1
 
 
@@ -114,9 +114,9 @@ def offsets(outer: int, inner: int, pitch: int, stride: int) -> Int64:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Applied:
-    """An instruction that moves or computes rows, with all that it uses.
+    """An instruction that moves or computes rows, with its operands.
 
-    `constants` are the queue's entry and the parameter block in use, by the names that meanings have for them, if it reads them.
+    `constants` has the queue's entry and the parameter block in use, if the instruction reads them, by the names of a meaning's operands.
     """
 
     machine: Machine
@@ -127,7 +127,8 @@ class Applied:
     writes: tuple[IntFlag, Rows]
 
     def only(self, places: Int64) -> Applied:
-        """The same for some of the rows that it writes: their places in the walk, ascending. Each row is computed from its own sources."""
+        """The instruction for some of the rows that it writes: the rows at `places` of the walk, ascending. Each row has its own
+        sources."""
         place, rows = self.writes
         reads = tuple((source, self.sources(source, read, places)) for source, read in self.reads)
         return replace(self, reads=reads, writes=(place, numbered(rows)[places]))
@@ -173,13 +174,13 @@ def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None
 
 
 def written(machine: Machine, instruction: DecodedInstruction) -> tuple[IntFlag, Rows] | None:
-    """The place that an instruction writes rows of, and these rows; None if it writes none."""
+    """The place whose rows an instruction writes, and these rows; None where it writes none."""
     return next(((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(instruction.writes)), None)
 
 
 def rows_of(machine: Machine, instruction: DecodedInstruction, place: RowPlace) -> Rows:
-    """The rows that an instruction visits at a place: of windows [rows of the result, rows of a window]. Of 16-bit values in a memory of
-    bytes they are the rows of the low bytes."""
+    """The rows that an instruction visits at a place; for windows [rows of the result, rows of a window]. Where 16-bit values lie in a
+    memory of bytes, they are the rows of the low bytes."""
     values, first = instruction.values, instruction[place.field]
     width = machine.format_of(instruction.flags).bytes_per_value if machine.by_memory[place.memory].is_of_bytes else 1
     match place.pattern:

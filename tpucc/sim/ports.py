@@ -13,8 +13,8 @@ from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.sim.memories import halves, joined
 
 Host = Callable[[int, Mapping[str, DeviceInts]], Mapping[str, DeviceInts]]
-"""The host at an interrupt: from the number of the step and the arrays of the output ports that it reads, those of the input ports that it
-fills, each of its port's integers and shape."""
+"""The host at an interrupt: a function from the number of the step and the arrays of the output ports that the step reads to the arrays of
+the input ports that it fills. Each array has its port's integers and shape."""
 
 
 def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: Int8) -> None:
@@ -49,9 +49,10 @@ def fill(ports: Sequence[Port], tensors: Mapping[str, DeviceInts], program: Prog
 
 
 def interrupt(program: Program, step: int, memory: Int8, host: Host) -> None:
-    """A host step: what `host` makes of the ports that the step reads in host memory goes to those that it fills.
+    """Runs a host step: calls `host` with the ports that the step reads from host memory, and packs the result into the ports that it
+    fills.
 
-    Raises `InputError` E0480 when the host's answer doesn't fit the ports.
+    Raises `InputError` E0480 where the result doesn't fit the ports.
     """
     reads, writes = program.step_ports[step]
     fill(writes, host(step, {port.name: unpack(port, program.host, memory) for port in reads}), program, memory)

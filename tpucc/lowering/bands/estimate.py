@@ -1,6 +1,6 @@
 """The cost of a run that is computed in bands: rows of the unified buffer, and cycles.
 
-The steps are those that lowering will make: the nodes, the copies that get a border (`tpucc.lowering.tensors`), and the copies that put
+The steps are the steps that lowering will make: the nodes, the copies that get a border (`tpucc.lowering.tensors`), and the copies that put
 the bands together. The estimate is for one image of the batch.
 """
 
@@ -22,7 +22,7 @@ from tpucc.lowering.tensors import NO_SIDES, widest
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One step: the rows of each value that it touches, those that one instruction works on, and its cycles."""
+    """One step: the rows of each value that it touches, the rows that one instruction works on, and its cycles."""
 
     touched: Mapping[Hashable, int]
     at_once: int = 0
@@ -31,11 +31,11 @@ class StepCost:
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run among others.
+    """A run with its surroundings.
 
-    `supply` has the pieces of entries that earlier runs compute, `whole` the rows of a column block of those that the device has whole.
-    `joined` are the exits that must be whole on the device, each with those who read it so. `passing` are the rows of values that only
-    pass by: made before the run, read after it.
+    `supply` has the pieces of the entries that earlier runs compute, `whole` the rows of a column block of the entries that the device has
+    whole. `joined` has the exits that must be whole on the device, each with its readers. `passing` is the number of rows of values that
+    are computed before the run and read after it.
     """
 
     sizes: ImageSizes
@@ -54,7 +54,7 @@ class Estimate:
     bands: tuple[Band, ...]
 
     @cached_property
-    def works(self) -> tuple[StepCost, ...]:
+    def step_costs(self) -> tuple[StepCost, ...]:
         run = self.context.run
         found = [self._entries(run.device_entries)]
         for number in range(len(self.bands)):
@@ -70,17 +70,17 @@ class Estimate:
 
     @cached_property
     def cycles(self) -> int:
-        return sum(work.cycles for work in self.works)
+        return sum(step.cycles for step in self.step_costs)
 
     @cached_property
     def at_once(self) -> int:
-        """The most rows that one instruction works on."""
-        return max(work.at_once for work in self.works)
+        """The largest number of rows that one instruction works on."""
+        return max(step.at_once for step in self.step_costs)
 
     @cached_property
     def live(self) -> int:
-        """The most rows alive at a time."""
-        return self.context.passing + largest_sum_alive([work.touched for work in self.works])
+        """The largest number of rows alive at one time."""
+        return self.context.passing + largest_sum_alive([step.touched for step in self.step_costs])
 
     @property
     def lines(self) -> int:
@@ -95,7 +95,7 @@ class Estimate:
 
     @cached_property
     def supplied(self) -> Mapping[tuple[str, int], int]:
-        """Rows of a column block of each piece of the entries, with the border that it gets when a band reads it as it is."""
+        """The rows of a column block of each piece of the entries, with the border for the bands that read the piece without a copy."""
         borders = {(name, at): piece.border for name, pieces in self.context.supply.items() for at, piece in enumerate(pieces)}
         for band in self.bands if borders else ():
             for node in band.nodes:
@@ -110,7 +110,7 @@ class Estimate:
 
     @cached_property
     def shared(self) -> Mapping[tuple[str, Lines], Sides]:
-        """The widest border of those who read the same lines of a value that is in pieces: they share a copy."""
+        """For lines of a value in pieces the widest border of their readers, which share a copy."""
         found: dict[tuple[str, Lines], Sides] = {}
         for band in self.bands if self.context.supply else ():
             for node in band.nodes:
@@ -120,7 +120,7 @@ class Estimate:
         return found
 
     def _entries(self, names: Iterable[str]) -> StepCost:
-        """Values of the device from outside are there from the first band to the last, or longer."""
+        """The step of the device's values from outside, which live from the first band to the last at least."""
         touched: dict[Hashable, int] = {}
         for name in names:
             for at in range(len(self.context.supply.get(name, ()))):
@@ -130,7 +130,7 @@ class Estimate:
         return StepCost(touched)
 
     def join(self, name: str, readers: Sequence[Node]) -> StepCost:
-        """The copies that put the pieces of an exit together, for those who read it whole."""
+        """The step of the copies that join the pieces of an exit for the readers of the whole."""
         sizes, maps = self.context.sizes, self.context.run.maps
         whole, blocks = sizes.all_rows(name, maps.stored(name, readers)), sizes.column_blocks(name)
         pieces = [sizes.rows(name, band.lines[name], band.borders.get(name, NO_SIDES)) for band in self.bands]
@@ -191,7 +191,7 @@ class _Steps:
         return self._bordered(name, sent, lines, around)
 
     def _supplied(self, name: str, lines: Lines, around: Sides) -> _Value:
-        """Lines of a value that is in pieces: of one of them, or a copy of lines of several."""
+        """Lines of a value in pieces: one of the pieces, or a copy of lines of several pieces."""
         pieces, rows = self.estimate.context.supply[name], self.estimate.supplied
         one = covering(pieces, lines)
         if one is not None:

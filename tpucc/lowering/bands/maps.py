@@ -35,7 +35,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Maps:
-    """A graph and what is asked of it again and again; each answer is found once."""
+    """A graph with facts about its lines; each fact is computed once."""
 
     graph: Graph
 

@@ -23,7 +23,7 @@ from tpucc.machines.v1 import V1, Flag, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import DeviceInts, Int8, Int32
 from tpucc.sim.fast.backends import Backend, chosen, require
-from tpucc.sim.fast.bound import bound
+from tpucc.sim.fast.binding import bind
 from tpucc.sim.fast.groups import Chain, Group, find_groups
 from tpucc.sim.fast.lanes import Lanes
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
@@ -35,21 +35,22 @@ from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
 
 
 class Step(Protocol):
-    """Something that changes the machine."""
+    """A part of a prepared program that changes the machine's memories."""
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        """The step on these memories, whose rows are looked up once."""
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        """The function that runs the step on these memories; rows are looked up once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Products:
-    """The products of one group. When some result overwrites some input, all products come before all results."""
+class GroupProducts:
+    """The products of one group. With `overlapping`, some result overwrites some input, and all products run before all results are
+    written."""
 
     products: tuple[Product, ...]
     overlapping: bool
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        found = [bound(product, memories, scratch) for product in self.products]
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        found = [bind(product, memories, scratch) for product in self.products]
         multiplies, finishes = [product.multiply for product in found], [product.finish for product in found]
         both = [step for product in found for step in product]
         return partial(_in_order, [*multiplies, *finishes] if self.overlapping else both)
@@ -61,46 +62,46 @@ def _in_order(steps: Sequence[Callable[[], None]]) -> None:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Single:
+class SingleInstruction:
     """One instruction that fits no group."""
 
     action: Applied
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         return partial(self.action.run, memories)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TileStore:
-    """Rows of host memory that become a weight tile."""
+    """The write of a weight tile from rows of host memory."""
 
     tile: int
     rows: slice
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         return partial(memories.write_tile, self.tile, memories.buffers[self.rows])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Late:
-    """Products by tiles that the program writes: only when they run their weights are known. `make` prepares them, on memory of their
-    own, and `dest` are the rows that they write."""
+class LateProducts:
+    """Products by tiles that the program writes: their weights are known only when they run. `make` prepares them on scratch memory of
+    their own; `dest` has the rows that they write."""
 
-    make: Callable[[Scratch], Products]
+    make: Callable[[Scratch], GroupProducts]
     dest: tuple[tuple[Rows, DeviceFormat], ...]
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         def run() -> None:
             own = Scratch()
-            self.make(own).bound(memories, own)()
+            self.make(own).bind(memories, own)()
 
         return run
 
 
 def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[Step]]:
-    """The steps of a verified program, a list for each segment between the host's steps; `scratch` gets the memory that they need.
+    """The steps of a verified program: a list for each segment between the host's steps. `scratch` is made large enough for them.
 
-    `tiles` are those of the machine that will run it: the program's unless it writes some.
+    `tiles` are the tiles of the machine that will run the program: the program's own tiles where it writes none.
     """
     weights = program.tiles if tiles is None else tiles
     segments: list[list[Step]] = [list(steps) for steps in _Preparation(program, scratch, backend, weights).segments()]
@@ -110,11 +111,11 @@ def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tile
         if number:
             lanes.filled(program.step_ports[number - 1][1])
         for index, step in enumerate(steps):
-            if isinstance(step, Products):
+            if isinstance(step, GroupProducts):
                 lanes.multiplied(step.products)
-            elif isinstance(step, Late):
+            elif isinstance(step, LateProducts):
                 lanes.written(step.dest)
-            elif isinstance(step, Single) and (narrow := lanes.narrowed(step.action)) is not None:
+            elif isinstance(step, SingleInstruction) and (narrow := lanes.narrowed(step.action)) is not None:
                 steps[index] = narrow
     return segments
 
@@ -129,7 +130,7 @@ class _Preparation:
         self._backend = chosen(backend, self._multiplications)
 
     def _multiplications(self) -> int:
-        """Of a run, by rows and columns of the program's tiles up to their last weights."""
+        """The multiplications of a run, by the used rows and columns of the program's tiles."""
         tiles = ((index, self._tile[index]) for index in np.flatnonzero(self._effects.multiplies).tolist())
         known = ((index, tile) for index, tile in tiles if tile < len(self._program.tiles))
         return sum(int(self._effects.rows[index]) * math.prod(self._store.used_size(tile)) for index, tile in known)
@@ -146,7 +147,7 @@ class _Preparation:
             elif self._effects.stores[item]:
                 segments[-1].append(TileStore(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
             elif (action := self._action(item)) is not None:
-                segments[-1].append(Single(action))
+                segments[-1].append(SingleInstruction(action))
         return segments
 
     def _action(self, index: int) -> Applied | None:
@@ -160,12 +161,12 @@ class _Preparation:
         """Whether a group multiplies by a tile that the program writes."""
         return any(self._tile[index] >= len(self._program.tiles) for chain in group.chains for index in chain.multiplies)
 
-    def _late(self, group: Group) -> Late:
+    def _late(self, group: Group) -> LateProducts:
         activates = [self._instruction(chain.activate) for chain in group.chains if chain.activate >= 0]
         dest = tuple((_rows(activate, Place.DEST), format_of(activate.flags)) for activate in activates)
-        return Late(lambda scratch: self._products(group, scratch, WeightStore(self._tiles)), dest)
+        return LateProducts(lambda scratch: self._products(group, scratch, WeightStore(self._tiles)), dest)
 
-    def _products(self, group: Group, scratch: Scratch, store: WeightStore) -> Products:
+    def _products(self, group: Group, scratch: Scratch, store: WeightStore) -> GroupProducts:
         """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
         products: list[Product] = []
         offset = 0
@@ -175,7 +176,7 @@ class _Preparation:
             scratch.reserve(product.inputs_size, offset + product.results_size)
             if group.overlapping:
                 offset += product.results_size
-        return Products(tuple(products), group.overlapping)
+        return GroupProducts(tuple(products), group.overlapping)
 
     def _alike(self, chains: Sequence[Chain]) -> Iterator[list[Chain]]:
         """The chains by the walks of their input rows, in order of appearance."""
@@ -222,7 +223,7 @@ class _Preparation:
 
 
 def _bias(output: Output) -> Int32:
-    """The bias of the output's used columns; zeros when it isn't activated."""
+    """The bias of the output's used columns; zeros where the output isn't activated."""
     used = output.columns.stop - output.columns.start
     if output.activation is None:
         return np.zeros(used, np.int32)
@@ -231,14 +232,14 @@ def _bias(output: Output) -> Int32:
 
 
 def _passes(outputs: Sequence[Output]) -> Iterator[Pass]:
-    """Runs of outputs that are activated, each requantised at once."""
+    """The passes over runs of activated outputs."""
     for activated, run in groupby(outputs, lambda output: output.activation is not None):
         if activated:
             yield _pass(list(run))
 
 
 def _pass(outputs: Sequence[Output]) -> Pass:
-    """Numbers that are the same in all columns stand once."""
+    """One pass over several outputs. A number that is the same in all columns stands once."""
     widths = [output.columns.stop - output.columns.start for output in outputs]
     blocks = [output.activation.block for output in outputs if output.activation is not None]
     columns = slice(outputs[0].columns.start, outputs[-1].columns.stop)
@@ -257,7 +258,7 @@ def _rows(instruction: DecodedInstruction, place: Place) -> Rows:
 
 
 def _dense(instruction: DecodedInstruction, place: Place) -> slice:
-    """The same at a place whose rows are dense."""
+    """The rows that an instruction visits at a place whose rows are dense."""
     rows = _rows(instruction, place)
     assert isinstance(rows, slice)
     return rows
@@ -278,10 +279,11 @@ class Simulator:
         self._memories = Memories.of(program)
         self._scratch = Scratch()
         segments = prepare(program, self._scratch, backend, self._memories.tiles)
-        self._segments = [[step.bound(self._memories, self._scratch) for step in steps] for steps in segments]
+        self._segments = [[step.bind(self._memories, self._scratch) for step in steps] for steps in segments]
 
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
-        """For each port of the prologue an array of its integers and shape; returns the output ports' arrays, each new.
+        """Runs the program. `inputs` has an array of integers for each port of the prologue; the result has a new array for each output
+        port.
 
         `host` is called between the device's segments, once for each of the program's host steps; it must not run this simulator again.
         Raises `InputError` E0480 when arrays don't fit their ports. A run leaves nothing behind that a later one could see, because a

@@ -1,14 +1,15 @@
-"""Finds multiplies that can run as one matrix product, and proves it from what the instructions touch.
+"""Finds multiplies that can run as one matrix product, by a proof from the rows that instructions read and write.
 
-A *chain* is a multiply that overwrites accumulators, those that add to the same rows, and the activate that empties them. A *group* is a
-set of chains that runs as a whole: all of its input rows are read, then all of its results are written. Instructions that stand between
-the group's run before it or after it. The outcome is that of program order, because of what must hold when an instruction comes in:
+A *chain* is a multiply that overwrites accumulators, the multiplies that add to the same rows, and the activate that empties them. A
+*group* is a set of chains that runs as a whole: all of its input rows are read, then all of its results are written. Instructions that
+stand between the group's run before it or after it. The outcome is that of program order, because of what must hold when an instruction
+comes in:
 
 - a multiply of the group reads no unified-buffer row that the group or a postponed instruction writes;
 - an accumulating multiply adds to exactly the rows of one chain that nobody has read yet;
 - an activate of the group reads exactly the rows of one chain, and writes no row that the group writes or a postponed instruction touches;
 - an instruction that runs before the group writes no row that the group or a postponed instruction touches and reads none that they write;
-  a transfer never overtakes another one, whatever its rows of host memory.
+a transfer never overtakes another one, whatever its rows of host memory.
 
 An instruction that can't run before the group is postponed. A multiply or activate that can't join closes the group; accumulators that are
 still needed then are written by the group, so that it may close anywhere. Only a chain that a multiply goes on with, or may go on with,
@@ -40,7 +41,7 @@ RESULT_LIMIT = 2**23
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Instruction indices: the multiplies of one accumulator interval in order, and their activate (-1: none in this group).
+    """The indices of instructions: the multiplies of one accumulator interval in order, and their activate (-1: none in this group).
 
     `live` says that the accumulators are read after the group.
     """
@@ -52,7 +53,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Chains that run as a whole. `overlapping`: some chain writes rows that another one, or it itself, reads."""
+    """Chains that run as a whole. With `overlapping`, some chain writes rows that a chain of the group reads."""
 
     chains: tuple[Chain, ...]
     overlapping: bool
@@ -158,7 +159,7 @@ class _Finder:
         self.items.append(index)
 
     def close(self, keep: bool = False) -> None:
-        """Ends the open group. Chains whose sums nobody reads are dropped; `keep` moves those that aren't finished to the next group."""
+        """Ends the open group. Chains whose sums nobody reads are dropped; with `keep`, unfinished chains move to the next group."""
         kept = [chain for chain in self._chains if keep and self._movable(chain)]
         staying = {chain.number for chain in kept}
         ended = [chain for chain in self._chains if chain.number not in staying]

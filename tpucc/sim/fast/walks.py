@@ -1,4 +1,4 @@
-"""The ways to 8-bit values: rows of a memory as a view where they lie regularly, and tables as translations of bytes."""
+"""Fast access to 8-bit values: rows of a memory as a view where they lie regularly, and tables as translations of bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LookUp = Callable[[Int8], Int8]
 
 
 def regular(rows: Rows) -> RowsOrGrid:
-    """The rows as a grid where they are one and go up; else as they are."""
+    """The rows as a grid, where they are an ascending one; else the rows themselves."""
     if isinstance(rows, slice) or rows.ndim != 1 or len(rows) < 2:
         return rows
     steps = np.diff(rows)
@@ -58,7 +58,7 @@ def taken(memory: Int8, rows: RowsOrGrid, lanes: slice) -> Int8:
 
 
 def near(rows: Int64) -> tuple[slice, Int64]:
-    """The stretch of a memory in which rows lie, and their places in it."""
+    """The smallest slice of a memory that has all of the rows, and the rows' numbers in the slice."""
     low = int(rows.min())
     return slice(low, int(rows.max()) + 1), rows - low
 

@@ -36,7 +36,8 @@ class Part:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Weights:
-    """A grid of tiles without its trailing zero rows and columns: used rows of each level, used columns of each block."""
+    """The weights of a grid of tiles without trailing zero rows and columns: the used rows of each level, the used columns of each column
+    block."""
 
     depths: tuple[int, ...]
     widths: tuple[int, ...]
@@ -99,7 +100,7 @@ def spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _parts(matrix: Int8, depths: Sequence[int], largest: Sequence[int]) -> Iterator[Part]:
-    """Cuts the depth into parts, each as deep as stays exact."""
+    """The parts of a product's depth, each as deep as its sums stay exact."""
     levels = list(spans(depths))
     bounds = [column_bound(matrix[top:bottom], limit) for (top, bottom), limit in zip(levels, largest, strict=True)]
     if any((bound >= EXACT).any() for bound in bounds):
