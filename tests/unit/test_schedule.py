@@ -34,7 +34,7 @@ from tpucc.schedule.allocate import Lives
 from tpucc.schedule.allocate_accumulators import allocate_accumulators
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.pipeline import with_end
-from tpucc.sim.fast.execute import Interpreter
+from tpucc.sim.interpret import Interpreter
 from tpucc.target import Target
 
 

@@ -22,11 +22,12 @@ from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.machines.v1.functions import matrix_product, used_size
 from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.runtime.check import random_inputs
-from tpucc.sim.fast.execute import GroupProducts, Interpreter, Simulator, prepare
+from tpucc.sim.fast.execute import GroupProducts, Simulator, prepare
 from tpucc.sim.fast.groups import Group, find_groups
 from tpucc.sim.fast.lanes import Narrow
 from tpucc.sim.fast.product import Product, Scratch, Summation
 from tpucc.sim.fast.walks import Grid, regular, taken
+from tpucc.sim.interpret import Interpreter
 from tpucc.target import load_target
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ from tpucc.machine.memory import AccessPattern, Contents
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.memories import Applied, applied, numbered, rows_of
-from tpucc.sim.ports import stretches
+from tpucc.sim.ports import column_blocks
 
 ROWS, LANES, SIDE = 4, 8, 4
 """Of each operand the first rows of its walk, and their first lanes; of each tile the first rows and columns."""
@@ -157,4 +157,4 @@ class _Slice:
 
     def _rows(self, ports: Sequence[Port]) -> Iterator[slice]:
         for port in ports:
-            yield from (rows for _, rows in stretches(port, self._program.host, self._program.target.mxu))
+            yield from (rows for _, _, rows in column_blocks(port, self._program.host, self._program.target.mxu))

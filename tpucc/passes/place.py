@@ -451,7 +451,8 @@ class _Quotients:
         def is_quotient(node: Node, operands: Mapping[str, bool]) -> bool:
             if len(operands) == 1 and any(operands.values()) and _is_function(node):
                 return True
-            return node.name not in self._device and (self._divides(node) or self._is_product_with_reciprocal(node))
+            divides = len(node.operands) > 1 and bool(self._singular_operands(node))  # by a computed value
+            return node.name not in self._device and (divides or self._is_product_with_reciprocal(node))
 
         return [name for name, is_one in forward(self._work.nodes, is_quotient).items() if is_one and name in self._device]
 
@@ -459,10 +460,6 @@ class _Quotients:
         """The computed operands with finite values at which the node's result isn't finite."""
         operands = (node.operands[index] for index in facts_of(node.op).singular)
         return [name for name in operands if name not in self._work.constants]
-
-    def _divides(self, node: Node) -> bool:
-        """Whether the node divides by a computed value."""
-        return len(node.operands) > 1 and bool(self._singular_operands(node))
 
     def _is_product_with_reciprocal(self, node: Node) -> bool:
         return multiplies(node) and any(name in self._reciprocals for name in node.operands)

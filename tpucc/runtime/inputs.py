@@ -15,7 +15,6 @@ from tpucc.passes.check_inputs import channels_last
 from tpucc.runtime.batches import Batches
 
 Given = Mapping[str, npt.ArrayLike]
-NONE: Given = {}
 
 
 def by_name(types: Mapping[str, TensorType], inputs: Given | npt.ArrayLike | None, named: Given) -> dict[str, AnyArray]:
@@ -25,7 +24,7 @@ def by_name(types: Mapping[str, TensorType], inputs: Given | npt.ArrayLike | Non
     Raises `InputError`: E0436 for one array where the model has several inputs, E0433 for a value that is no array; `UsageError` E0529 for
     an input that is given twice.
     """
-    given = inputs if isinstance(inputs, Mapping) else NONE if inputs is None else {_only_name(list(types)): inputs}
+    given: Given = inputs if isinstance(inputs, Mapping) else {} if inputs is None else {_only_name(list(types)): inputs}
     if twice := [printable(str(name)) for name in given if name in named]:
         raise UsageError(Diagnostic("E0529", f"given twice: {listed(twice)}, before the keywords and as one", help=("give it once",)))
     return {name: _array(name, value) for name, value in {**given, **named}.items()}

@@ -22,7 +22,7 @@ from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.ops.evaluate import evaluate, require_computable
 from tpucc.runtime.batches import Arrays, Batches, BatchObserver, joined, parts, whole_type
 from tpucc.runtime.connections import HostParts, host_parts
-from tpucc.runtime.inputs import NONE, Given, accepted, by_name
+from tpucc.runtime.inputs import Given, accepted, by_name
 from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
@@ -99,7 +99,7 @@ class Runtime:
         Numbers of another type are converted. Where every input and output has the model's batch as its leading size, inputs of any other
         number of rows run batch after batch. Raises `InputError` where names, shapes or values don't fit.
         """
-        return self.in_batches(self._run_part, self.accepted(self.by_name(inputs, named)))
+        return self.in_batches(self._run_part, self.accepted(by_name(self.inputs, inputs, named)))
 
     def run_with_integers(self, inputs: Given) -> tuple[dict[str, AnyArray], list[DevicePart]]:
         """The outputs, as of `run`, and the inputs and integers of the device: batch by batch, core by core."""
@@ -111,10 +111,6 @@ class Runtime:
             return _evaluated(self.host.epilogue, {**values, **parts[-1].integers})
 
         return self.in_batches(run_part, self.accepted(inputs)), parts
-
-    def by_name(self, inputs: Given | npt.ArrayLike | None, named: Given = NONE) -> dict[str, AnyArray]:
-        """The inputs as arrays by name, as `runtime.inputs.by_name` gives them, with its errors."""
-        return by_name(self.inputs, inputs, named)
 
     def parts(self, inputs: Arrays) -> list[Arrays]:
         """The inputs of each core, from those of the model's own batch."""

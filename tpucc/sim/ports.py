@@ -80,24 +80,17 @@ def _problems(port: Port, tensor: AnyArray | None) -> Iterator[str]:
         yield f"the input {port.name} is {tensor.dtype}{list(tensor.shape)}, expected {wanted}"
 
 
-def stretches(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[int, slice]]:
-    """For each host buffer of the port, in order: how many lanes hold columns, and the rows of host memory."""
-    columns = _matrix_shape(port)[1]
-    for _, block, stretch in column_blocks(port, buffers, mxu):
-        yield min(block.stop, columns) - block.start, stretch
-
-
 def _matrix_shape(port: Port) -> tuple[int, int]:
     return prod(port.shape[:-1]), port.shape[-1] if port.shape else 1
 
 
 def column_blocks(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[slice, slice, slice]]:
     """For each host buffer of the port, in order: the matrix's rows, its columns, and the rows of host memory."""
-    width = -(-_matrix_shape(port)[1] // mxu)
-    first = 0
-    for part, rows in enumerate(port.splits):
-        for block in range(width):
-            buffer = buffers[port.blocks[part * width + block]]
-            stretch = slice(buffer.start, buffer.start + rows * port.format.bytes_per_value)
-            yield slice(first, first + rows), slice(block * mxu, (block + 1) * mxu), stretch
+    _, width = _matrix_shape(port)
+    blocks, first = iter(port.blocks), 0
+    for rows in port.splits:
+        for column in range(0, width, mxu):
+            start = buffers[next(blocks)].start
+            stretch = slice(start, start + rows * port.format.bytes_per_value)
+            yield slice(first, first + rows), slice(column, min(column + mxu, width)), stretch
         first += rows

@@ -29,9 +29,8 @@ from tpucc.sim.fast.lanes import Lanes
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
 from tpucc.sim.fast.walks import looker, regular
 from tpucc.sim.fast.weights import WeightStore, spans
-from tpucc.sim.interpret import Interpreter, Watch
 from tpucc.sim.memories import Applied, Memories, Rows, applied, rows_of
-from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
+from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 
 class Step(Protocol):
@@ -262,9 +261,6 @@ def _dense(instruction: DecodedInstruction, place: Place) -> slice:
     rows = _rows(instruction, place)
     assert isinstance(rows, slice)
     return rows
-
-
-__all__ = ["Host", "Interpreter", "Simulator", "Watch", "pack", "unpack"]
 
 
 class Simulator:

@@ -25,7 +25,7 @@ from tpucc.numerics import EXACT, Float32, Int8, Int64, requantise_in_place
 from tpucc.sim.fast.product import Product, Scratch
 from tpucc.sim.fast.walks import Grid, RowsOrGrid, looker, near, put, regular, taken
 from tpucc.sim.memories import Applied, Memories, Rows, after
-from tpucc.sim.ports import stretches
+from tpucc.sim.ports import column_blocks
 
 Compute = Callable[[Sequence[Int8]], Int8]
 """A function from the sources to the result, all with the lanes in use."""
@@ -125,8 +125,8 @@ class Lanes:
     def filled(self, ports: Iterable[Any]) -> None:
         """Adds that the host fills these ports: lanes past the last column stay as they were."""
         for port in ports:
-            for columns, rows in stretches(port, self.program.host, self.mxu):
-                self.host.used[rows] = np.maximum(self.host.used[rows], columns)
+            for _, columns, rows in column_blocks(port, self.program.host, self.mxu):
+                self.host.used[rows] = np.maximum(self.host.used[rows], columns.stop - columns.start)
 
     def multiplied(self, products: Iterable[Product]) -> None:
         """Adds products, which write their results."""
