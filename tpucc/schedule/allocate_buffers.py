@@ -8,7 +8,7 @@ from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows, largest_live_sum
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge, allocate
-from tpucc.schedule.allocation import Allocation, Residence
+from tpucc.schedule.allocation import Allocation, Stay
 from tpucc.schedule.spill import spill
 from tpucc.schedule.transfer_times import with_transfers
 
@@ -37,5 +37,5 @@ def _resident(tiles: TileProgram, lives: Lives, starts: Int64, lower_bound: int)
         rows = field.removesuffix("_buffer")
         instructions[rows] += np.where(buffer >= 0, starts[buffer] if len(starts) else 0, 0).astype(np.uint32)
     used = np.flatnonzero(lives.last >= 0).tolist()
-    residences = tuple(Residence(buffer, int(starts[buffer]), int(lives.first[buffer]), int(lives.last[buffer])) for buffer in used)
-    return Allocation(instructions, residences, lower_bound, tiles.host)
+    stays = tuple(Stay(buffer, int(starts[buffer]), int(lives.first[buffer]), int(lives.last[buffer])) for buffer in used)
+    return Allocation(instructions, stays, lower_bound, tiles.host)

@@ -9,7 +9,7 @@ from tpucc.machine.record import Records
 
 
 @dataclass(frozen=True, slots=True)
-class Residence:
+class Stay:
     """A buffer has the memory's rows from `start`, from instruction `first` to instruction `last`, both inclusive."""
 
     buffer: int
@@ -27,7 +27,7 @@ class Allocation:
     """
 
     instructions: Records
-    residences: tuple[Residence, ...]
+    stays: tuple[Stay, ...]
     lower_bound: int
     host: tuple[HostBuffer, ...]
     notes: tuple[str, ...] = ()

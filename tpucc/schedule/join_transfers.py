@@ -32,8 +32,8 @@ def join_transfers(allocation: Allocation, target: Target, machine: Machine = DE
     kept["inner"][index[moved]] = 0
     np.add.at(kept["inner"], index[moved], code["inner"][moved])
     new = index.tolist()
-    residences = tuple(replace(each, first=new[each.first], last=new[each.last]) for each in allocation.residences)
-    return replace(allocation, instructions=kept, residences=residences)
+    stays = tuple(replace(each, first=new[each.first], last=new[each.last]) for each in allocation.stays)
+    return replace(allocation, instructions=kept, stays=stays)
 
 
 def _continues(code: Records, moved: Bools, buffers: Sequence[HostBuffer]) -> Bools:

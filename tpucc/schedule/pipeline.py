@@ -18,7 +18,7 @@ from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.allocate_accumulators import allocate_accumulators
 from tpucc.schedule.allocate_buffers import allocate_buffers
-from tpucc.schedule.allocation import Allocation, Residence
+from tpucc.schedule.allocation import Allocation, Stay
 from tpucc.schedule.join_transfers import join_transfers
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.synchronise import Synchronise, Wait, synchronise, with_waits
@@ -38,10 +38,10 @@ def with_end(listing: Listing) -> Listing:
     return listing.inserted(np.full(len(end), len(listing)), end, np.full(len(end), layer))
 
 
-def residents(listing: Listing, residences: Sequence[Residence], buffers: Sequence[VirtualBuffer]) -> tuple[Resident, ...]:
-    """The program's memory map: the residences with the indices of the final instructions, in the order of their first instructions."""
+def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[VirtualBuffer]) -> tuple[Resident, ...]:
+    """The program's memory map: the stays with the indices of the final instructions, in the order of their first instructions."""
     final = np.flatnonzero(listing.placed >= 0).tolist()
-    named = ((buffers[each.buffer], each) for each in residences)
+    named = ((buffers[each.buffer], each) for each in stays)
     found = (Resident(of.name, of.layer, each.start, of.rows, final[each.first], final[each.last]) for of, each in named)
     return tuple(sorted(found, key=lambda resident: (resident.first, resident.start)))
 
@@ -114,7 +114,7 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
         layer_of=listing.layer.astype(np.uint32),
         layers=tiles.layers or (_END,),
         host=allocation.host,
-        residents=residents(listing, allocation.residences, tiles.buffers),
+        residents=residents(listing, allocation.stays, tiles.buffers),
         lower_bound_rows=allocation.lower_bound,
         notes=tiles.notes + allocation.notes,
     )

@@ -22,7 +22,7 @@ from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.machine.instruction import Spec
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
-from tpucc.schedule.allocation import Allocation, Residence
+from tpucc.schedule.allocation import Allocation, Stay
 
 _BLANK = np.zeros(1, TILE_RECORD)
 """An instruction without operands."""
@@ -55,7 +55,7 @@ class _Buffer:
     """The first row of the home; -1 where there is none yet."""
     start: int = -1
     since: int = 0
-    """The number of the first instruction of its residence."""
+    """The number of the first instruction of its stay."""
     last: int = -1
     """The number of the last instruction that touched it."""
     reads: list[int] | None = None
@@ -63,7 +63,7 @@ class _Buffer:
 
 
 class _Spiller:
-    """The state of the scan: for each resident buffer its rows, the beginning of its residence, and which of its rows hold values."""
+    """The state of the scan: for each resident buffer its rows, the beginning of its stay, and which of its rows hold values."""
 
     def __init__(self, tiles: TileProgram, operands: list[list[int]]) -> None:
         self._tiles, self._machine = tiles, tiles.machine
@@ -82,7 +82,7 @@ class _Spiller:
         """A heap of the resident buffers by the distance of their next use, the furthest first; some entries are out of date."""
         self._dropped: list[int] = []
         """The instructions that are left out."""
-        self._residences: list[Residence] = []
+        self._stays: list[Stay] = []
         self._host = list(tiles.host)
         self._host_end = max((buffer.end for buffer in tiles.host), default=0)
         self._code: list[int] = []
@@ -122,12 +122,12 @@ class _Spiller:
         kept = np.ones(len(code), np.bool_)
         kept[self._dropped] = False
         place: Int64 = np.cumsum(kept) - kept  # of one that is left out the next one's
-        residences = tuple(replace(each, first=int(place[each.first]), last=int(place[each.last])) for each in self._residences)
-        extents = [(each.first, each.last, self._buffers[each.buffer].rows) for each in residences]
+        stays = tuple(replace(each, first=int(place[each.first]), last=int(place[each.last])) for each in self._stays)
+        extents = [(each.first, each.last, self._buffers[each.buffer].rows) for each in stays]
         first, last, rows = np.array(extents, np.int64).reshape(-1, 3).T
         read = [int(each["inner"][each["opcode"] == self._bring.opcode].sum()) for each in (code[kept], tiles)]
         note = self._note(needed, read[0] - read[1])
-        return Allocation(code[kept], residences, largest_live_sum(first, last, rows), tuple(self._host), (note,))
+        return Allocation(code[kept], stays, largest_live_sum(first, last, rows), tuple(self._host), (note,))
 
     def _note(self, needed: int, reloaded: int) -> str:
         """The rows that were spilled and reloaded, and why."""
@@ -199,7 +199,7 @@ class _Spiller:
 
     def _leave(self, number: int, buffer: _Buffer) -> None:
         if buffer.last >= buffer.since:
-            self._residences.append(Residence(number, buffer.start, buffer.since, buffer.last))
+            self._stays.append(Stay(number, buffer.start, buffer.since, buffer.last))
         self._gaps.give(buffer.start, buffer.rows)
         buffer.start = -1
 

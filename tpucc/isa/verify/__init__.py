@@ -85,7 +85,7 @@ def _structure(context: Context) -> Iterator[Violation]:
 
 
 def _meaning(context: Context) -> Iterator[Violation]:
-    """Groups 4 to 10: what the instructions do, in the order of the program."""
+    """The violations of groups 4 to 10, which are about the instructions in the order of the program."""
     yield from endings.halts(context)
     yield from endings.written(context)
     yield from endings.interrupts(context)
@@ -106,7 +106,7 @@ def _meaning(context: Context) -> Iterator[Violation]:
 
 
 def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Violation]]:
-    """The rules of groups 4, 5, 7, 9 and 10 about what the rows of a memory hold."""
+    """The rules of groups 4, 5, 7, 9 and 10 about the contents of a memory's rows."""
     match memory.contents:
         case Contents.VALUES:
             return lambda events: chain(definitions.values(context, events, memory), residents.stays(context, events, memory))
@@ -122,7 +122,7 @@ def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Viol
 
 
 def reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:
-    """In order of instructions, of each rule and instruction one, of each rule the first few."""
+    """The violations to report, in the order of instructions: one for each rule and instruction, and the first few of each rule."""
     first: dict[tuple[str, int, str], Violation] = {}
     for violation in violations:
         first.setdefault((violation.code, violation.instruction, violation.message if violation.instruction < 0 else ""), violation)

@@ -24,7 +24,7 @@ MAX_REPORTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: its code (group and number), its name, and what it demands and why."""
+    """A rule: its code (group and number), its name, and its demand with the reason."""
 
     code: str
     name: str
