@@ -23,9 +23,9 @@ from tpucc.machines.v1.functions import matrix_product, used_size
 from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.fast.execute import GroupProducts, Simulator, prepare
-from tpucc.sim.fast.groups import Group, find_groups
+from tpucc.sim.fast.groups import ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Narrow
-from tpucc.sim.fast.product import Product, Scratch, Summation
+from tpucc.sim.fast.product import JoinedProduct, Scratch, Summation
 from tpucc.sim.fast.walks import Grid, regular, taken
 from tpucc.sim.interpret import Interpreter
 from tpucc.target import load_target
@@ -50,7 +50,7 @@ def random_rows(program: Program, seed: int) -> DeviceInts:
     return np.random.default_rng(seed).integers(port.format.low, port.format.high + 1, port.shape).astype(port.format.numpy)
 
 
-def products(program: Program) -> list[Product]:
+def products(program: Program) -> list[JoinedProduct]:
     return [
         product for steps in prepare(program, Scratch()) for step in steps if isinstance(step, GroupProducts) for product in step.products
     ]
@@ -66,7 +66,7 @@ def test_random_programs_have_every_kind_of_group() -> None:
     """The test before is worth something only if groups of several chains, live accumulators and overlaps occur in it."""
     programs = [RandomProgram(seed, length=80).make() for seed in range(40)]
     items = [item for program in programs for item in find_groups(effects(program.instructions), program.target)]
-    groups = [item for item in items if isinstance(item, Group)]
+    groups = [item for item in items if isinstance(item, ChainGroup)]
     assert len(items) > 2 * len(groups) > 200
     assert sum(group.overlapping for group in groups) > 20
     assert sum(len(group.chains) > 1 for group in groups) > 50

@@ -19,7 +19,7 @@ from tpucc.machines.v1 import V1, Opcode, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import Arrays
-from tpucc.sim.memories import Rows, after, written
+from tpucc.sim.memories import RowIndex, after, written
 
 UNDO_BYTES = 1 << 28
 """How much is kept of what was overwritten. To go back beyond that, the program runs again from its start."""
@@ -29,7 +29,7 @@ UNDO_BYTES = 1 << 28
 class _Before:
     """What an instruction changed, as it was before: rows of memories, and which tiles and block were in use."""
 
-    rows: tuple[tuple[AnyArray, Rows, AnyArray], ...]
+    rows: tuple[tuple[AnyArray, RowIndex, AnyArray], ...]
     fifo: tuple[int, ...]
     tile: int
     block: int
@@ -103,7 +103,7 @@ class Debugger:
             self.step()
 
     def _before(self, instruction: DecodedInstruction) -> _Before:
-        interpreter, rows = self.interpreter, list[tuple[AnyArray, Rows, AnyArray]]()
+        interpreter, rows = self.interpreter, list[tuple[AnyArray, RowIndex, AnyArray]]()
         memories = interpreter.memories
         if instruction.opcode == Opcode.INTERRUPT_HOST:
             everything = slice(0, len(memories.buffers))

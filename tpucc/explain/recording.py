@@ -17,7 +17,7 @@ from tpucc.isa.program import Port, Program
 from tpucc.machine.memory import AccessPattern, Contents
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.memories import Applied, applied, numbered, rows_of
+from tpucc.sim.memories import AppliedInstruction, applied, numbered, rows_of
 from tpucc.sim.ports import column_blocks
 
 ROWS, LANES, SIDE = 4, 8, 4
@@ -90,7 +90,7 @@ def recorded(interpreter: Interpreter, window: Int64, origin: str) -> Recording:
     return Recording(steps, tiles, origin)
 
 
-def _seen(interpreter: Interpreter, action: Applied, place: IntFlag, rows: AnyArray | slice) -> Seen:
+def _seen(interpreter: Interpreter, action: AppliedInstruction, place: IntFlag, rows: AnyArray | slice) -> Seen:
     """The first rows of an operand: of windows those of the first one."""
     numbers = numbered(rows)
     first = (numbers[:1].reshape(-1) if action.machine.rows_at(place).pattern is AccessPattern.WINDOWS else numbers)[:ROWS]
@@ -125,7 +125,7 @@ class _Slice:
             action = applied(self._program, instruction, None, -1)
             yield None if action is None else self._needed(action, ROWS if index in self._wanted else 0)
 
-    def _needed(self, action: Applied, first: int) -> Int64:
+    def _needed(self, action: AppliedInstruction, first: int) -> Int64:
         """The places whose rows are needed afterwards, or are among the `first`; before it their sources are needed."""
         place, rows = action.writes
         memory, numbers = self._memory(place), numbered(rows)

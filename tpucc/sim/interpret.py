@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.numerics import DeviceInts, Int8, Int64
-from tpucc.sim.memories import Applied, Memories, applied, rows_of
+from tpucc.sim.memories import AppliedInstruction, Memories, applied, rows_of
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 Watch = Callable[[int, DecodedInstruction, "Interpreter"], None]
@@ -90,7 +90,7 @@ class Interpreter:
         rows: Int8 = self.memories[place.memory][rows_of(machine, instruction, place)]
         return rows
 
-    def applied(self, instruction: DecodedInstruction) -> Applied | None:
+    def applied(self, instruction: DecodedInstruction) -> AppliedInstruction | None:
         """The effect of an instruction on rows with the tile and the block in use; None if it has none."""
         tile = self.memories.tiles[self.tile] if self.tile >= 0 else None
         return applied(self.program, instruction, tile, self.block)

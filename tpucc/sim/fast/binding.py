@@ -16,7 +16,7 @@ import numpy as np
 from tpucc.machines.v1.functions import looked_up, unsigned
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int32
 from tpucc.sim.fast.backends import SHIFT
-from tpucc.sim.fast.product import Activation, Product, Scratch, Source, Summation
+from tpucc.sim.fast.product import Activation, JoinedProduct, Scratch, Source, Summation
 from tpucc.sim.fast.walks import put, taken
 from tpucc.sim.fast.weights import spans
 from tpucc.sim.memories import Memories
@@ -41,7 +41,7 @@ class Requantised(NamedTuple):
     zero: Float32 | None
 
 
-def bind(product: Product, memories: Memories, scratch: Scratch) -> BoundProduct:
+def bind(product: JoinedProduct, memories: Memories, scratch: Scratch) -> BoundProduct:
     """The product on these memories and this scratch memory."""
     parts = list(_parts(product, memories, scratch))
     sums = scratch.result(product.offset, product.rows, len(product.bias))
@@ -71,7 +71,7 @@ def bind(product: Product, memories: Memories, scratch: Scratch) -> BoundProduct
     return BoundProduct(multiply, finish)
 
 
-def _parts(product: Product, memories: Memories, scratch: Scratch) -> Iterator[Callable[[], AnyArray]]:
+def _parts(product: JoinedProduct, memories: Memories, scratch: Scratch) -> Iterator[Callable[[], AnyArray]]:
     """For each part a function that computes its product [M, N], in scratch memory where the product is float32."""
     sources, depths, columns = product.sources, product.weights.depths, len(product.bias)
     if (backend := product.weights.integers) is not None:
@@ -129,7 +129,7 @@ def _reading(memories: Memories, x: AnyArray, source: Source, span: tuple[int, i
     return partial(setitem, into, ..., rows.view(np.uint8) if source.unsigned else rows)  # a tenth faster than np.copyto
 
 
-def _adding(product: Product, sums: Float32) -> Callable[[list[AnyArray]], None]:
+def _adding(product: JoinedProduct, sums: Float32) -> Callable[[list[AnyArray]], None]:
     """The function that adds the products of the parts and the bias: float32(acc + bias), in `sums`."""
     bias = product.bias.astype(np.float32)
 
@@ -163,7 +163,7 @@ def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
     accumulators[:, used:] = 0
 
 
-def _requantised(product: Product, sums: Float32) -> Iterator[Requantised]:
+def _requantised(product: JoinedProduct, sums: Float32) -> Iterator[Requantised]:
     for step in product.passes:
         low, high = (np.asarray(bound - step.zero, np.float32) for bound in (step.low, step.high))
         zero = None if isinstance(step.zero, int) and not step.zero else np.asarray(step.zero, np.float32)

@@ -24,16 +24,16 @@ from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import DeviceInts, Int8, Int32
 from tpucc.sim.fast.backends import Backend, chosen, require
 from tpucc.sim.fast.binding import bind
-from tpucc.sim.fast.groups import Chain, Group, find_groups
+from tpucc.sim.fast.groups import Chain, ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Lanes
-from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
+from tpucc.sim.fast.product import Activation, JoinedProduct, Output, RequantisedColumns, Scratch, Source, choose_sum, tail_lanes
 from tpucc.sim.fast.walks import looker, regular
 from tpucc.sim.fast.weights import WeightStore, spans
-from tpucc.sim.memories import Applied, Memories, Rows, applied, rows_of
+from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, applied, rows_of
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 
-class Step(Protocol):
+class PreparedStep(Protocol):
     """A part of a prepared program that changes the machine's memories."""
 
     def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
@@ -45,7 +45,7 @@ class GroupProducts:
     """The products of one group. With `overlapping`, some result overwrites some input, and all products run before all results are
     written."""
 
-    products: tuple[Product, ...]
+    products: tuple[JoinedProduct, ...]
     overlapping: bool
 
     def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
@@ -64,7 +64,7 @@ def _in_order(steps: Sequence[Callable[[], None]]) -> None:
 class SingleInstruction:
     """One instruction that fits no group."""
 
-    action: Applied
+    action: AppliedInstruction
 
     def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         return partial(self.action.run, memories)
@@ -87,7 +87,7 @@ class LateProducts:
     their own; `dest` has the rows that they write."""
 
     make: Callable[[Scratch], GroupProducts]
-    dest: tuple[tuple[Rows, DeviceFormat], ...]
+    dest: tuple[tuple[RowIndex, DeviceFormat], ...]
 
     def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         def run() -> None:
@@ -97,13 +97,13 @@ class LateProducts:
         return run
 
 
-def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[Step]]:
+def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[PreparedStep]]:
     """The steps of a verified program: a list for each segment between the host's steps. `scratch` is made large enough for them.
 
     `tiles` are the tiles of the machine that will run the program: the program's own tiles where it writes none.
     """
     weights = program.tiles if tiles is None else tiles
-    segments: list[list[Step]] = [list(steps) for steps in _Preparation(program, scratch, backend, weights).segments()]
+    segments: list[list[PreparedStep]] = [list(steps) for steps in _Preparation(program, scratch, backend, weights).segments()]
     lanes = Lanes(program)
     lanes.filled(program.prologue_ports)
     for number, steps in enumerate(segments):
@@ -134,12 +134,12 @@ class _Preparation:
         known = ((index, tile) for index, tile in tiles if tile < len(self._program.tiles))
         return sum(int(self._effects.rows[index]) * math.prod(self._store.used_size(tile)) for index, tile in known)
 
-    def segments(self) -> list[list[Step]]:
+    def segments(self) -> list[list[PreparedStep]]:
         code = self._program.instructions
         stops = np.flatnonzero(self._effects.interrupts & (code["index"] < len(self._program.host_steps))).tolist()
-        segments: list[list[Step]] = [[]]
+        segments: list[list[PreparedStep]] = [[]]
         for item in find_groups(self._effects, self._program.target, stops):
-            if isinstance(item, Group):
+            if isinstance(item, ChainGroup):
                 segments[-1].append(self._late(item) if self._is_late(item) else self._products(item, self._scratch, self._store))
             elif self._effects.interrupts[item]:
                 segments.append([])
@@ -149,25 +149,25 @@ class _Preparation:
                 segments[-1].append(SingleInstruction(action))
         return segments
 
-    def _action(self, index: int) -> Applied | None:
+    def _action(self, index: int) -> AppliedInstruction | None:
         tile = self._tiles[self._tile[index]] if self._tile[index] >= 0 else None
         return applied(self._program, self._instruction(index), tile, self._block[index])
 
     def _instruction(self, index: int) -> DecodedInstruction:
         return V1.read(self._program.instructions[index])
 
-    def _is_late(self, group: Group) -> bool:
+    def _is_late(self, group: ChainGroup) -> bool:
         """Whether a group multiplies by a tile that the program writes."""
         return any(self._tile[index] >= len(self._program.tiles) for chain in group.chains for index in chain.multiplies)
 
-    def _late(self, group: Group) -> LateProducts:
+    def _late(self, group: ChainGroup) -> LateProducts:
         activates = [self._instruction(chain.activate) for chain in group.chains if chain.activate >= 0]
         dest = tuple((_rows(activate, Place.DEST), format_of(activate.flags)) for activate in activates)
         return LateProducts(lambda scratch: self._products(group, scratch, WeightStore(self._tiles)), dest)
 
-    def _products(self, group: Group, scratch: Scratch, store: WeightStore) -> GroupProducts:
+    def _products(self, group: ChainGroup, scratch: Scratch, store: WeightStore) -> GroupProducts:
         """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
-        products: list[Product] = []
+        products: list[JoinedProduct] = []
         offset = 0
         for chains in self._alike(group.chains):
             product = self._product(chains, offset, store)
@@ -187,7 +187,7 @@ class _Preparation:
             by_rows.setdefault(b"".join(column.tobytes() for column in columns), []).append(chain)
         yield from by_rows.values()
 
-    def _product(self, chains: list[Chain], offset: int, store: WeightStore) -> Product:
+    def _product(self, chains: list[Chain], offset: int, store: WeightStore) -> JoinedProduct:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
         walks = [_rows(multiply, Place.UB) for multiply in multiplies]
         sources = tuple(
@@ -199,7 +199,7 @@ class _Preparation:
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
         rows = _dense(multiplies[0], Place.ACC)
-        return Product(
+        return JoinedProduct(
             rows=rows.stop - rows.start,
             sources=sources,
             weights=weights,
@@ -230,14 +230,14 @@ def _bias(output: Output) -> Int32:
     return bias
 
 
-def _passes(outputs: Sequence[Output]) -> Iterator[Pass]:
+def _passes(outputs: Sequence[Output]) -> Iterator[RequantisedColumns]:
     """The passes over runs of activated outputs."""
     for activated, run in groupby(outputs, lambda output: output.activation is not None):
         if activated:
             yield _pass(list(run))
 
 
-def _pass(outputs: Sequence[Output]) -> Pass:
+def _pass(outputs: Sequence[Output]) -> RequantisedColumns:
     """One pass over several outputs. A number that is the same in all columns stands once."""
     widths = [output.columns.stop - output.columns.start for output in outputs]
     blocks = [output.activation.block for output in outputs if output.activation is not None]
@@ -248,10 +248,10 @@ def _pass(outputs: Sequence[Output]) -> Pass:
         numbers = [int(block[name]) for block in blocks]
         return numbers[0] if len(set(numbers)) == 1 else np.repeat(np.array(numbers, np.int32), widths)
 
-    return Pass(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
+    return RequantisedColumns(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
 
 
-def _rows(instruction: DecodedInstruction, place: Place) -> Rows:
+def _rows(instruction: DecodedInstruction, place: Place) -> RowIndex:
     """The rows that an instruction visits at a place."""
     return rows_of(V1, instruction, V1.rows_at(place))
 

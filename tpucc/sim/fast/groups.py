@@ -29,7 +29,7 @@ import numpy.typing as npt
 from tpucc.isa.effects import Effects, Walks
 from tpucc.machines.v1 import SPECS, Engine
 from tpucc.machines.v1.instructions import activated, multiplied
-from tpucc.sim.memories import Rows
+from tpucc.sim.memories import RowIndex
 from tpucc.target import Target
 
 MULTIPLIES = [opcode for opcode, spec in SPECS.items() if spec.meaning is multiplied]
@@ -52,14 +52,14 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ChainGroup:
     """Chains that run as a whole. With `overlapping`, some chain writes rows that a chain of the group reads."""
 
     chains: tuple[Chain, ...]
     overlapping: bool
 
 
-Item = Group | int
+Item = ChainGroup | int
 """A group, or the index of an instruction that runs by itself."""
 
 
@@ -166,7 +166,7 @@ class _Finder:
         chains = [Chain(tuple(c.multiplies), c.activate, self._live[max(c.multiplies[-1], c.activate)]) for c in ended]
         needed = tuple(chain for chain in chains if chain.live or chain.activate >= 0)
         if needed:
-            self.items.append(Group(needed, self._overlapping))
+            self.items.append(ChainGroup(needed, self._overlapping))
         self.items.extend(self._postponed)
         self._touched.clear()
         self._touched_later.clear()
@@ -209,13 +209,13 @@ class _Finder:
         start, end = chain.interval
         return bool((self._owner[start:end] == chain.number).all())
 
-    def _written(self, rows: Rows) -> bool:
+    def _written(self, rows: RowIndex) -> bool:
         return self._touched.writes(rows) or self._touched_later.writes(rows)
 
     def _full(self) -> bool:
         return self._results > RESULT_LIMIT and all(chain.activate >= 0 for chain in self._chains)
 
-    def _commutes(self, sources: Iterable[Rows], target: Rows) -> bool:
+    def _commutes(self, sources: Iterable[RowIndex], target: RowIndex) -> bool:
         marks = (self._touched, self._touched_later)
         return not any(m.touches(target) or any(m.writes(rows) for rows in sources) for m in marks)
 
@@ -230,13 +230,13 @@ class _Touched:
     def clear(self) -> None:
         self.number += 1
 
-    def reads(self, rows: Rows) -> bool:
+    def reads(self, rows: RowIndex) -> bool:
         return bool((self.read[rows] == self.number).any())
 
-    def writes(self, rows: Rows) -> bool:
+    def writes(self, rows: RowIndex) -> bool:
         return bool((self.written[rows] == self.number).any())
 
-    def touches(self, rows: Rows) -> bool:
+    def touches(self, rows: RowIndex) -> bool:
         return self.reads(rows) or self.writes(rows)
 
 
@@ -247,7 +247,7 @@ class _Visits:
         self._walks = walks
         self._low, self._high, self._dense = walks.low.tolist(), walks.high.tolist(), walks.dense.tolist()
 
-    def rows(self, index: int) -> Rows:
+    def rows(self, index: int) -> RowIndex:
         low, high = self._low[index], self._high[index]
         return slice(low, high) if self._dense[index] or high <= low else self._walks.rows(index)
 

@@ -22,9 +22,9 @@ from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.machines.v1.functions import ParameterBlock
 from tpucc.numerics import EXACT, Float32, Int8, Int64, requantise_in_place
-from tpucc.sim.fast.product import Product, Scratch
+from tpucc.sim.fast.product import JoinedProduct, Scratch
 from tpucc.sim.fast.walks import Grid, RowsOrGrid, looker, near, put, regular, taken
-from tpucc.sim.memories import Applied, Memories, Rows, after
+from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, after
 from tpucc.sim.ports import column_blocks
 
 Compute = Callable[[Sequence[Int8]], Int8]
@@ -96,7 +96,7 @@ class RowLanes:
     def of(cls, rows: int) -> RowLanes:
         return cls(np.zeros(rows, np.int64), np.zeros(rows, np.int64))
 
-    def set(self, rows: Rows, used: int, kind: int) -> None:
+    def set(self, rows: RowIndex, used: int, kind: int) -> None:
         self.used[rows], self.kind[rows] = used, kind
 
 
@@ -128,7 +128,7 @@ class Lanes:
             for _, columns, rows in column_blocks(port, self.program.host, self.mxu):
                 self.host.used[rows] = np.maximum(self.host.used[rows], columns.stop - columns.start)
 
-    def multiplied(self, products: Iterable[Product]) -> None:
+    def multiplied(self, products: Iterable[JoinedProduct]) -> None:
         """Adds products, which write their results."""
         for product in products:
             for output in product.outputs:
@@ -139,12 +139,12 @@ class Lanes:
                     else:
                         self._unknown(done.dest, done.to.bytes_per_value)
 
-    def written(self, dest: Iterable[tuple[Rows, DeviceFormat]]) -> None:
+    def written(self, dest: Iterable[tuple[RowIndex, DeviceFormat]]) -> None:
         """Adds the write of unknown results to these rows."""
         for rows, format in dest:
             self._unknown(rows, format.bytes_per_value)
 
-    def narrowed(self, action: Applied) -> Narrow | None:
+    def narrowed(self, action: AppliedInstruction) -> Narrow | None:
         """Adds an action. Returns the action on the lanes in use, where the vector unit computes it in 8 bits; None for any other
         action."""
         place, dest = action.writes
@@ -162,7 +162,7 @@ class Lanes:
             return None
         return self._narrow(compute, action, dest)
 
-    def _narrow(self, compute: Compute, action: Applied, dest: Rows) -> Narrow:
+    def _narrow(self, compute: Compute, action: AppliedInstruction, dest: RowIndex) -> Narrow:
         used, kinds = 0, list[Int64]()
         for place, rows in action.reads:
             own = int(self.ub.used[rows].max())
@@ -183,7 +183,7 @@ class Lanes:
         sources = tuple(zip(_alike([rows for _, rows in action.reads]), read, strict=True))
         return Narrow(sources, regular(dest), lanes, slice(used, None), tail, compute)
 
-    def _tail(self, action: Applied, kinds: Sequence[Int64]) -> Int8:
+    def _tail(self, action: AppliedInstruction, kinds: Sequence[Int64]) -> Int8:
         """The result of the action on rows of constants: one row. The rows of a source are alike, but for weights."""
         values: dict[str, Any] = {}
         for (place, rows), kind in zip(action.reads, kinds, strict=True):
@@ -201,10 +201,10 @@ class Lanes:
         """The constant rows of these numbers [rows, mxu]."""
         return np.stack([self.rows[each] for each in kinds.tolist()])
 
-    def _copied(self, source: RowLanes, rows: Rows, target: RowLanes, dest: Rows) -> None:
+    def _copied(self, source: RowLanes, rows: RowIndex, target: RowLanes, dest: RowIndex) -> None:
         target.used[dest], target.kind[dest] = source.used[rows], source.kind[rows]
 
-    def _unknown(self, rows: Rows, bytes_per_value: int) -> None:
+    def _unknown(self, rows: RowIndex, bytes_per_value: int) -> None:
         for _ in range(bytes_per_value):
             self.ub.set(rows, self.mxu, 0)
             rows = after(rows)
@@ -225,14 +225,14 @@ def _are_windows(rows: RowsOrGrid) -> TypeGuard[Int64]:
     return isinstance(rows, np.ndarray) and rows.ndim == 2
 
 
-def _alike(sources: Sequence[Rows]) -> Sequence[RowsOrGrid]:
+def _alike(sources: Sequence[RowIndex]) -> Sequence[RowsOrGrid]:
     """The sources as grids, where all are grids of one shape; else the sources themselves."""
     grids = [rows if _are_windows(rows) else regular(rows) for rows in sources]
     same = {(grid.outer, grid.inner) if isinstance(grid, Grid) else None for grid in grids}
     return grids if len(same) == 1 and None not in same else sources
 
 
-def compute_of(action: Applied) -> Compute | None:
+def compute_of(action: AppliedInstruction) -> Compute | None:
     """The action's function on 8-bit values, whose parameters are read from the block once; None for an action without such a function."""
     operands, constants = [action.machine.rows_at(place).operand for place, _ in action.reads], action.constants
 

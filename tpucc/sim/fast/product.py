@@ -24,7 +24,7 @@ from tpucc.machines.v1.functions import ParameterBlock, activate
 from tpucc.numerics import EXACT, DeviceInts, Float32, Int32, Int64
 from tpucc.sim.fast.walks import LookUp, RowsOrGrid
 from tpucc.sim.fast.weights import Part, Weights
-from tpucc.sim.memories import Rows
+from tpucc.sim.memories import RowIndex
 
 
 class Summation(Enum):
@@ -38,7 +38,7 @@ class Summation(Enum):
 class Source:
     """The unified-buffer rows that one level of the product reads; `places` are the same rows."""
 
-    rows: Rows
+    rows: RowIndex
     places: RowsOrGrid
     values: DeviceFormat
     unsigned: bool
@@ -52,7 +52,7 @@ class Activation:
     same rows as `dest`. `look_up` is the block's table on 8-bit values, if it has one.
     """
 
-    dest: Rows
+    dest: RowIndex
     places: RowsOrGrid
     block: ParameterBlock
     to: DeviceFormat
@@ -70,7 +70,7 @@ class Output:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Pass:
+class RequantisedColumns:
     """Consecutive columns that requantise at once. `zero`, `low` and `high` are numbers, or have one for each column."""
 
     columns: slice
@@ -102,7 +102,7 @@ class Scratch:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Product:
+class JoinedProduct:
     """`rows` of every source times the weights. `offset` is where the results begin in the scratch memory."""
 
     rows: int
@@ -110,7 +110,7 @@ class Product:
     weights: Weights
     outputs: tuple[Output, ...]
     bias: Int32
-    passes: tuple[Pass, ...]
+    passes: tuple[RequantisedColumns, ...]
     sum: Summation
     offset: int
 

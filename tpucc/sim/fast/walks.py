@@ -9,7 +9,7 @@ import numpy as np
 
 from tpucc.machines.v1.functions import ParameterBlock
 from tpucc.numerics import Int8, Int64
-from tpucc.sim.memories import Rows, offsets
+from tpucc.sim.memories import RowIndex, offsets
 
 
 class Grid(NamedTuple):
@@ -29,11 +29,11 @@ class Grid(NamedTuple):
         return view
 
 
-RowsOrGrid = Rows | Grid
+RowsOrGrid = RowIndex | Grid
 LookUp = Callable[[Int8], Int8]
 
 
-def regular(rows: Rows) -> RowsOrGrid:
+def regular(rows: RowIndex) -> RowsOrGrid:
     """The rows as a grid, where they are an ascending one; else the rows themselves."""
     if isinstance(rows, slice) or rows.ndim != 1 or len(rows) < 2:
         return rows
