@@ -11,10 +11,10 @@ from tpucc.layers.kinds import Fc, is_written
 from tpucc.lowering.steps import Level, Product, Step, WrittenProducts
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tiled_product import product_of
-from tpucc.lowering.values import Values
+from tpucc.lowering.values import LoweredValues
 
 
-def lower_fc(node: Node, layer: Fc, y: Access, values: Values) -> Product | WrittenProducts:
+def lower_fc(node: Node, layer: Fc, y: Access, values: LoweredValues) -> Product | WrittenProducts:
     """The step of `y = epilogue(x @ w + bias)`: x is v [..., K], w int8 [K, N], bias int32 [N], y v [..., N].
 
     - *Tiles*: w is cut into tiles [mxu, mxu]. Tile (k, n) has rows k · mxu… and columns n · mxu… of w, and zeros where w ends in it.
@@ -37,7 +37,7 @@ def lower_fc(node: Node, layer: Fc, y: Access, values: Values) -> Product | Writ
     return product_of(node, levels, parameter_blocks, values)
 
 
-def _by_written_weights(node: Node, layer: Fc, y: Access, values: Values) -> WrittenProducts:
+def _by_written_weights(node: Node, layer: Fc, y: Access, values: LoweredValues) -> WrittenProducts:
     """The step of a product by w [..., K, N] that the host computes: it writes the tiles of all matrices, and then each matrix multiplies
     the rows that it is for. Leading sizes of w broadcast to those of x [..., M, K]."""
     x, weights = values[node.operands[0]], values.device[node.operands[1]]

@@ -10,11 +10,11 @@ from tpucc.ir import Node
 from tpucc.layers.kinds import Conv, Move, MoveFunction, Pool, Vector, looks_up
 from tpucc.lowering.steps import LaneByLane, Moving, Region, copied
 from tpucc.lowering.tensors import Access, padding_rows
-from tpucc.lowering.values import Values
+from tpucc.lowering.values import LoweredValues
 from tpucc.machines.v1 import Function
 
 
-def lower_pool(node: Node, layer: Pool, y: Access, values: Values) -> LaneByLane:
+def lower_pool(node: Node, layer: Pool, y: Access, values: LoweredValues) -> LaneByLane:
     """The step of a pool: v [B, H, W, C] → y [B, H', W', C], channel by channel.
 
     Pixels outside the image don't count, so windows at its edges see fewer pixels than others. Neighbours whose windows have one shape are
@@ -64,7 +64,7 @@ def window_runs(size: int, window: int, stride: int, before: int, outputs: int, 
     return [WindowRun(found[0][0], len(found), *found[0][1:]) for found in (list(group) for _, group in alike)]
 
 
-def lower_depthwise(node: Node, layer: Conv, y: Access, values: Values) -> LaneByLane:
+def lower_depthwise(node: Node, layer: Conv, y: Access, values: LoweredValues) -> LaneByLane:
     """The step of a depthwise convolution on the vector unit: each lane of a window of x times the same lane of w [R, S, 1, F].
 
     It is a pooling whose windows are weighted. The weights are a buffer with a row for each position of the kernel.
@@ -80,7 +80,7 @@ def lower_depthwise(node: Node, layer: Conv, y: Access, values: Values) -> LaneB
     return LaneByLane("conv", (Region(Function.WEIGHTED, (first,), y, parameter_blocks, (height, width), apart, weights),))
 
 
-def lower_vector(node: Node, layer: Vector, y: Access, values: Values) -> LaneByLane:
+def lower_vector(node: Node, layer: Vector, y: Access, values: LoweredValues) -> LaneByLane:
     """The step of a function of one value or two, v [..., C], whose shapes broadcast to the shape of y, v [..., C].
 
     Leading sizes of 1 take no step, so that their rows are read again. An operand with one column gives its lane 0 to all lanes of y.
@@ -93,7 +93,7 @@ def lower_vector(node: Node, layer: Vector, y: Access, values: Values) -> LaneBy
     return LaneByLane("vector", (region,))
 
 
-def lower_move(node: Node, layer: Move, y: Access, values: Values) -> Moving:
+def lower_move(node: Node, layer: Move, y: Access, values: LoweredValues) -> Moving:
     """The step of a join of v [..., C] along an axis of rows, or of padding rows of one value around v [..., C]; y is v [..., C]."""
     operands = [values[name] for name in node.operands]
     match layer.function:

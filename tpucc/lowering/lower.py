@@ -29,7 +29,7 @@ from tpucc.lowering.splits import choose_splits
 from tpucc.lowering.steps import Moving, Step, Work
 from tpucc.lowering.tensors import Access, Tensor, whole
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.values import Values
+from tpucc.lowering.values import LoweredValues
 from tpucc.lowering.weight_memory import require_room
 from tpucc.target import Target
 
@@ -94,7 +94,7 @@ def make_plan(
 
     Raises `LimitError` E0622 when the weights don't fit weight memory.
     """
-    values = Values(device, target, segments)
+    values = LoweredValues(device, target, segments)
     for node in device:
         values.begin(node)
         if isinstance(node.attributes, Layer):
@@ -114,13 +114,13 @@ def make_plan(
     )
 
 
-def lower_layer(node: Node, layer: Layer, values: Values) -> None:
+def lower_layer(node: Node, layer: Layer, values: LoweredValues) -> None:
     """Adds the step of a layer, and before it the steps of the copies that it reads."""
     y = values.result(node)
     values.add(node, y, _work(node, layer, y, values))
 
 
-def _work(node: Node, layer: Layer, y: Access, values: Values) -> Work:
+def _work(node: Node, layer: Layer, y: Access, values: LoweredValues) -> Work:
     match layer:
         case Fc():
             return lower_fc(node, layer, y, values)

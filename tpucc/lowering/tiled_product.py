@@ -9,11 +9,11 @@ from tpucc.ir import Node
 from tpucc.layers.kinds import Conv, Fc, own_rows, weight_shape, weights_of
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.steps import SKIPPED, Level, Product, product_nest
-from tpucc.lowering.values import Values
+from tpucc.lowering.values import LoweredValues
 from tpucc.lowering.walks import part_walks
 
 
-def product_of(node: Node, levels: Sequence[Level], parameter_blocks: tuple[int, ...], values: Values) -> Product:
+def product_of(node: Node, levels: Sequence[Level], parameter_blocks: tuple[int, ...], values: LoweredValues) -> Product:
     """The product of an `fc` or `conv` from its levels and the numbers of its parameter blocks, one for each column block n of the result.
 
     Tiles of nothing but zeros are skipped. A column block keeps at least one tile, which begins its sum.

@@ -27,7 +27,7 @@ ROW_MARK = "#row"
 """Begins the name of a row that borders are filled with; `#` stands in no name of a node."""
 
 
-class Values:
+class LoweredValues:
     """The values of the nodes that were lowered so far, the tiles and parameter blocks of their constants, and the `steps` that compute
     them.
 

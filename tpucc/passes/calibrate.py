@@ -69,7 +69,7 @@ class Calibrate(Pass):
         self._require_options()
         given = given_examples(graph, context)
         require_placed(graph, "calibrating")
-        probed = Probed.of(graph, context.format)
+        probed = ProbeGraph.of(graph, context.format)
         if not probed.measured:
             return graph
         if given is None:
@@ -86,7 +86,7 @@ class Calibrate(Pass):
         if self.rows < 0:
             raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
 
-    def _ranges(self, probed: Probed, parts: Iterable[InputArrays], count: int, to: IntegerFormat, *help: str) -> dict[str, Range]:
+    def _ranges(self, probed: ProbeGraph, parts: Iterable[InputArrays], count: int, to: IntegerFormat, *help: str) -> dict[str, Range]:
         """The ranges of what is measured, over `count` batches of inputs, for integers of the format `to`; `help` is for the error, too."""
         meters = {name: self._meter(probed.graph[name].type.size * count, to) for name in probed.measured}
 
@@ -130,7 +130,7 @@ def synthetic_note(graph: Graph, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeGraph:
     """A graph to measure in: the operator graph, and for each fused activation a node that stops before it.
 
     `measured` are the nodes without a range that need one; `before` maps a fused node to the one that stops before its activation.
@@ -142,7 +142,7 @@ class Probed:
     before: Mapping[str, str]
 
     @classmethod
-    def of(cls, graph: Graph, format: IntegerFormat) -> Probed:
+    def of(cls, graph: Graph, format: IntegerFormat) -> ProbeGraph:
         builder = GraphBuilder(graph.name, graph.source)
         for node in graph:
             builder.add(node)
