@@ -1,4 +1,4 @@
-"""How large the values of a graph are on a target, and how long its operators take, by estimates that need no lowering."""
+"""The rows of a graph's values on a target, and the cycles of its operators, by estimates that need no lowering."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class ImageSizes:
         return self.rows(name, (0, self.maps.graph[name].type.shape[1]), sides)
 
     def resident(self, name: str, sides: Sides) -> int:
-        """Rows of one column block of the tensor that a whole value is read from; it has a border of `sides` if it is made for this value.
-        A view shows rows of another."""
+        """Rows of one column block of the tensor that a whole value is read from. It has a border of `sides` if it is computed for this
+        value. A view is read from another value's tensor."""
         maps = self.maps
         value = base = maps.graph[name]
         while base.on_device and isinstance(OPS[base.op].legalisation, View):
@@ -76,8 +76,8 @@ class ImageSizes:
         return rows[node.name] + (max(read) if facts_of(node.op).values in COPIED else sum(read))
 
     def whole(self, node: Node) -> tuple[int, int]:
-        """The rows that one instruction works on when the whole of an image is computed, and those that the operator does: a product all
-        that it sums over, so that no chunk of it waits for rows to come back."""
+        """The rows that one instruction works on, and the rows that the operator works on, when a whole image is computed. A product works
+        on all rows that it sums over, so that no chunk waits for rows to be read again."""
         images = self._images(node)
         rows = {name: self._rows_read(node, name) for name in (*images, node.name)}
         reads = sum(rows[name] * (self.column_blocks(name) if _is_product(node) else 1) for name in images)
@@ -122,6 +122,6 @@ class ImageSizes:
 
 
 def _is_product(node: Node) -> bool:
-    """Whether the matrix unit does it: lanes are joined by products, too."""
+    """Whether the matrix unit computes it: lanes are joined by products, too."""
     lanes = isinstance(node.attributes, ConcatAttributes) and node.attributes.axis % node.type.rank == node.type.rank - 1
     return lanes or isinstance(OPS[node.op].legalisation, Matrix)

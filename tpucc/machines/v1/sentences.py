@@ -1,6 +1,6 @@
-"""Instructions in sentences: what one reads, what it does with it, and where the result goes, for the rows of v1's instructions.
+"""Instructions of v1 in sentences: the rows that an instruction reads, its function, and the rows of its result.
 
-The numbers are those of its fields; of a walk with pitches and strides it says how many rows it visits, and from which on.
+The numbers are the values of its fields. For a walk with pitches and strides, they are the number of rows and the first row.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def computes(instruction: DecodedInstruction) -> str:
 
 
 def _rows(instruction: DecodedInstruction, field: str, what: str = "row") -> str:
-    """`rows 0 to 399`, `row 7`; of a walk that leaves rows out `400 rows from row 9 on`."""
+    """`rows 0 to 399`, `row 7`, and for a walk that leaves rows out `400 rows from row 9 on`."""
     values, count = instruction.values, instruction.values.get("outer", 1) * instruction["inner"]
     first, width = values[field], 1 if field in ("acc", "host") else format_of(instruction.flags).bytes_per_value
     pitch, stride = values.get(f"{field}_pitch", 0), values.get(f"{field}_stride", width)
