@@ -8,7 +8,7 @@ from tpucc.diagnostics import listed
 from tpucc.machine.instruction import FunctionSpec, OperandSpec, Spec
 from tpucc.machine.record import RECORD
 from tpucc.machines.v1 import SPECS, Place
-from tpucc.machines.v1.blocks import block_dtype
+from tpucc.machines.v1.parameter_block import parameter_block_dtype
 from tpucc.machines.v1.places import FLAGS
 
 PLACES = {
@@ -99,7 +99,7 @@ def _operand(operand: OperandSpec) -> str:
 
 
 def _block() -> Iterator[str]:
-    kind = block_dtype(LANES)
+    kind = parameter_block_dtype(LANES)
     yield f"## The parameter block\n\nWhat `set_configuration` chooses, for {LANES} lanes: {kind.itemsize:,} bytes.\n"
     yield "| bytes | field | type |\n|---|---|---|"
     assert kind.fields is not None

@@ -34,6 +34,7 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike
 from tpucc.output_files import write_file, write_files
 from tpucc.plugins.judged import judge as verdict_on
+from tpucc.runtime.inputs import by_name
 from tpucc.runtime.judge import Verdict
 from tpucc.see import pictures
 from tpucc.see.artifacts import artifacts
@@ -104,7 +105,7 @@ class Executable:
 
     def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, AnyArray]:
         """The arrays by name; what is odd about them is a warning where `run` was called."""
-        given = self.runtime.by_name(inputs, named)
+        given = by_name(self.runtime.inputs, inputs, named)
         for sentence in notices(self.runtime.inputs, given):
             warnings.warn(sentence, InputWarning, stacklevel=3)
         return given

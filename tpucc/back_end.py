@@ -15,7 +15,7 @@ from tpucc.schedule import schedule
 from tpucc.target import Target
 
 if TYPE_CHECKING:
-    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
+    from tpucc.isa.listing.lines import ListingSpans  # the listings' reader: a model that is compiled from its source needs none
 
 STAGES = ("lower_fc", "lower_conv", "allocate", "order", "synchronise")
 """The stages that a user may bring a function for: `tpucc.stages` has the back end that calls it."""
@@ -30,7 +30,7 @@ class BackEnd:
         """The stages that are the user's."""
         return MappingProxyType({})
 
-    def of(self, whole: Callable[[Program], Program], places: Places | None = None) -> BackEnd:
+    def of(self, whole: Callable[[Program], Program], places: ListingSpans | None = None) -> BackEnd:
         """The back end for one compilation. `whole` gives a scheduled program its host part, which the verifier asks for. `places` says
         where the tile instructions stand, when they were read from a text."""
         return self

@@ -20,7 +20,7 @@ from tpucc.options import Options as Options
 from tpucc.schedule.pipeline import with_host_part
 
 if TYPE_CHECKING:
-    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
+    from tpucc.isa.listing.lines import ListingSpans  # the listings' reader: a model that is compiled from its source needs none
 
 Stage = Graph | TileProgram | Program
 Observer = Callable[["Snapshot"], None]
@@ -84,7 +84,7 @@ class Compilation:
     warnings: list[str]
     rewritten: Sequence[str]
     like: Graph | None
-    places: Places | None
+    places: ListingSpans | None
     snapshots: tuple[Snapshot, ...]
 
     @property
@@ -155,7 +155,7 @@ class State:
     """Passes that don't run, as the program is faster without them."""
     like: Graph | None = None
     """The graph of the model that an edited text stands for."""
-    places: Places | None = None
+    places: ListingSpans | None = None
     """Where the program's instructions stand in the text that it is made of."""
 
     @property

@@ -29,7 +29,7 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
-from tpucc.passes.base import Brought, Context
+from tpucc.passes.base import Context, UserPass
 from tpucc.passes.divide_batch import divisions
 from tpucc.passes.pipeline import replacements
 from tpucc.passes.running import run_pass, verify_stage
@@ -121,7 +121,7 @@ def _explained(error: Exception, state: State) -> Exception:
     """The error with the source that it speaks of; a fault after a pass of the user's has changed the graph is that pass's."""
     ours = isinstance(error, InternalError) or not isinstance(error, Error | MemoryError)
     if ours and state.rewritten:
-        named = (step for step in passes_of(state.options) if isinstance(step, Brought) and step.name == state.rewritten[-1])
+        named = (step for step in passes_of(state.options) if isinstance(step, UserPass) and step.name == state.rewritten[-1])
         more = error.diagnostics if isinstance(error, InternalError) else ()
         text = "made a graph that can't be compiled:" + ("" if more else f" {type(error).__name__}: {error}")
         return next(named).code.error("E0525", text, more=more)
@@ -240,7 +240,7 @@ def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0, *,
         state.warnings.extend(made.notes)
         state.layers = made.without_notes()
         changed = state.layers != graph
-        if changed and isinstance(step, Brought):
+        if changed and isinstance(step, UserPass):
             state.rewritten.append(step.name)
         recorder.done(step.name, state.layers, changed=changed, last=place == step.name, summary=step.summary, place=place)
         graph = state.layers

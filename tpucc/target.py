@@ -51,7 +51,7 @@ RANGES: Mapping[str, tuple[int, float, str]] = {
     **dict.fromkeys(("host_latency_seconds", "host_step_seconds"), _SECONDS),
     "host_row_bytes": (0, 4096, "an integer from 0 to 4,096"),
 }
-"""The least and the largest value of each number, and what it is in words."""
+"""The least and the largest value of each number, and the range in words."""
 MOST_CYCLES = 2**40
 """The longest that one instruction may take. A million such instructions are counted exactly in 64 bits."""
 _TOML = re.compile(r"(.*) \(at (?:(line .*)|end of document)\)")
@@ -310,7 +310,7 @@ def _typed(field: str, value: object) -> Any:
 
 
 def _wrong(field: str, value: object) -> ValueError:
-    """What the field must be, with its range, and what it is."""
+    """The error of a field's value, which says the field's range and the value."""
     return ValueError(f"{field} must be {_meant(field)}, and is {_found(value)}")
 
 

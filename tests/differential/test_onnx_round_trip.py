@@ -28,7 +28,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.compose_tables import compose_tables
-from tpucc.passes.model_inputs import drawn
+from tpucc.passes.synthetic_inputs import random_array
 from tpucc.runtime.check import random_inputs
 
 reading = pytest.importorskip("tpucc.interop.onnx.reading")
@@ -55,7 +55,7 @@ def test_an_exported_program_is_imported_as_it_was(path: Path, tmp_path: Path) -
     assert again.weights.keys() == {node.attributes.key for node in made.model.graph if node.op == "weight"}
     assert operators(again.graph) == operators(made.graph)
     generator = np.random.default_rng(0)
-    inputs = {node.name: drawn(generator, node.type) for node in made.graph.inputs}
+    inputs = {node.name: random_array(generator, node.type) for node in made.graph.inputs}
     first = evaluate(made.graph, inputs)
     second = evaluate(again.graph, inputs, {"weight": lambda node, _: again.weights[node.attributes.key]})
     for before, after in zip(made.graph.outputs, again.graph.outputs, strict=True):

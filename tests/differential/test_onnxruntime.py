@@ -24,7 +24,7 @@ from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.options import Options
-from tpucc.passes.model_inputs import drawn as drawn_input
+from tpucc.passes.synthetic_inputs import random_array
 from tpucc.runtime.runtime import Runtime
 
 EACH, COUNT = 40, 200
@@ -56,7 +56,7 @@ def assert_network(seed: int) -> None:
     made = compiled(seed, 8)
     assert made.graph is not None
     generator = np.random.default_rng(seed)
-    inputs = {node.name: drawn_input(generator, node.type) for node in made.graph.inputs}
+    inputs = {node.name: random_array(generator, node.type) for node in made.graph.inputs}
     expected, found = evaluate(made.graph, inputs), Session(*exported(made, quantised=False)).run(inputs)
     for output, value in zip(made.graph.outputs, found.values(), strict=True):
         wanted = expected[output.node]

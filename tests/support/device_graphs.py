@@ -28,7 +28,7 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.schedule import schedule
-from tpucc.sim.fast.execute import Interpreter
+from tpucc.sim.interpret import Interpreter
 from tpucc.target import Target, load_target
 
 TINY = load_target("tiny")

@@ -11,7 +11,7 @@ from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program
 from tpucc.machines.v1 import V1, Opcode
-from tpucc.machines.v1.blocks import block_dtype
+from tpucc.machines.v1.parameter_block import parameter_block_dtype
 from tpucc.numerics import AnyArray
 from tpucc.target import Target, load_target
 
@@ -40,7 +40,7 @@ class Writer:
 
     def block(self, **fields: Any) -> int:
         """A new parameter block; what isn't given is neutral. Returns its index."""
-        made = np.zeros((), block_dtype(self.target.mxu))
+        made = np.zeros((), parameter_block_dtype(self.target.mxu))
         made["multiplier"], made["low"], made["high"], made["scale_a"], made["scale_b"] = 1, -128, 127, 1, 1
         for name, value in fields.items():
             made[name] = value
@@ -67,7 +67,7 @@ class Writer:
             layer_of=np.array(self.layers, np.uint32),
             layers=tuple(LayerInfo(f"layer{i}", "fc", Origin(made_by="test"), 0, (0, 0), ()) for i in range(layers)),
             tiles=np.array(self.tiles, np.int8).reshape(-1, mxu, mxu),
-            blocks=np.array(self.blocks, block_dtype(mxu)),
+            blocks=np.array(self.blocks, parameter_block_dtype(mxu)),
             host=(HostBuffer("x", "input", 0, self.rows), HostBuffer("y", "output", self.rows, self.rows)),
             constants=np.zeros((0, mxu), np.int8),
             inputs=(self._port("x", 0),),

@@ -26,7 +26,7 @@ from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.place import Place
+from tpucc.passes.place import Placement
 from tpucc.passes.quantise import quantise
 from tpucc.target import load_target
 
@@ -83,12 +83,12 @@ def applied(graph: Graph, *passes: Pass, calibration: Mapping[str, AnyArray] | N
 
 def placed(graph: Graph) -> Graph:
     """The graph whose nodes say who computes them."""
-    return applied(graph, Place())
+    return applied(graph, Placement())
 
 
 def layers_of(graph: Graph, calibration: Mapping[str, AnyArray] | None = None, *, fused: bool = False, **options: str) -> Graph:
     """The layer graph, verified."""
-    passes = (Place(), explicit_quantisation, Calibrate(), *(FUSIONS if fused else ()), quantise(**options))
+    passes = (Placement(), explicit_quantisation, Calibrate(), *(FUSIONS if fused else ()), quantise(**options))
     layers = applied(graph, *passes, calibration=calibration)
     verify_layers(layers)
     return layers

@@ -14,7 +14,7 @@ from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident
 from tpucc.layers.kinds import Fc, Requantise
 from tpucc.machine.record import RECORD
 from tpucc.machines.v1 import V1, Engine, Flag, Opcode
-from tpucc.machines.v1.blocks import block_dtype
+from tpucc.machines.v1.parameter_block import parameter_block_dtype
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.see.charts.timeline import Times
@@ -172,7 +172,7 @@ def chain_program(name: str, rows: int, sizes: list[int], target: str = "tpu_v1"
         layer_of=np.array(owners, np.uint32),
         layers=tuple(layers),
         tiles=np.zeros((tile, mxu, mxu), np.int8),
-        blocks=np.zeros(len(layers), block_dtype(mxu)),
+        blocks=np.zeros(len(layers), parameter_block_dtype(mxu)),
         host=tuple(host),
         constants=np.zeros((0, mxu), np.int8),
         inputs=ports[:1],

@@ -17,7 +17,8 @@ from tests.support.cases import each, one_of
 from tests.support.random_machine import RandomProgram
 from tpucc.diagnostics import UsageError
 from tpucc.sim.fast import backends
-from tpucc.sim.fast.execute import Interpreter, Simulator
+from tpucc.sim.fast.execute import Simulator
+from tpucc.sim.interpret import Interpreter
 
 pytestmark = pytest.mark.skipif(not (find_spec("onnxruntime") and find_spec("onnx")), reason="ONNX Runtime is not installed")
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,9 +22,11 @@ from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.passes import calibrate
-from tpucc.passes.calibrate import NO_CALIBRATION, Calibrate, examples, made_up_note
-from tpucc.passes.model_inputs import checked, made_up, made_up_rounds, round_count, rounds
+from tpucc.passes.batching import batch_count, batches
+from tpucc.passes.calibrate import NO_CALIBRATION, Calibrate, examples, synthetic_note
+from tpucc.passes.check_inputs import checked_inputs
 from tpucc.passes.range_meters import least_squares
+from tpucc.passes.synthetic_inputs import synthetic_batches, synthetic_inputs
 
 GENERATOR = np.random.default_rng(0)
 
@@ -65,13 +67,13 @@ def test_any_batch_goes_in_rounds_of_the_models(rows: int) -> None:
 def test_the_last_round_repeats_its_own_rows_and_nothing_else() -> None:
     graph = identity_model(4)
     x = np.arange(10, dtype=np.float32).reshape(5, 2)
-    parts = list(rounds(graph.inputs, {"x": x}))
+    parts = list(batches(graph.inputs, {"x": x}))
     assert [part["x"].tolist() for part in parts] == [x[:4].tolist(), [[8, 9]] * 4]
 
 
 def test_fewer_rows_than_the_batch_are_repeated() -> None:
     graph = identity_model(4)
-    assert [part["x"][:, 0].tolist() for part in rounds(graph.inputs, {"x": np.array([[1, 0], [2, 0], [3, 0]], np.float32)})] == [
+    assert [part["x"][:, 0].tolist() for part in batches(graph.inputs, {"x": np.array([[1, 0], [2, 0], [3, 0]], np.float32)})] == [
         [1, 2, 3, 1]
     ]
 
@@ -81,17 +83,17 @@ def test_an_array_of_its_inputs_own_shape_is_in_every_round() -> None:
     x, state = model.input("x", 2, 3), model.input("state", 3)
     graph = model.build(model.op("add", x, state))
     arrays = {"x": drawn(5, 3), "state": drawn(3)}
-    parts = list(rounds(graph.inputs, arrays))
-    assert len(parts) == round_count(graph.inputs, arrays) == 3
+    parts = list(batches(graph.inputs, arrays))
+    assert len(parts) == batch_count(graph.inputs, arrays) == 3
     assert all(part["state"] is arrays["state"] for part in parts)
 
 
 def test_a_limit_of_rows_spreads_them_evenly() -> None:
     graph = identity_model(4)
     x = np.repeat(np.arange(100, dtype=np.float32)[:, None], 2, axis=1)
-    used = np.concatenate([part["x"][:, 0] for part in rounds(graph.inputs, {"x": x}, 10)])
+    used = np.concatenate([part["x"][:, 0] for part in batches(graph.inputs, {"x": x}, 10)])
     assert used.tolist() == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 80, 90]
-    assert round_count(graph.inputs, {"x": x}, 10) == 3
+    assert batch_count(graph.inputs, {"x": x}, 10) == 3
     assert calibrated(graph, {"x": x}, rows=10)["x"] == Range(0.0, 90.0)
     assert calibrated(graph, {"x": x}, rows=0)["x"] == Range(0.0, 99.0)
 
@@ -293,7 +295,7 @@ def test_a_note_of_made_up_inputs_stands_where_they_matter(returned: str, said: 
 
 def test_without_calibration_inputs_are_drawn_and_a_note_says_how() -> None:
     results = [Calibrate().run(placed(graph), context()) for graph in (identity_model(64), identity_model(64, (0.0, 2.0)))]
-    assert [made_up_note(result, "ranges are measured").split("(")[1].split(")")[0] for result in results] == [
+    assert [synthetic_note(result, "ranges are measured").split("(")[1].split(")")[0] for result in results] == [
         "standard normal, seed 0",
         "uniform in their range, seed 0",
     ]
@@ -327,16 +329,16 @@ def test_rounds_for_few_elements_keep_the_others_and_stay_within_the_most() -> N
     model.input("ids", 1, dtype="i32")
     model.input("n", dtype="i32", range=(5, 7))
     inputs = model.build(model.op("relu", "x")).inputs
-    parts = list(made_up_rounds(inputs, 16, 64, 5))
+    parts = list(synthetic_batches(inputs, 16, 5))
     assert len(parts) == 5
     first, second, third, *_ = parts
     assert np.array_equal(first["x"], third["x"])
     assert not np.array_equal(first["x"], second["x"])
     assert len({float(part["s"]) for part in parts}) == 5
     assert {int(part["n"]) for part in parts} <= {5, 6, 7}
-    assert len(list(made_up_rounds(inputs, 16, 64, 1))) == 2
-    assert len(list(made_up_rounds(inputs, 16, 64, 1000))) == 64
-    assert len(list(made_up_rounds(inputs[:1], 16, 64, 1000))) == 2
+    assert len(list(synthetic_batches(inputs, 16, 1))) == 2
+    assert len(list(synthetic_batches(inputs, 16, 1000))) == 64
+    assert len(list(synthetic_batches(inputs[:1], 16, 1000))) == 2
 
 
 def test_a_graph_that_needs_no_range_is_left_alone_without_a_warning() -> None:
@@ -350,7 +352,7 @@ def test_a_graph_that_needs_no_range_is_left_alone_without_a_warning() -> None:
 
 def test_rows_of_millions_are_made_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """And few rows of thousands are few."""
-    monkeypatch.setattr(calibrate, "MADE_UP_INPUTS", 1000)
+    monkeypatch.setattr(calibrate, "SYNTHETIC_VALUES", 1000)
     for width, rounds_made in ((2000, 1), (300, 3), (10, 64)):
         model = Model()
         model.input("x", 1, width)
@@ -364,7 +366,7 @@ def test_made_up_inputs() -> None:
     model.input("free", 2, dtype="i32")
     model.input("scalar")
     graph = model.build(model.op("relu", "x"))
-    found = made_up(graph.inputs, 64)
+    found = synthetic_inputs(graph.inputs, 64)
     assert {name: array.shape for name, array in found.items()} == {"x": (66, 1000), "ids": (66, 1000), "free": (44,), "scalar": ()}
     assert {name: str(array.dtype) for name, array in found.items()} == {
         "x": "float32",
@@ -376,7 +378,7 @@ def test_made_up_inputs() -> None:
     assert not found["free"].any()
     assert abs(float(found["x"].mean())) < 0.02
     assert abs(float(found["x"].std()) - 1) < 0.02
-    assert round_count(graph.inputs, checked(graph.inputs, found, "inputs")) == 22
+    assert batch_count(graph.inputs, checked_inputs(graph.inputs, found, "inputs")) == 22
 
 
 def test_what_is_wrong_with_the_arrays_is_told_at_once() -> None:

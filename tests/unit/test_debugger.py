@@ -19,7 +19,7 @@ from tpucc.explain import debugger as debugging
 from tpucc.explain.debugger import Debugger
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
-from tpucc.machine.instruction import Instruction
+from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import SPECS, V1, Opcode
 from tpucc.runtime.check import random_inputs
 from tpucc.runtime.runtime import Runtime
@@ -210,7 +210,7 @@ def test_quit_ends_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert "(tpucc) step" not in capsys.readouterr().out
 
 
-def every_instruction() -> Iterator[Instruction]:
+def every_instruction() -> Iterator[DecodedInstruction]:
     for opcode in Opcode:
         spec = SPECS[opcode]
         for function in spec.functions or (0,):

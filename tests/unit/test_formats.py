@@ -17,8 +17,8 @@ from tests.support.worked import UNFINISHED
 from tpucc.ir.dtypes import BY_BITS, DEVICE_FORMATS, F32, FORMATS, I8, I16, I32, OF_NUMPY, IntegerFormat
 from tpucc.layers.kinds import Requantise
 from tpucc.machines.v1 import Flag
-from tpucc.machines.v1.blocks import block_dtype
 from tpucc.machines.v1.formats import encoding_of, format_of
+from tpucc.machines.v1.parameter_block import parameter_block_dtype
 from tpucc.numerics import affine_parameters, interpolate, quantise
 
 COARSE = IntegerFormat("i16c", np.dtype("<i2"), symmetric=False, table_step=1024, makes_room=False)
@@ -44,7 +44,7 @@ def test_the_tables_say_the_same() -> None:
     for format in DEVICE_FORMATS.values():
         encoding = encoding_of(format)
         assert format_of(encoding.flag | Flag.UNSIGNED | Flag.SWITCH) is format
-        assert block_dtype(4)[encoding.table].subdtype == (format.numpy, (format.table_entries,))
+        assert parameter_block_dtype(4)[encoding.table].subdtype == (format.numpy, (format.table_entries,))
 
 
 def test_an_epilogue_ends_where_the_format_does_unless_it_says_so() -> None:

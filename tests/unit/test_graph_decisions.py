@@ -34,7 +34,7 @@ from tpucc.passes.compose_tables import compose_tables
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.pipeline import PASSES
-from tpucc.passes.place import Place
+from tpucc.passes.place import Placement
 from tpucc.passes.quantise import quantise
 from tpucc.passes.sink_transposes import sink_transposes
 from tpucc.passes.split_maps import split_maps
@@ -267,4 +267,4 @@ def test_what_a_pass_notes_is_its_own() -> None:
     assert graph.without_notes() is graph
     calibrated = Calibrate().run(placed(graph), context())
     assert len(quantise.run(calibrated, context()).notes) == 1
-    assert all(step.run(calibrated, context()).notes == () for step in (Place(), *FUSIONS))
+    assert all(step.run(calibrated, context()).notes == () for step in (Placement(), *FUSIONS))

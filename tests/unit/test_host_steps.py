@@ -34,7 +34,8 @@ from tpucc.machines.v1 import Flag, Opcode
 from tpucc.numerics import Int8
 from tpucc.ops.evaluate import evaluate
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.fast.execute import Interpreter, Simulator
+from tpucc.sim.fast.execute import Simulator
+from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
 
 CODE = """

@@ -158,14 +158,14 @@ def test_a_part_has_the_rows_of_its_items(make: Make, items: int) -> None:
     plan = make_plan(built(make), TINY)
     for access, rows in touched(plan, items):
         assert rows <= set(range(plan.sharding.rows(access.tensor, items)))
-    assert any(plan.sharding.splits(access.tensor) for access, _ in touched(plan, items))
+    assert any(plan.sharding.has_items(access.tensor) for access, _ in touched(plan, items))
 
 
 def test_what_serves_all_items_is_not_split() -> None:
     plan = make_plan(built(constant_for_all), TINY)
-    assert {tensor.name: plan.sharding.splits(tensor) for tensor in plan.owners} == {"x": True, "c": False, "y": True}
+    assert {tensor.name: plan.sharding.has_items(tensor) for tensor in plan.owners} == {"x": True, "c": False, "y": True}
     plan = make_plan(built(constant_of_each_item), TINY)
-    assert {tensor.name: plan.sharding.splits(tensor) for tensor in plan.owners} == {"x": True, "c": True, "y": True}
+    assert {tensor.name: plan.sharding.has_items(tensor) for tensor in plan.owners} == {"x": True, "c": True, "y": True}
 
 
 def test_a_result_for_all_items_is_computed_once() -> None:

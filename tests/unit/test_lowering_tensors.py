@@ -133,7 +133,7 @@ def test_regrouping(shape: Shape, steps: Shape, new: Shape, expected: Shape | No
 
 def test_sizes_of_tensors() -> None:
     held = tensor(2, 5, columns=9)
-    assert (held.rows, held.items, held.columns, held.blocks(4)) == (10, 2, 9, 3)
+    assert (held.rows, held.items, held.columns, held.column_blocks(4)) == (10, 2, 9, 3)
     scalar = Tensor("s", TensorType("i8", ()))
     assert (scalar.rows, scalar.items, scalar.columns, whole(scalar)) == (1, 1, 1, Access(scalar, (), ()))
     assert not held.comes_from_host

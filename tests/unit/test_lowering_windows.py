@@ -13,7 +13,7 @@ from tests.support.cases import each
 from tests.support.device_graphs import Device
 from tests.support.examples import examples
 from tpucc.layers.kinds import Sides
-from tpucc.lowering.lane_by_lane import Run, runs
+from tpucc.lowering.lane_by_lane import WindowRun, window_runs
 from tpucc.lowering.tensors import NO_SIDES, border_rows, borders, padding_rows, whole, wider
 
 
@@ -24,7 +24,7 @@ def test_runs_are_the_windows(size: int, window: int, stride: int, data: st.Data
     assume(size + before + after >= window)
     outputs = (size + before + after - window) // stride + 1
     seen = [[pixel for pixel in range(o * stride - before, o * stride - before + window) if 0 <= pixel < size] for o in range(outputs)]
-    found = runs(size, window, stride, before, outputs)
+    found = window_runs(size, window, stride, before, outputs)
     told = [list(range(run.pixel + o * stride, run.pixel + o * stride + run.pixels)) for run in found for o in range(run.outputs)]
     assert told == seen
     assert [run.first for run in found] == np.cumsum([0, *(run.outputs for run in found[:-1])]).tolist()
@@ -32,10 +32,10 @@ def test_runs_are_the_windows(size: int, window: int, stride: int, data: st.Data
 
 
 def test_one_run_where_all_windows_are_alike() -> None:
-    assert runs(8, 2, 2, 0, 4) == [Run(0, 4, 0, 2, 2)]
-    assert runs(7, 3, 2, 1, 4) == [Run(0, 1, 0, 2, 2), Run(1, 2, 1, 3, 3), Run(3, 1, 5, 2, 2)]
-    assert runs(5, 5, 1, 0, 1) == [Run(0, 1, 0, 5, 5)]
-    assert runs(7, 3, 2, 1, 4, (1, 0)) == [Run(0, 1, 0, 2, 3), Run(1, 2, 1, 3, 3), Run(3, 1, 5, 2, 2)]
+    assert window_runs(8, 2, 2, 0, 4) == [WindowRun(0, 4, 0, 2, 2)]
+    assert window_runs(7, 3, 2, 1, 4) == [WindowRun(0, 1, 0, 2, 2), WindowRun(1, 2, 1, 3, 3), WindowRun(3, 1, 5, 2, 2)]
+    assert window_runs(5, 5, 1, 0, 1) == [WindowRun(0, 1, 0, 5, 5)]
+    assert window_runs(7, 3, 2, 1, 4, (1, 0)) == [WindowRun(0, 1, 0, 2, 3), WindowRun(1, 2, 1, 3, 3), WindowRun(3, 1, 5, 2, 2)]
 
 
 @examples(80, 15_000)

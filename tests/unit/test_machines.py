@@ -22,7 +22,7 @@ from tpucc.isa.verify import verify
 from tpucc.machine.format import Encoding
 from tpucc.machine.instruction import OperandSpec, Spec
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
+from tpucc.machine.memory import AccessPattern, Contents, Memory, RowPlace
 from tpucc.machine.state import Queue
 from tpucc.machine.unit import Account, Unit, no_time, one_a_row, one_cycle
 from tpucc.machines.v1 import V1
@@ -134,8 +134,8 @@ TWO = Machine(
         Memory("store", "store", "store row", Contents.BUFFERS, I8.numpy),
     ),
     rows=(
-        RowPlace(Place.FROM, "store", "host", Shape.DENSE, "rows"),
-        RowPlace(Place.TO, "store", "host", Shape.DENSE),
+        RowPlace(Place.FROM, "store", "host", AccessPattern.DENSE, "rows"),
+        RowPlace(Place.TO, "store", "host", AccessPattern.DENSE),
         RowPlace(Place.A, "cells", "ub", operand="a"),
         RowPlace(Place.B, "cells", "ub2", operand="b"),
         RowPlace(Place.SUM, "cells", "dest"),

@@ -25,7 +25,7 @@ from tpucc.layers.kinds import is_layer
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.ops.evaluate import evaluate
 from tpucc.options import Options
-from tpucc.passes.model_inputs import drawn
+from tpucc.passes.synthetic_inputs import random_array
 from tpucc.runtime import check
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
@@ -94,7 +94,7 @@ def test_programs_in_float32(path: Path) -> None:
     compiled = compiled_at(path, "weights")
     assert compiled.graph is not None
     generator = np.random.default_rng(0)
-    inputs = {node.name: drawn(generator, node.type) for node in compiled.graph.inputs}
+    inputs = {node.name: random_array(generator, node.type) for node in compiled.graph.inputs}
     expected, found = evaluate(compiled.graph, inputs), Session(*exported(compiled, quantised=False)).run(inputs)
     for output, value in zip(compiled.graph.outputs, found.values(), strict=True):
         wanted = expected[output.node]
@@ -117,7 +117,7 @@ def test_programs_in_integers(path: Path, bits: int) -> None:
     compiled = compiled_at(path, "divide-batch", bits)
     assert compiled.layers is not None
     generator = np.random.default_rng(0)
-    inputs = {node.name: drawn(generator, node.type) for node in compiled.layers.inputs}
+    inputs = {node.name: random_array(generator, node.type) for node in compiled.layers.inputs}
     model, data = exported(compiled, quantised=True)
     shown = onnx.load_from_string(data)
     results = [node.name for node in compiled.layers if is_layer(node)]

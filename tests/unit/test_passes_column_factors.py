@@ -14,7 +14,7 @@ from tpucc.ir.dtypes import I16
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.passes.column_factors import column_factors
 from tpucc.passes.fold_scales import fold_scales
-from tpucc.passes.place import Place
+from tpucc.passes.place import Placement
 
 HEAD = """weights random(seed=1)
 model m(x: f32[3, 5, 7, 4] in [-1.0, 1.0]):
@@ -29,7 +29,7 @@ model m(x: f32[3, 5, 7, 4] in [-1.0, 1.0]):
 
 
 def placed(text: str) -> Graph:
-    return applied(built(HEAD + text), fold_scales, Place())
+    return applied(built(HEAD + text), fold_scales, Placement())
 
 
 @each(

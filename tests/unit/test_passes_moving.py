@@ -12,7 +12,7 @@ from tpucc.ops import OPS
 from tpucc.ops.opdef import Matrix
 from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.constant_folding import constant_folding
-from tpucc.passes.place import Place
+from tpucc.passes.place import Placement
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.rewriter import constant_of
 from tpucc.passes.sink_transposes import sink_transposes
@@ -224,7 +224,7 @@ def test_all_slices_of_an_lstm_end_in_its_weights() -> None:
     parts = sorted(node.type.brief for node in result if node.op == "constant" and node.origin.made_by == "push-slices")
     kernel, first_state, recurrent, bias = ["f32[2, 3]"] * 4, ["f32[2, 3]"] * 4, ["f32[3, 3]"] * 4, ["f32[3]"] * 4
     assert parts == [*kernel, *first_state, *recurrent, *bias]
-    Place().run(common_subexpressions.run(result, CONTEXT), CONTEXT)
+    Placement().run(common_subexpressions.run(result, CONTEXT), CONTEXT)
 
 
 def test_a_product_of_two_computed_values_stays_whole() -> None:

@@ -22,7 +22,7 @@ from tpucc.ir import Graph
 from tpucc.isa.container import encode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
-from tpucc.lowering.layout import Layout
+from tpucc.lowering.layout import BufferLayout
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.tiletext import read_tiles
@@ -31,10 +31,10 @@ from tpucc.machines.v1 import Engine, Flag, Opcode
 from tpucc.numerics import Int64
 from tpucc.schedule import schedule
 from tpucc.schedule.allocate import Lives
+from tpucc.schedule.allocate_accumulators import allocate_accumulators
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.pipeline import with_end
-from tpucc.schedule.placement import place_groups
-from tpucc.sim.fast.execute import Interpreter
+from tpucc.sim.interpret import Interpreter
 from tpucc.target import Target
 
 
@@ -93,9 +93,9 @@ def test_kernels_do_not_wait_for_the_rows_of_earlier_ones(any_ranges: None) -> N
 
 def test_accumulators_are_used_in_turn() -> None:
     tiles = lower(chain(8, 9, 13), machine(accumulator_rows=20, unified_buffer_rows=200))
-    assert place_groups(tiles).tolist() == [0, 8, 0, 8]
+    assert allocate_accumulators(tiles).tolist() == [0, 8, 0, 8]
     tiles = lower(chain(8, 9, 13), machine(accumulator_rows=33, unified_buffer_rows=200))
-    assert place_groups(tiles).tolist() == [0, 8, 16, 24]
+    assert allocate_accumulators(tiles).tolist() == [0, 8, 16, 24]
 
 
 @each(
@@ -133,7 +133,7 @@ def test_groups_that_do_not_fit_side_by_side_take_what_is_free() -> None:
     assert len(multiplies) == len(activates) == 3
     order = [*range(multiplies[0] + 1), multiplies[1], activates[0] - 1, activates[0], multiplies[2], activates[1] - 1, activates[1]]
     rest = [index for index in range(len(code)) if index not in order]
-    starts = place_groups(replace(tiles, instructions=code[order + rest]))
+    starts = allocate_accumulators(replace(tiles, instructions=code[order + rest]))
     assert sorted(starts.tolist()) == [0, 0, 8]
 
 
@@ -146,7 +146,7 @@ def test_groups_that_live_together_never_meet(sizes: tuple[int, ...], room: int,
     (_, m1, m2, m3), (a0, a1, a2, _) = np.flatnonzero(code["group"] >= 0).reshape(4, 2).T.tolist()
     order = [*range(a0 + 1), m1, m2, a1 - 1, a1, m3, a2 - 1, a2]
     rest = [index for index in range(len(code)) if index not in order]
-    assert place_groups(replace(tiles, instructions=code[order + rest], groups=sizes)).tolist() == starts
+    assert allocate_accumulators(replace(tiles, instructions=code[order + rest], groups=sizes)).tolist() == starts
 
 
 def groups_placed(room: int, cohorts: list[list[int]]) -> list[list[int]]:
@@ -156,7 +156,7 @@ def groups_placed(room: int, cohorts: list[list[int]]) -> list[list[int]]:
     code = np.zeros(len(order), TILE_RECORD)
     code["group"] = order
     tiles = lower(chain(8, 4, 4), machine(accumulator_rows=room))
-    starts = place_groups(replace(tiles, instructions=code, groups=tuple(size for sizes in cohorts for size in sizes)))
+    starts = allocate_accumulators(replace(tiles, instructions=code, groups=tuple(size for sizes in cohorts for size in sizes)))
     return [starts[group].tolist() for group in numbers]
 
 
@@ -348,7 +348,7 @@ def test_what_takes_the_most_rows_is_named_and_with_it_what_does_not_fit_either(
 
 def test_operands_that_do_not_fit_are_refused_before_constants_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may take gigabytes."""
-    monkeypatch.setattr(Layout, "constants", lambda layout: pytest.fail("packed"))
+    monkeypatch.setattr(BufferLayout, "constants", lambda layout: pytest.fail("packed"))
     device = Device()
     graph = device.build(device.vector("sum", "add", device.input("a", 1, 60, 4), device.constant("c", 60, 4)))
     with pytest.raises(LimitError, match="sum works on 180 rows at once, 132 more"):

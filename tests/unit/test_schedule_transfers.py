@@ -12,8 +12,8 @@ from tpucc.isa.program import HostBuffer, Program, stretch_ends
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.machines.v1 import Opcode
-from tpucc.schedule.placement import Placement, join_transfers
-from tpucc.schedule.spill import Stay
+from tpucc.schedule.allocation import Allocation, Stay
+from tpucc.schedule.join_transfers import join_transfers
 from tpucc.target import Target
 
 NO_LATENCY = msgspec.structs.replace(V1, name="direct", host_latency_seconds=0.0)
@@ -95,18 +95,18 @@ Move = tuple[Opcode, int, int, int, int]
 """Direction, layer, host row, row of the unified buffer, rows."""
 
 
-def placed(*moves: Move, stays: tuple[Stay, ...] = ()) -> Placement:
+def allocated(*moves: Move, stays: tuple[Stay, ...] = ()) -> Allocation:
     code = np.zeros(len(moves), TILE_RECORD)
     for index, (opcode, layer, host, row, rows) in enumerate(moves):
         code[index]["opcode"], code[index]["layer"], code[index]["host"], code[index]["inner"] = opcode, layer, host, rows
         code[index]["ub" if opcode is WRITE else "dest"] = row
     buffers = (HostBuffer("x", "input", 0, 20), HostBuffer("y", "input", 20, 10), HostBuffer("c", "constant", 30, 10))
-    return Placement(code, stays, 0, (*buffers, HostBuffer("z", "output", 40, 20)), ())
+    return Allocation(code, stays, 0, (*buffers, HostBuffer("z", "output", 40, 20)))
 
 
-def rows_of(placement: Placement) -> list[tuple[int, int, int]]:
+def rows_of(allocation: Allocation) -> list[tuple[int, int, int]]:
     """Host row, row of the unified buffer and rows of each instruction."""
-    code = placement.instructions
+    code = allocation.instructions
     return list(zip(code["host"].tolist(), (code["ub"] + code["dest"]).tolist(), code["inner"].tolist(), strict=True))
 
 
@@ -129,14 +129,14 @@ def rows_of(placement: Placement) -> list[tuple[int, int, int]]:
 )
 def test_what_continues_a_transfer_is_done_with_it(moves: list[Move], wanted: list[tuple[int, int, int]]) -> None:
     assert LATENT.half_rate_rows == 4
-    assert rows_of(join_transfers(placed(*moves), LATENT)) == wanted
+    assert rows_of(join_transfers(allocated(*moves), LATENT)) == wanted
 
 
 def test_stays_follow_their_instructions() -> None:
     moves = [(READ, 0, 0, 7, 3), (READ, 0, 3, 10, 2), (OTHER, 0, 0, 0, 0), (WRITE, 0, 40, 7, 1), (WRITE, 0, 41, 8, 1), (OTHER, 0, 0, 0, 0)]
     stays = tuple(Stay(number, 7 + number, first, last) for number, (first, last) in enumerate([(0, 3), (1, 4), (2, 5)]))
-    found = join_transfers(placed(*moves, stays=stays), LATENT)
-    assert [(stay.buffer, stay.start, stay.first, stay.last) for stay in found.stays] == [(0, 7, 0, 2), (1, 8, 0, 2), (2, 9, 1, 3)]
+    found = join_transfers(allocated(*moves, stays=stays), LATENT)
+    assert [(each.buffer, each.start, each.first, each.last) for each in found.stays] == [(0, 7, 0, 2), (1, 8, 0, 2), (2, 9, 1, 3)]
 
 
 @each(

@@ -22,11 +22,12 @@ from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.machines.v1.functions import matrix_product, used_size
 from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.runtime.check import random_inputs
-from tpucc.sim.fast.execute import Interpreter, Products, Simulator, prepare
-from tpucc.sim.fast.groups import Group, find_groups
+from tpucc.sim.fast.execute import GroupProducts, Simulator, prepare
+from tpucc.sim.fast.groups import ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Narrow
-from tpucc.sim.fast.product import Product, Scratch, Sum
+from tpucc.sim.fast.product import JoinedProduct, Scratch, Summation
 from tpucc.sim.fast.walks import Grid, regular, taken
+from tpucc.sim.interpret import Interpreter
 from tpucc.target import load_target
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,8 +50,10 @@ def random_rows(program: Program, seed: int) -> DeviceInts:
     return np.random.default_rng(seed).integers(port.format.low, port.format.high + 1, port.shape).astype(port.format.numpy)
 
 
-def products(program: Program) -> list[Product]:
-    return [product for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Products) for product in step.products]
+def products(program: Program) -> list[JoinedProduct]:
+    return [
+        product for steps in prepare(program, Scratch()) for step in steps if isinstance(step, GroupProducts) for product in step.products
+    ]
 
 
 @each({f"seed {seed}, {'16' if wide else '8'} bits": (seed, wide) for seed in range(200) for wide in (False, True)}, usual=80)
@@ -63,7 +66,7 @@ def test_random_programs_have_every_kind_of_group() -> None:
     """The test before is worth something only if groups of several chains, live accumulators and overlaps occur in it."""
     programs = [RandomProgram(seed, length=80).make() for seed in range(40)]
     items = [item for program in programs for item in find_groups(effects(program.instructions), program.target)]
-    groups = [item for item in items if isinstance(item, Group)]
+    groups = [item for item in items if isinstance(item, ChainGroup)]
     assert len(items) > 2 * len(groups) > 200
     assert sum(group.overlapping for group in groups) > 20
     assert sum(len(group.chains) > 1 for group in groups) > 50
@@ -101,7 +104,7 @@ class Dense:
         return writer.program()
 
 
-def check_dense(layer: Dense, x: Int8, expected_sum: Sum, parts: int) -> None:
+def check_dense(layer: Dense, x: Int8, expected_sum: Summation, parts: int) -> None:
     program = layer.program()
     (product,) = products(program)
     assert (product.sum, len(product.weights.parts)) == (expected_sum, parts)
@@ -113,8 +116,10 @@ def dense_rows(layer: Dense, values: Sequence[int], seed: int = 0) -> Int8:
     return np.random.default_rng(seed).choice(np.array(values), shape).astype(np.int8)
 
 
-@pytest.mark.parametrize(("levels", "expected", "parts"), [(3, Sum.SINGLE, 1), (4, Sum.PAIR, 2), (5, Sum.PAIR, 2), (7, Sum.WIDE, 3)])
-def test_depth_is_cut_at_the_exact_bound(levels: int, expected: Sum, parts: int) -> None:
+@pytest.mark.parametrize(
+    ("levels", "expected", "parts"), [(3, Summation.SINGLE, 1), (4, Summation.PAIR, 2), (5, Summation.PAIR, 2), (7, Summation.WIDE, 3)]
+)
+def test_depth_is_cut_at_the_exact_bound(levels: int, expected: Summation, parts: int) -> None:
     """1,024 products of -128 and -128 are 2^24: the first sum that isn't below the bound. Three 256-deep tiles are."""
     layer = Dense(np.full((levels * 256, 256), -128), np.arange(256), rows=1)
     check_dense(layer, dense_rows(layer, [-128]), expected, parts)
@@ -124,33 +129,33 @@ def test_depth_is_cut_at_the_exact_bound(levels: int, expected: Sum, parts: int)
 def test_real_weights_stay_one_product_far_deeper_than_a_tile() -> None:
     weights = np.clip(np.rint(np.random.default_rng(0).normal(0, 20, (1536, 256))), -127, 127)
     layer = Dense(weights, np.arange(-128, 128), 2.0**-12, rows=1)
-    check_dense(layer, dense_rows(layer, range(-128, 128)), Sum.SINGLE, 1)
+    check_dense(layer, dense_rows(layer, range(-128, 128)), Summation.SINGLE, 1)
 
 
 def test_a_bias_that_float32_does_not_hold() -> None:
     bias = np.where(np.arange(256) % 2, 2**24 + 1, -(2**25) - 3)
     one, two = Dense(np.full((256, 256), 1), bias, 1e-6), Dense(np.full((1024, 256), -128), bias, 1e-6, rows=1)
-    check_dense(one, dense_rows(one, range(-128, 128)), Sum.WIDE, 1)
-    check_dense(two, dense_rows(two, [-128, 127]), Sum.WIDE, 2)
+    check_dense(one, dense_rows(one, range(-128, 128)), Summation.WIDE, 1)
+    check_dense(two, dense_rows(two, [-128, 127]), Summation.WIDE, 2)
 
 
 def test_sums_beyond_2_to_24_round_once() -> None:
     """The sum of the parts and the bias is an odd number above 2^24; the conversion to float32 is its only rounding."""
     rng = np.random.default_rng(3)
     layer = Dense(rng.integers(-128, -100, (1280, 256)), rng.integers(-3000, 3000, 256), 2.0**-17.3, rows=1)
-    check_dense(layer, dense_rows(layer, range(-128, -110)), Sum.PAIR, 2)
+    check_dense(layer, dense_rows(layer, range(-128, -110)), Summation.PAIR, 2)
 
 
 def test_tile_that_exceeds_the_bound_alone() -> None:
     layer = Dense(np.full((1024, 1024), -128), np.zeros(1024), mxu=1024, rows=1)
-    check_dense(layer, dense_rows(layer, [-128, 127]), Sum.WIDE, 1)
+    check_dense(layer, dense_rows(layer, [-128, 127]), Summation.WIDE, 1)
 
 
 def test_unsigned_inputs() -> None:
     layer = Dense(np.full((512, 512), 127), np.arange(512), unsigned=True)
-    check_dense(layer, dense_rows(layer, [-1, -128, 127, 0]), Sum.SINGLE, 1)
+    check_dense(layer, dense_rows(layer, [-1, -128, 127, 0]), Summation.SINGLE, 1)
     layer = Dense(np.full((768, 256), 127), np.arange(256), unsigned=True, rows=1)
-    check_dense(layer, dense_rows(layer, [-1]), Sum.PAIR, 2)
+    check_dense(layer, dense_rows(layer, [-1]), Summation.PAIR, 2)
 
 
 def test_ties_go_to_even_before_the_zero_point_is_added() -> None:

@@ -26,7 +26,8 @@ from tpucc.layers.parameters import fitting_scales, function_table, requantisati
 from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.numerics import INT32_MAX, AnyArray, affine_parameters, interpolate, quantise, quantise_weights
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
-from tpucc.sim.fast.execute import Interpreter, Simulator
+from tpucc.sim.fast.execute import Simulator
+from tpucc.sim.interpret import Interpreter
 from tpucc.sim.memories import halves, joined
 
 PROGRAMS = Path(__file__).parents[2] / "programs"

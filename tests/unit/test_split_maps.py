@@ -24,7 +24,7 @@ from tpucc.driver import compile_source
 from tpucc.explain.timed import Timed
 from tpucc.ir import Graph
 from tpucc.lowering.bands.maps import Maps
-from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.ops.windows import Padding, Pair
 from tpucc.options import Options
 from tpucc.passes.base import Context
@@ -54,7 +54,7 @@ def split(graph: Graph, target: Target) -> tuple[Graph, list[str]]:
 
 def needed(graph: Graph) -> int:
     """The rows that the largest operator by lines needs."""
-    sizes = Sizes(Maps(placed(graph)), TINY)
+    sizes = ImageSizes(Maps(placed(graph)), TINY)
     return max(sizes.whole(graph[name])[1] for name in sizes.maps.by_line)
 
 

@@ -10,7 +10,7 @@ from tests.support.cases import LONG, one_of
 from tests.support.dense import DenseNetwork
 from tests.support.machine import Writer
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import Instruction
+from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import V1, Engine, Flag, Opcode
 from tpucc.sim.timing import time_program
 
@@ -64,7 +64,7 @@ def slow_times(program: Program) -> tuple[list[int], list[int]]:
     return start, [a + b for a, b in zip(start, duration, strict=True)]
 
 
-def _duration(program: Program, i: Instruction) -> int:
+def _duration(program: Program, i: DecodedInstruction) -> int:
     target = program.target
     if i.opcode in (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY):
         latency = round(target.host_latency_seconds * target.clock_hz)

@@ -27,7 +27,7 @@ from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import Int64
 from tpucc.schedule import hazards as scheduler
 from tpucc.schedule import schedule
-from tpucc.sim.memories import Rows, applied, numbered
+from tpucc.sim.memories import RowIndex, applied, numbered
 
 SMALL = msgspec.structs.replace(TINY, name="small", unified_buffer_rows=90)
 Pairs = set[tuple[int, int]]
@@ -121,7 +121,7 @@ def test_the_rows_that_both_ask_about_are_those_that_the_simulator_uses(seed: in
             assert buffer_rows([action.writes], width) == set(touched.target.rows(index).tolist()), instruction
 
 
-def buffer_rows(operands: Iterable[tuple[Place, Rows]], width: int) -> set[int]:
+def buffer_rows(operands: Iterable[tuple[Place, RowIndex]], width: int) -> set[int]:
     """The rows of the unified buffer among those of operands: a value of two bytes has two."""
     firsts = [numbered(rows).reshape(-1) for place, rows in operands if place not in Place.ACC | Place.HOST]
     return {row + byte for rows in firsts for row in rows.tolist() for byte in range(width)}

@@ -19,7 +19,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.driver import check_source
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import read_source
-from tpucc.passes.model_inputs import checked
+from tpucc.passes.check_inputs import checked_inputs
 
 
 @click.command("check")
@@ -49,7 +49,7 @@ def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
         made = check_source(source, model.parent, options, CompileProgress(progress, options))
     if (found := held_out(model, lambda notes: told(notes, quiet=quiet or as_json))) is not None:
         with naming(held_out_file(model)):
-            checked(made.graph.inputs, found[0], "held-out set")
+            checked_inputs(made.graph.inputs, found[0], "held-out set")
     if as_json:
         print_json([])
         return

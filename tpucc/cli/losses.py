@@ -15,7 +15,7 @@ from tpucc.explain.layer_error import LayerError
 from tpucc.explain.sensitivity import Losses, losses
 from tpucc.interop.reads import held_out_file
 from tpucc.numerics import AnyArray
-from tpucc.passes.model_inputs import checked
+from tpucc.passes.check_inputs import checked_inputs
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs
 from tpucc.training.labelled import without_labels
@@ -66,7 +66,7 @@ def _rows(compilation: Compilation, model: Path) -> Rows:
         return Rows(arrays, labels, place.name)
     inputs = compilation.graph.inputs
     try:
-        taken = checked(inputs, {node.name: arrays[node.name] for node in inputs if node.name in arrays}, "file")
+        taken = checked_inputs(inputs, {node.name: arrays[node.name] for node in inputs if node.name in arrays}, "file")
         return Rows(taken, None, place.name, notes=(without_labels(place, arrays),))
     except InputError as error:
         return replace(others, notes=(f"{place.name} isn't measured on: {error.diagnostics[0].message}",))

@@ -143,7 +143,7 @@ def _head(session: Session) -> str:
     where += f", {counted(settings.microbatches, 'microbatch', 'microbatches')}" if settings.microbatches > 1 else ""
     weights, statistics = session.divided
     sizes = [counted(elements(weights), "weight"), *([counted(elements(statistics), "statistic")] if statistics else [])]
-    what = "made-up example" if examples.made_up else "example"
+    what = "made-up example" if examples.synthetic else "example"
     parts = (*sizes, counted(examples.count, what), f"batch {examples.batch:,}", str(session.training.optimizer))
     return printable(f"{session.model.graph.name} on {where}: {', '.join(parts)}")
 

@@ -15,7 +15,7 @@ from tpucc.ir import Graph
 from tpucc.language.elaborate import Model
 from tpucc.language.problem import Limits
 from tpucc.numerics import AnyArray
-from tpucc.passes.model_inputs import checked
+from tpucc.passes.check_inputs import checked_inputs
 
 OPTIONS = {"weights": "--weights", "calibration": "--calibrate", "examples": "--examples"}
 """The options that name the file of a directive of the source."""
@@ -92,12 +92,12 @@ def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mappin
     if archive is not None:
         arrays = read_arrays(archive)
         with naming(archive):
-            return checked(model.graph.inputs, arrays, "calibration")
+            return checked_inputs(model.graph.inputs, arrays, "calibration")
     if model.calibration is None:
         return None
     path = beside(folder, model.calibration, model.calibration_span, "calibration")
     with named_at(model.calibration_span):
-        return checked(model.graph.inputs, read_arrays(path), "calibration")
+        return checked_inputs(model.graph.inputs, read_arrays(path), "calibration")
 
 
 @contextmanager

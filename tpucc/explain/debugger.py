@@ -14,12 +14,12 @@ from tpucc.explain.timed import Timed
 from tpucc.explain.waiting import Stretch
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Resident
-from tpucc.machine.instruction import Instruction
+from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import V1, Opcode, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import AnyArray
 from tpucc.runtime.batches import Arrays
-from tpucc.sim.memories import Rows, after, written
+from tpucc.sim.memories import RowIndex, after, written
 
 UNDO_BYTES = 1 << 28
 """How much is kept of what was overwritten. To go back beyond that, the program runs again from its start."""
@@ -29,7 +29,7 @@ UNDO_BYTES = 1 << 28
 class _Before:
     """What an instruction changed, as it was before: rows of memories, and which tiles and block were in use."""
 
-    rows: tuple[tuple[AnyArray, Rows, AnyArray], ...]
+    rows: tuple[tuple[AnyArray, RowIndex, AnyArray], ...]
     fifo: tuple[int, ...]
     tile: int
     block: int
@@ -70,7 +70,7 @@ class Debugger:
         fifo = self.interpreter.fifo
         return list(zip(fifo, self.runtime.timeline.tiles.arrived[asked - len(fifo) : asked].tolist(), strict=True))
 
-    def instruction(self, index: int) -> Instruction:
+    def instruction(self, index: int) -> DecodedInstruction:
         return V1.read(self.program.instructions[index])
 
     def step(self) -> None:
@@ -102,8 +102,8 @@ class Debugger:
         while self.position < position:
             self.step()
 
-    def _before(self, instruction: Instruction) -> _Before:
-        interpreter, rows = self.interpreter, list[tuple[AnyArray, Rows, AnyArray]]()
+    def _before(self, instruction: DecodedInstruction) -> _Before:
+        interpreter, rows = self.interpreter, list[tuple[AnyArray, RowIndex, AnyArray]]()
         memories = interpreter.memories
         if instruction.opcode == Opcode.INTERRUPT_HOST:
             everything = slice(0, len(memories.buffers))

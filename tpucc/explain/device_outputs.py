@@ -32,7 +32,7 @@ def run_quantized(runtime: Runtime, inputs: Given) -> dict[str, QuantisedOutput]
     Where the host computes an output from the device's results, as it does a softmax, these results stand in its place, by their own
     names. Raises `InputError` E0435 when there are none: the device computes nothing, or not row by row of the batch.
     """
-    nodes, outputs = _Outputs(runtime).nodes, {output.name: runtime.epilogue[output.node] for output in runtime.epilogue.outputs}
+    nodes, outputs = _Outputs(runtime).nodes, {output.name: runtime.host.epilogue[output.node] for output in runtime.host.epilogue.outputs}
     if not nodes:
         raise InputError(Diagnostic("E0435", "the device computes no part of the outputs", help=("run gives what the host computes",)))
 
@@ -40,7 +40,7 @@ def run_quantized(runtime: Runtime, inputs: Given) -> dict[str, QuantisedOutput]
         values = runtime.ports(part)
         return {name: values[node.name].reshape(outputs.get(name, node).type.shape) for name, node in nodes.items()}
 
-    results = runtime.in_rounds(run_part, runtime.accepted(inputs))
+    results = runtime.in_batches(run_part, runtime.accepted(inputs))
     found = {name: node.type.quantisation for name, node in nodes.items()}
     return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, q in found.items() if q is not None}
 
@@ -55,7 +55,7 @@ class _Outputs:
     def nodes(self) -> dict[str, Node]:
         """They are inputs of the host's graphs: by the output's name where it is dequantised or reshaped at most, else by their own."""
         found: dict[str, Node] = {}
-        epilogue = self.runtime.epilogue
+        epilogue = self.runtime.host.epilogue
         for output in epilogue.outputs:
             node = self._through_views(self._after_device[output.node])
             if dequantizes(node.op):
@@ -79,7 +79,7 @@ class _Outputs:
     @cached_property
     def _after_device(self) -> Mapping[str, Node]:
         """The nodes of the host's steps and of the epilogue; a value that one of them computes is no input of the others here."""
-        nodes = [node for graph in (*self.runtime.steps, self.runtime.epilogue) for node in graph]
+        nodes = [node for graph in (*self.runtime.host.steps, self.runtime.host.epilogue) for node in graph]
         return {node.name: node for node in sorted(nodes, key=lambda node: not node.is_input)}
 
     def _through_views(self, node: Node) -> Node:

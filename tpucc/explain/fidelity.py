@@ -23,8 +23,9 @@ from tpucc.ops.constant import OP as constant
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import Values
 from tpucc.passes.base import Context
+from tpucc.passes.batching import batches, largest_batch
+from tpucc.passes.check_inputs import InputArrays, checked_inputs
 from tpucc.passes.divide_batch import divide_batch
-from tpucc.passes.model_inputs import Checked, checked, largest_batch, rounds
 from tpucc.passes.quantise import quantise as quantise_pass
 from tpucc.runtime.runtime import Runtime
 from tpucc.target import Target
@@ -37,7 +38,7 @@ DEVICE, ALONE, COMPARED = "\0device ", "\0alone ", "\0compared "
 """Prefixes of names beside those of the operator graph. They begin with a character that no source can have, in weights' keys either."""
 
 
-def fidelity(compilation: Compilation, runtime: Runtime, given: Checked | None = None) -> tuple[LayerError, ...]:
+def fidelity(compilation: Compilation, runtime: Runtime, given: InputArrays | None = None) -> tuple[LayerError, ...]:
     """The error of each layer, and of each value that enters the device, in the order of the program.
 
     Measured on all rows of the inputs that are `given`; else on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or on a
@@ -51,8 +52,8 @@ def fidelity(compilation: Compilation, runtime: Runtime, given: Checked | None =
         return ()
     measurement = Measurement(*narrowed(graphs, runtime.program.target))
     inputs, limit = measurement.floats.inputs, _row_limit(measurement.layers) if given is None else 0
-    examples = checked(inputs, arrays, "calibration")
-    for part in rounds(inputs, examples, limit):
+    examples = checked_inputs(inputs, arrays, "calibration")
+    for part in batches(inputs, examples, limit):
         measurement.measure(part)
     return measurement.errors(runtime, rows_used(examples, measurement.floats, limit))
 
@@ -163,7 +164,7 @@ def narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]
         return graphs
 
 
-def rows_used(examples: Checked, floats: Graph, limit: int = 0) -> int:
+def rows_used(examples: InputArrays, floats: Graph, limit: int = 0) -> int:
     """How many rows of the examples are used: all, or `limit` at most."""
     used = ((len(examples[n.name]), max(limit, n.type.shape[0])) for n in floats.inputs if n.type.shape)
     return max((min(rows, most) if limit else rows for rows, most in used), default=1)

@@ -14,11 +14,11 @@ import numpy as np
 
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Port, Program
-from tpucc.machine.memory import Contents, Shape
+from tpucc.machine.memory import AccessPattern, Contents
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.memories import Applied, applied, numbered, rows_of
-from tpucc.sim.ports import stretches
+from tpucc.sim.memories import AppliedInstruction, applied, numbered, rows_of
+from tpucc.sim.ports import column_blocks
 
 ROWS, LANES, SIDE = 4, 8, 4
 """Of each operand the first rows of its walk, and their first lanes; of each tile the first rows and columns."""
@@ -90,10 +90,10 @@ def recorded(interpreter: Interpreter, window: Int64, origin: str) -> Recording:
     return Recording(steps, tiles, origin)
 
 
-def _seen(interpreter: Interpreter, action: Applied, place: IntFlag, rows: AnyArray | slice) -> Seen:
+def _seen(interpreter: Interpreter, action: AppliedInstruction, place: IntFlag, rows: AnyArray | slice) -> Seen:
     """The first rows of an operand: of windows those of the first one."""
     numbers = numbered(rows)
-    first = (numbers[:1].reshape(-1) if action.machine.rows_at(place).shape is Shape.WINDOWS else numbers)[:ROWS]
+    first = (numbers[:1].reshape(-1) if action.machine.rows_at(place).pattern is AccessPattern.WINDOWS else numbers)[:ROWS]
     return Seen(place, first, action.loaded(interpreter.memories, place, first)[:, :LANES].copy())
 
 
@@ -125,7 +125,7 @@ class _Slice:
             action = applied(self._program, instruction, None, -1)
             yield None if action is None else self._needed(action, ROWS if index in self._wanted else 0)
 
-    def _needed(self, action: Applied, first: int) -> Int64:
+    def _needed(self, action: AppliedInstruction, first: int) -> Int64:
         """The places whose rows are needed afterwards, or are among the `first`; before it their sources are needed."""
         place, rows = action.writes
         memory, numbers = self._memory(place), numbered(rows)
@@ -157,4 +157,4 @@ class _Slice:
 
     def _rows(self, ports: Sequence[Port]) -> Iterator[slice]:
         for port in ports:
-            yield from (rows for _, rows in stretches(port, self._program.host, self._program.target.mxu))
+            yield from (rows for _, _, rows in column_blocks(port, self._program.host, self._program.target.mxu))

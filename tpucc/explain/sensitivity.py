@@ -20,8 +20,9 @@ from tpucc.explain.quality import score
 from tpucc.ir import Graph
 from tpucc.numerics import AnyArray, Float32, dequantise
 from tpucc.ops.evaluate import compute, evaluate
-from tpucc.passes.model_inputs import checked, largest_batch, rounds
-from tpucc.passes.place import Place
+from tpucc.passes.batching import batches, largest_batch
+from tpucc.passes.check_inputs import checked_inputs
+from tpucc.passes.place import Placement
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference
 from tpucc.runtime.runtime import Runtime
@@ -70,11 +71,11 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
     floats, layers, twins = measurement.floats, measurement.layers, measurement.twins
     if not twins:
         return None
-    given = checked(compilation.graph.inputs, inputs, "inputs")
+    given = checked_inputs(compilation.graph.inputs, inputs, "inputs")
     chosen = _rows(given, _most_rows(layers, len(twins), largest_batch(floats.inputs)))
     rows = {name: array[chosen] for name, array in given.items()} if chosen is not None else given
     replays = _Replays(measurement)
-    for part in rounds(floats.inputs, rows):
+    for part in batches(floats.inputs, rows):
         replays.measure(part)
     wanted = None if labels is None or chosen is None else labels[chosen]
     keep = _keeping(compilation, layers, twins)
@@ -94,7 +95,7 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
 
 def _keeping(compilation: Compilation, layers: Graph, twins: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """What `--keep` takes for each layer; nothing where the graph that it speaks of isn't known."""
-    read = graph_before(compilation, Place.name)
+    read = graph_before(compilation, Placement.name)
     if read is None:
         return {}
     keepable = Keepable(read)

@@ -12,7 +12,7 @@ from tpucc.runtime.runtime import Runtime
 
 def first_part(runtime: Runtime, inputs: Arrays) -> tuple[Arrays, bool]:
     """The inputs of the first core in the first round, and whether there are other rounds."""
-    rows, batch = runtime.batches.rows(inputs), next(runtime.batches.rounds(inputs))
+    rows, batch = runtime.batches.rows(inputs), next(runtime.batches.divided(inputs))
     return runtime.parts(batch)[0], rows is not None and runtime.batch is not None and rows > runtime.batch
 
 

@@ -25,7 +25,7 @@ from tpucc.floating.nan import NAN
 from tpucc.floating.reduction import halved
 from tpucc.numerics import AnyArray, Float32, Float64
 
-Places = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 Booleans = npt.NDArray[np.bool_]
 
 ZERO = np.array(0, np.float32)
@@ -110,7 +110,7 @@ def _product(left: Float64, right: Float64) -> Float64:
     return sums + errors if errors.ndim else sums
 
 
-def _sum_again(once: Float32, places: Places, a: Float32, right: Float64) -> None:
+def _sum_again(once: Float32, places: Indices, a: Float32, right: Float64) -> None:
     """Puts the exact sums of a [..., M, K] times `right` [..., K, N] into `places` of `once` [..., M, N].
 
     Step 1 comes once more, for sums in halving trees: a tree adds each of K numbers at most log₂ K times, rounded up, which

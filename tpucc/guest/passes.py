@@ -14,7 +14,7 @@ from tpucc.guest.graphs import graph_of
 from tpucc.guest.inside import no_pass
 from tpucc.ir import Graph
 from tpucc.options import SECONDS
-from tpucc.passes.base import Brought, Context, Pass
+from tpucc.passes.base import Context, Pass, UserPass
 from tpucc.plugins.brought import brought, made_by, passes_in, require_attributes
 from tpucc.plugins.failures import failing
 from tpucc.plugins.guarded_pass import GuardedPass
@@ -74,7 +74,7 @@ class _PassInChild(GuardedPass):
     def rewritten(self, graph: Graph, context: Context) -> Graph:
         return self.step.run(graph, context)
 
-    def configured(self, values: Mapping[str, object]) -> Brought:
+    def configured(self, values: Mapping[str, object]) -> UserPass:
         return replace(self, step=replace(self.step, values=values))  # type: ignore[type-var]
 
 

@@ -28,7 +28,7 @@ OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0
 
 
 @dataclass(frozen=True, slots=True)
-class GraphPlaces:
+class GraphSpans:
     """Where the parts of a graph stand in the text that it was read from, for messages about them."""
 
     source: Source
@@ -48,7 +48,7 @@ def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Kno
 
 def read_graph(
     text: str, name: str, attributes: Mapping[str, type], known: Known | None = None, most: int = MAX_ELEMENTS
-) -> tuple[Graph, GraphPlaces]:
+) -> tuple[Graph, GraphSpans]:
     """The graph of a text, and where its parts stand.
 
     `name` stands in messages; `attributes` has the operators that are known and the dataclass of each one's attributes; `known` the
@@ -61,7 +61,7 @@ def read_graph(
         graph = reader.read(source.text.split("\n"), known, most)
     reader.errors.require_none(source)
     nodes = {line.node.name: line.place for line in reader.nodes}
-    return graph, GraphPlaces(source, reader.head.span, nodes, {output.name: span for output, span in reader.outputs})
+    return graph, GraphSpans(source, reader.head.span, nodes, {output.name: span for output, span in reader.outputs})
 
 
 def parse_nodes(text: str, attributes: Mapping[str, type], known: Known | None = None) -> list[Node]:

@@ -15,19 +15,19 @@ from tpucc.ir.dtypes import FORMATS
 class Range:
     """The interval that real values lie in; from calibration or from the source. Finite, low below or equal to high.
 
-    `made_up` says that it was measured on made-up inputs, for want of others, or that the values before the activation of its node were.
+    `synthetic` says that it was measured on synthetic inputs, or that the values before the activation of its node were.
     It is no part of the text form.
     """
 
     low: float
     high: float
-    made_up: bool = field(default=False, compare=False, repr=False)
+    synthetic: bool = field(default=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"[{self.low!r}, {self.high!r}]"
 
     def union(self, other: Range) -> Range:
-        return Range(min(self.low, other.low), max(self.high, other.high), self.made_up or other.made_up)
+        return Range(min(self.low, other.low), max(self.high, other.high), self.synthetic or other.synthetic)
 
 
 def as_float32(number: float) -> float:
@@ -106,11 +106,11 @@ class TensorType:
     def with_range(self, known: Range | None) -> TensorType:
         return replace(self, range=known)
 
-    def with_made_up(self, before: Range) -> TensorType:
-        """Of a value whose layer depends on another range too: that is `before`. Its own range is made up where that one is."""
-        if self.range is None or not before.made_up:
+    def with_synthetic(self, before: Range) -> TensorType:
+        """Of a value whose layer depends on another range too: that is `before`. Its own range is synthetic where that range is."""
+        if self.range is None or not before.synthetic:
             return self
-        return self.with_range(replace(self.range, made_up=True))
+        return self.with_range(replace(self.range, synthetic=True))
 
     def with_quantisation(self, quantisation: Quantisation | None) -> TensorType:
         return replace(self, quantisation=quantisation)

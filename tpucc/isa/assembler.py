@@ -40,7 +40,7 @@ from tpucc.isa.fields import well_formed
 from tpucc.isa.listing.directives import read_directives, surroundings, unknown
 from tpucc.isa.listing.instructions import instruction_fields, instruction_texts, numbered, raw_text, records_of
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Places, directive_places, read_lines
+from tpucc.isa.listing.lines import Arguments, Directive, ListingSpans, directive_spans, read_lines
 from tpucc.isa.listing.stays import NO_STAYS, StayLines, is_stay, read_stays, stay_lines
 from tpucc.isa.listing.words import Word, label_in, name_text, number_in, place_of
 from tpucc.isa.program import LayerInfo, Program
@@ -57,7 +57,7 @@ def assemble(text: str, name: str, known: Known | None = None, machine: Machine 
     return read_listing(text, name, known, machine)[0]
 
 
-def read_listing(text: str, name: str, known: Known | None = None, machine: Machine = DEFAULT) -> tuple[Program, Places]:
+def read_listing(text: str, name: str, known: Known | None = None, machine: Machine = DEFAULT) -> tuple[Program, ListingSpans]:
     """The program of a listing for a machine, and where its instructions stand, for messages about them.
 
     Messages use `name`, the file's; without its ending, it names a program that has no `.program`. `known` has the constants that the
@@ -83,7 +83,7 @@ def read_listing(text: str, name: str, known: Known | None = None, machine: Mach
     source = Source(name, text)
     errors.require_none(source)
     program = replace(parts.program, instructions=records, layer_of=np.array(layers, np.uint32), residents=stays)
-    return program, Places(source, spans, directive_places(lines), exact=True)
+    return program, ListingSpans(source, spans, directive_spans(lines), exact=True)
 
 
 def read_code(

@@ -1,7 +1,7 @@
 """The data that each instruction reads and writes, for whole programs at once.
 
-`effects(records, machine)` has a column for each question: which rows of which memory are read and written, and what happens to the queue,
-to the register and to the host. The scheduler orders engines by it, the verifier checks by it.
+`effects(records, machine)` has a column for each fact: the rows of each memory that are read and written, and the effects on the queue, on
+the register and on the host. The scheduler orders engines by it, the verifier checks by it.
 
 Rows of a walk are given twice. `low` and `high` are the smallest interval [low, high) around them, which is all that most questions
 need; `rows(index)` are the rows themselves, for walks with holes.
@@ -19,14 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents, Memory, Shape
+from tpucc.machine.memory import AccessPattern, Contents, Memory
 from tpucc.machine.record import Records
 from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 
 Bools = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.uint32]
-"""For each instruction the places that it reads, or writes; a bit each."""
+PlaceMasks = npt.NDArray[np.uint32]
+"""For each instruction the places that it reads, or writes, with a bit for each place: uint32 [instructions]."""
 
 SHORT = 1_000
 """Instructions of a program whose effects are remembered."""
@@ -36,10 +36,11 @@ FAR = 2**60
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Walks:
-    """The rows of one memory that each instruction reads or writes through one operand; of 16-bit values in a memory of bytes both rows.
+    """The rows of one memory that each instruction reads or writes through one operand. 16-bit values in a memory of bytes have two rows
+    each.
 
-    `low` and `high` bound the rows: [low, high), equal when the instruction has no such operand. `dense` says that every row between
-    them is visited. Bounds past 2^60 are approximate, but never below the true ones' reach of a memory.
+    `low` and `high` bound the rows: [low, high), equal when the instruction has no such operand. `dense` says that every row between them
+    is visited. Bounds past 2^60 are approximate, but never below the true ones' reach of a memory.
     """
 
     records: Records
@@ -65,7 +66,7 @@ class Walks:
 
     @property
     def only_reads(self) -> Bools:
-        """Whether it reads rows and leaves them as they are. What adds to rows both reads and writes them, and counts as writing."""
+        """Whether it reads rows and doesn't write them. An instruction that adds to rows writes them."""
         return self.reads & ~self.writes
 
     def rows(self, index: int) -> Int64:
@@ -76,7 +77,7 @@ class Walks:
         return low + np.flatnonzero(visited(high - low, self.steps(index)))
 
     def steps(self, index: int) -> tuple[tuple[int, int], ...]:
-        """The dimensions of a walk with holes as (count, step in rows): outer, inner, those of a window, the bytes of a value."""
+        """The dimensions of a walk with holes as (count, step in rows): outer, inner, the two of a window, the bytes of a value."""
         record, size = self.records[index], int(self.size[index])
         both = ((size, 1),)
         if not self.walked[index]:
@@ -101,7 +102,7 @@ class Effects:
     bytes_per_value: Int64
     """Bytes of a value: 2 where values have 16 bits."""
     window: Int64
-    """Rows that are read for each of these: those of a pooling window, else 1."""
+    """The rows that are read for each of these rows: the rows of a pooling window, else 1."""
     touches: tuple[tuple[Memory, Walks], ...]
     """The rows that are touched, by memory and operand."""
     pushes: Bools
@@ -143,7 +144,7 @@ class Effects:
         return found
 
     def through(self, field: str) -> Walks:
-        """The rows that are touched through the operands that begin at a field of the record. There must be some of one memory."""
+        """The rows that are touched through the operands that begin at a field of the record. There must be such operands."""
         return next(walks for _, walks in self.touches if walks.field == field)
 
     @property
@@ -204,7 +205,7 @@ def _found(records: Records, machine: Machine) -> Effects:
     opcode, kind = records["opcode"], records["opcode"].astype(np.uint16) << 8 | records["function"]
     reads, writes = _reads(records, kind, machine), machine.written_by_opcode[opcode]
     walked, moves = machine.walked[opcode], _any(reads | writes, machine.row_places)
-    windows = _any(reads, machine.places_of(Shape.WINDOWS))
+    windows = _any(reads, machine.places_of(AccessPattern.WINDOWS))
     outer = np.where(walked, records["outer"], 1)
     rows, size = np.where(moves, _times(outer, records["inner"]), 0), machine.bytes_per_value[records["flags"]]
     queue, block = machine.queue, machine.register.place if machine.register else 0
@@ -222,20 +223,20 @@ def _found(records: Records, machine: Machine) -> Effects:
         stores=_any(writes, stored),
         pops=_any(reads, asked),
         multiplies=_any(reads, used),
-        weighs=_any(reads, machine.places_of(Shape.KERNEL)),
+        weighs=_any(reads, machine.places_of(AccessPattern.KERNEL)),
         configures=_any(writes, block),
         configured=_any(reads, block),
         interrupts=_any(reads, machine.ports),
     )
 
 
-def _any(places: Places, wanted: int) -> Bools:
-    """Where some of the wanted places are among `places`."""
+def _any(places: PlaceMasks, wanted: int) -> Bools:
+    """Whether each instruction touches one of the wanted places: bool [instructions]."""
     found: Bools = (places & np.uint32(wanted)) != 0
     return found
 
 
-def _reads(records: Records, kind: npt.NDArray[np.uint16], machine: Machine) -> Places:
+def _reads(records: Records, kind: npt.NDArray[np.uint16], machine: Machine) -> PlaceMasks:
     """The places that each instruction reads: by its kind, and by its flags."""
     reads = machine.read_by_kind[kind]
     for flag, places in machine.read_by_flag.items():
@@ -247,8 +248,8 @@ class _Columns(NamedTuple):
     """The columns from which the walks of all operands are made."""
 
     records: Records
-    reads: Places
-    writes: Places
+    reads: PlaceMasks
+    writes: PlaceMasks
     walked: Bools
     outer: Int64
     rows: Int64
@@ -261,8 +262,8 @@ class _Columns(NamedTuple):
         held, touched = machine.by_memory[memory], self.reads | self.writes
         size = self.size if held.is_of_bytes else np.ones_like(self.size)
         reads, writes = (_any(places, sum(row.place for row in own)) for places in (self.reads, self.writes))
-        places = [sum(row.place for row in own if row.shape is shape) for shape in (Shape.WINDOWS, Shape.KERNEL, Shape.DENSE)]
-        windows, kernels, dense = (_any(touched, wanted) for wanted in places)
+        patterns = AccessPattern.WINDOWS, AccessPattern.KERNEL, AccessPattern.DENSE
+        windows, kernels, dense = (_any(touched, sum(row.place for row in own if row.pattern is pattern)) for pattern in patterns)
         run = np.where(kernels, self.window, np.where(dense, self.rows, -1))
         bounds = self._bounds(field, reads | writes, windows, run, np.where(dense, 1, size))
         return held, Walks(self.records, field, *bounds, reads, writes, size, self.walked, windows, kernels)
@@ -365,7 +366,8 @@ class Instruction:
 
 
 class Instructions:
-    """`records` as a sequence of `Instruction`. `text` gives the line of one, by its number; `names` are the layers'."""
+    """`records` as a sequence of `Instruction`. `text` gives the line of an instruction by its number; `names` has the names of the
+    layers."""
 
     def __init__(
         self, records: Records, layer: Int64, names: Sequence[str], text: Callable[[int], str], machine: Machine = DEFAULT

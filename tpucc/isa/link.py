@@ -15,9 +15,9 @@ from tpucc.numerics import Int64
 
 
 def link_bytes(program: DeviceProgram, touched: Effects) -> Int64:
-    """For each instruction the bytes that it moves over the link of one core: int64 [instructions].
+    """The bytes that each instruction moves over the link of one core: int64 [instructions].
 
-    Rows of tensors are padded as the target says. Spilled rows and constants are whole rows: nothing says which of their lanes are in use.
+    Rows of tensors are padded as the target says. Spilled rows and constants are moved as whole rows, as the lanes in use aren't known.
     """
     widths = [program.target.mxu] * len(program.host)
     for port in (*program.inputs, *program.outputs):

@@ -20,7 +20,7 @@ from tpucc.target import Target, machine_name
 
 
 def array_types(machine: Machine, mxu: int, weights: str = DEFAULT_FORMAT.weights) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """For each array of a program its type and its shape, but for the first axis."""
+    """For each array of a program its data type, and its shape without the first axis."""
     return {
         "instructions": (RECORD, ()),
         "tiles": (FORMATS[weights].numpy, (mxu, mxu)),
@@ -55,8 +55,8 @@ class HostBuffer:
 
 
 def stretch_ends(host: Sequence[HostBuffer], rows: Int64) -> Int64:
-    """For each host row the end of its stretch: of the buffers of one kind, one after the other without a gap, in whose first or later
-    ones it lies. A row in no buffer has its own end: itself."""
+    """The end of each host row's stretch: int64 [rows]. A stretch is neighbouring buffers of one kind without a gap between them. The end
+    of a row in no buffer is the row itself."""
     order = sorted(host, key=lambda buffer: buffer.start)
     ends = [0] * len(order)
     for index in range(len(order) - 1, -1, -1):
@@ -72,9 +72,8 @@ class Port:
     """A tensor that crosses between host and device: a matrix [rows, columns] of integers of `format`, packed into column blocks.
 
     It lies in the host buffers `blocks`: buffer (p, c), in row-major order of parts and column blocks, holds rows of part p and the
-    columns c * mxu…; lanes past the last column hold anything. `splits` are the parts' row counts. A row of values is
-    `format.bytes_per_value` rows of the host buffer: that of the lowest bytes first. `scale` is a float32 value, to which any other is
-    rounded.
+    columns c * mxu…; lanes past the last column hold anything. `splits` has the number of rows of each part. A row of values is
+    `format.bytes_per_value` rows of the host buffer, the row of the lowest bytes first. `scale` is rounded to float32.
     """
 
     name: str
@@ -110,11 +109,11 @@ class LayerInfo:
     weights: tuple[int, int] = (0, 0)
     """K and N of the layer's weights; zeros when it has none."""
     tile_fills: tuple[tuple[int, int, int], ...] = ()
-    """For each of its weight tiles: index of the tile, used rows, used columns."""
+    """For each of its weight tiles: the index of the tile, the used rows, the used columns."""
     choice: str = ""
-    """In words: how it was blocked, and why."""
+    """The blocking and its reason, in words."""
     group: tuple[int, int] = (0, 0)
-    """Of a convolution in groups: the inputs of one at one position of the kernel, and its outputs; zeros of another layer."""
+    """The inputs of a group at one position of the kernel, and its outputs, for a convolution in groups; zeros for other layers."""
 
     @property
     def multiplies(self) -> bool:
@@ -123,7 +122,7 @@ class LayerInfo:
 
     @property
     def is_by_lanes(self) -> bool:
-        """Whether it has weights, by which the vector unit multiplies lane by lane."""
+        """Whether the vector unit multiplies by its weights, lane by lane."""
         return self.weights[0] > 0 and not self.tile_fills
 
     @property
@@ -133,7 +132,7 @@ class LayerInfo:
 
 
 def host_layer(step: int) -> LayerInfo:
-    """What stands for a step of the host among the layers. Where it comes from is known with the host's part of the program."""
+    """The layer of a step of the host. Its origin is added with the host's part of the program."""
     return LayerInfo(f"host step {step}", HOST, Origin(made_by="lower"))
 
 
@@ -152,8 +151,8 @@ class HostWork:
 
 
 ORDERS = ("in-turn", "ahead", "alternating")
-"""One part after the other, because they have no room together; likewise, with the inputs of the next part read ahead, to hide transfers;
-or two parts step by step."""
+"""The orders of parts: one part after the other, because they don't fit together; one after the other with the inputs of the next part read
+ahead, to hide transfers; two parts step by step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +174,9 @@ StepPorts = tuple[tuple[Port, ...], tuple[Port, ...]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DeviceProgram:
-    """Instructions, constants and the description of their surroundings: what programs of a machine and tile programs have alike.
+    """Instructions, constants and the description of their surroundings, for programs of a machine and for tile programs.
 
-    `division` is there where the batch isn't in one piece.
+    `division` is None where the batch is in one piece.
     """
 
     name: str
@@ -199,16 +198,16 @@ class DeviceProgram:
     notes: tuple[str, ...] = ()
     division: Division | None = None
     machine: Machine = DEFAULT
-    """What its instructions mean."""
+    """The machine that its instructions are for."""
 
     @property
     def format(self) -> DeviceFormat:
-        """The format of its values: that of its ports, which all have the same by rule V0904."""
+        """The format of its values: the format of its ports, which all have the same format by rule V0904."""
         return next((port.format for port in (*self.inputs, *self.outputs)), DEFAULT_FORMAT)
 
     @property
     def tile_count(self) -> int:
-        """All tiles of weight memory: those with weights, and those that the program writes."""
+        """The number of tiles of weight memory: the tiles with weights, and the tiles that the program writes."""
         return len(self.tiles) + self.written_tiles
 
 
@@ -234,18 +233,18 @@ class Program(DeviceProgram):
 
     @cached_property
     def step_ports(self) -> tuple[StepPorts, ...]:
-        """The ports of each host step. Rule V0108 holds: they are there."""
+        """The ports of each host step. The program must keep rule V0108."""
         outputs, inputs = ({port.name: port for port in ports} for ports in (self.outputs, self.inputs))
         return tuple((tuple(outputs[n] for n in step.reads), tuple(inputs[n] for n in step.writes)) for step in self.host_steps)
 
     @property
     def device_layers(self) -> int:
-        """How many layers the device computes: all but the steps of the host."""
+        """The number of layers that the device computes: all layers except the steps of the host."""
         return sum(not layer.is_host_step for layer in self.layers)
 
     @cached_property
     def prologue_ports(self) -> tuple[Port, ...]:
-        """The input ports that are filled before the program starts: all that no host step fills."""
+        """The input ports that are filled before the program starts: the ports that no host step fills."""
         filled = {name for step in self.host_steps for name in step.writes}
         return tuple(port for port in self.inputs if port.name not in filled)
 
@@ -264,7 +263,7 @@ class Program(DeviceProgram):
 
     @property
     def title(self) -> str:
-        """Its name; with several cores, that it is the program of one of them."""
+        """The program's name; with several cores, it says that this is the program of one core."""
         return self.name if self.cores == 1 else f"{self.name}, one of {self.cores:,} cores"
 
     @property
@@ -288,7 +287,8 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def bare_program(**parts: Any) -> Program:
-    """A program of these parts, by their names, without instructions; what isn't given is empty. Name and target must be."""
+    """A program with these parts, by their names, and without instructions. Parts that aren't given are empty; name and target must be
+    given."""
     arrays = {
         name: np.zeros((0, *shape), dtype)
         for name, (dtype, shape) in array_types(parts.get("machine", DEFAULT), parts["target"].mxu).items()

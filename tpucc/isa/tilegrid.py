@@ -1,4 +1,4 @@
-"""How the weights of a layer lie in its tiles: the one answer for statistics, listings and pictures.
+"""The places of a layer's weights in its tiles, for statistics, listings and pictures.
 
 A layer's tiles are cut from a matrix of its inputs and outputs. Two layers have more than their weights there: a grouped convolution has
 zeros between its groups, and a product with a stack of matrices has them one below the other.
@@ -18,9 +18,9 @@ from tpucc.numerics import Int64
 class TileGrid:
     """The tiles of a layer, in rows of `across` tiles.
 
-    `matrices` is how many matrices the layer multiplies with, `groups` those of its convolution. The columns have an entry for each tile:
-    the `matrix` that it is of, from 0; its `row` and `column` in the grid of that matrix; its first input and output there; and the cells
-    that hold weights, `used`.
+    `matrices` is the number of matrices that the layer multiplies by, `groups` the number of groups of its convolution. The arrays have an
+    entry for each tile: the number of its `matrix`, from 0; its `row` and `column` in the grid of this matrix; its first input and output
+    there; and the number of its cells that hold weights, `used`.
     """
 
     across: int

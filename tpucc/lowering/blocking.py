@@ -35,7 +35,8 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """Rows that loops of the sizes `loops` walk, times a matrix of `deep` × `wide` tiles; each takes `bytes_per_value` cycles."""
+    """A product: the rows that loops of the sizes `loops` walk, times a matrix of `deep` × `wide` tiles, at `bytes_per_value` cycles a
+    row."""
 
     loops: tuple[int, ...]
     deep: int
@@ -48,13 +49,13 @@ class _Problem:
         return prod(self.loops)
 
     def units(self) -> list[int]:
-        """Rows between which it may be cut: single ones, lines, images."""
+        """The sizes of the pieces between which the rows may be cut: single rows, lines, images."""
         return [prod(self.loops[depth:]) for depth in range(len(self.loops), 0, -1)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """`groups` row groups of `chunks` chunks each, cut between units of `unit` rows; the largest must fit."""
+    """A cut of a problem into `groups` row groups of `chunks` chunks each, between units of `unit` rows; the largest group must fit."""
 
     problem: _Problem
     groups: int
@@ -73,7 +74,7 @@ class _Cut:
 
     @property
     def cycles(self) -> int:
-        """Estimated cycles; groups count as the mean of them."""
+        """Estimated cycles. Each group counts as a group of the mean size."""
         problem, costs = self.problem, costs_on(self.problem.target)
         group, drain = -(-problem.rows // self.groups) * problem.bytes_per_value, costs.drain(self.chunk * problem.bytes_per_value)
         column_block = (problem.deep - 1) * costs.tile(group) + costs.tile(group, self._stall(drain))
@@ -81,14 +82,15 @@ class _Cut:
         return self.groups * problem.wide * column_block + drain + costs.issue * instructions
 
     def _stall(self, drain: int) -> int:
-        """Cycles that the matrix unit waits, a column block, for activate to free accumulators; a chunk's take `drain`."""
+        """Cycles for each column block in which the matrix unit waits for free accumulators; to free those of a chunk takes `drain`
+        cycles."""
         room = self.problem.target.accumulator_rows
         if self.problem.deep == 1:
             return 0 if 2 * self.chunk <= room else self.chunks * drain
         return 0 if 2 * self.group <= room else max(0, drain - (self.group - self.chunk) * self.problem.bytes_per_value)
 
     def _walks(self) -> int:
-        """Instructions that walk a chunk: one walks two loops, and a line that is cut takes one more at both ends."""
+        """The instructions that walk a chunk: one for two loops, and one more at both ends where lines are cut."""
         loops = self.problem.loops
         if len(loops) == 1:
             return 1
@@ -96,7 +98,7 @@ class _Cut:
         return whole if self.unit > 1 else whole + 2
 
     def fits(self) -> bool:
-        """Whether the sums that wait for further tiles find accumulators."""
+        """Whether the accumulators hold all sums that wait for further tiles."""
         return (self.group if self.problem.deep > 1 else self.chunk) <= self.problem.target.accumulator_rows
 
     def pieces(self) -> tuple[tuple[Chunk, ...], ...]:
@@ -122,7 +124,7 @@ def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target
 
 
 def _candidates(problem: _Problem) -> list[_Cut]:
-    """The cuts to try: all that fit, or single rows in the smallest chunks."""
+    """The cuts to try: all cuts that fit, or single rows in the smallest chunks."""
     cuts = [
         cut
         for unit in problem.units()
@@ -135,7 +137,7 @@ def _candidates(problem: _Problem) -> list[_Cut]:
 
 
 def _group_counts(problem: _Problem, unit: int) -> list[int]:
-    """As few groups as the accumulators allow, and as few as halves of them do."""
+    """The fewest groups that the accumulators allow, and the fewest that half of the accumulators allow."""
     if problem.deep == 1:
         return [1]
     units, room = problem.rows // unit, problem.target.accumulator_rows
@@ -143,7 +145,8 @@ def _group_counts(problem: _Problem, unit: int) -> list[int]:
 
 
 def _chunk_counts(problem: _Problem, groups: int, unit: int) -> list[int]:
-    """Doubling counts of chunks; none smaller than the unit's width, below which shifting a tile in takes longer than using it."""
+    """The counts of chunks to try: powers of two. No chunk is smaller than the unit's width: shifting a tile in would take longer than
+    using it."""
     group = -(-problem.rows // unit // groups) * unit
     smallest = min(problem.target.mxu, problem.target.accumulator_rows)
     counts = [1 << power for power in range((group // unit).bit_length())]
@@ -171,7 +174,7 @@ def _reason(cut: _Cut) -> str:
 
 
 def _overlap(cut: _Cut) -> str:
-    """What activate does beside the products of the next block; empty if there is one block only."""
+    """In words, whether `activate` overlaps with the products of the next block; empty if there is one block only."""
     problem, room = cut.problem, cut.problem.target.accumulator_rows
     held, blocks = (cut.chunk, cut.chunks) if problem.deep == 1 else (cut.group, cut.groups)
     if problem.wide * blocks == 1:

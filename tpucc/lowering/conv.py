@@ -7,10 +7,10 @@ from tpucc.layers.kinds import Conv
 from tpucc.lowering.steps import Level, Product
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tiled_product import product_of
-from tpucc.lowering.values import Values
+from tpucc.lowering.values import LoweredValues
 
 
-def lower_conv(node: Node, layer: Conv, y: Access, values: Values) -> Product:
+def lower_conv(node: Node, layer: Conv, y: Access, values: LoweredValues) -> Product:
     """The step of a convolution of x, v [B, H, W, C], by w, int8 [R, S, C / groups, F], to y, v [B, H', W', F].
 
     For each position (r, s) of the kernel, w[r, s] is a matrix that the pixels under this position are multiplied by: one pixel for each
@@ -24,5 +24,5 @@ def lower_conv(node: Node, layer: Conv, y: Access, values: Values) -> Product:
         r, s = divmod(position, width)
         pixels = x.windows((r * down - top, s * across - left), layer.stride, outputs)
         levels += [Level(pixels, block, tuple(row)) for block, row in enumerate(tiles.tolist())]
-    blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])  # numbers [F blocks]
-    return product_of(node, levels, blocks, values)
+    parameter_blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])  # numbers [F blocks]
+    return product_of(node, levels, parameter_blocks, values)

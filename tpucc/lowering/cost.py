@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from tpucc.machine.unit import Work
+from tpucc.machine.unit import Workload
 from tpucc.machines.v1 import V1, Opcode
 from tpucc.target import Target
 
@@ -23,10 +23,10 @@ ISSUE_SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Cycles on a target. Rows are rows of bytes, as in the unified buffer: 16-bit values take two.
+    """Cycles on a target. Rows are rows of bytes, as in the unified buffer: a row of 16-bit values is two rows.
 
-    `fetch` is the time from one tile to the next, as far as weight memory and the shift allow. `multiply`, `activate` and `vector` are for
-    a row; `issue` is what an instruction costs besides its rows.
+    `fetch` is the time from one tile to the next, as far as weight memory and the shift allow. `multiply`, `activate` and `vector` are
+    cycles for a row; `issue` is the cost of an instruction besides its rows.
     """
 
     target: Target
@@ -37,23 +37,23 @@ class Costs:
     issue: int
 
     def tile(self, rows: int, stall: int = 0) -> int:
-        """A tile, of many: its rows are multiplied while the next tile comes. Before them the matrix unit may stall."""
+        """Cycles of one tile of many: its rows are multiplied while the next tile arrives. `stall` cycles are added to the rows."""
         return max(self.fetch, rows * self.multiply + stall)
 
     def drain(self, rows: int) -> int:
-        """From the last row in the matrix unit until these rows of sums are values in the buffer."""
+        """Cycles from the last row in the matrix unit until `rows` rows of sums are values in the unified buffer."""
         return self.target.pipeline_cycles + rows * self.activate
 
     def transfer(self, rows: int) -> int:
-        """Rows that cross the host link together."""
+        """Cycles of a transfer of `rows` rows over the host link."""
         return self.target.host_cycles(rows)
 
 
 @cache
 def costs_on(target: Target) -> Costs:
-    """The costs on a target, by the machine's table."""
+    """The costs on a target, from the machine's table of instructions."""
     one = np.ones(1, np.int64)
-    work = Work(one, one, one, -one, 0 * one, target, 1)
+    work = Workload(one, one, one, -one, 0 * one, target, 1)
     opcodes = Opcode.READ_WEIGHTS, Opcode.MATRIX_MULTIPLY, Opcode.ACTIVATE, Opcode.VECTOR
     fetch, multiply, activate, vector = (int(np.max(V1.by_opcode[opcode].cycles(work))) for opcode in opcodes)
     issue = max(1, min(ISSUE_CYCLES, target.tile_shift_cycles // ISSUE_SHARE))

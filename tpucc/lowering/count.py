@@ -1,4 +1,4 @@
-"""How many instructions a split of a plan takes, counted before any is made: narrow arrays and few accumulators make millions of them."""
+"""Counts the instructions of a split of a plan before any is made: narrow matrix units and few accumulators can take millions of them."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def step_counts(plan: Plan, split: Split) -> list[int]:
     sizes = Counter(split.sizes)
     return [
         sum(times * _count(plan, plan.sharding.part(step, size)) for size, times in sizes.items())
-        if split.is_parted(number) and plan.sharding.splits(step.result)
+        if split.is_parted(number) and plan.sharding.has_items(step.result)
         else _count(plan, step)
         for number, step in enumerate(plan.steps)
     ]
 
 
 def _count(plan: Plan, step: Step) -> int:
-    """The instructions of one step, or of its part of a batch."""
-    lane_by_lane = step.result.blocks(plan.target.mxu) * _walks((*step.borders, *step.work.regions))
+    """The number of instructions of a step, or of its part of a batch."""
+    lane_by_lane = step.result.column_blocks(plan.target.mxu) * _walks((*step.borders, *step.work.regions))
     return lane_by_lane + len(step.work.writes) + sum(_product(plan, *product) for product in step.products)
 
 
 def _product(plan: Plan, step: Step, work: Product) -> int:
-    """For each piece of the rows one multiply a tile, and one `activate` a column block.
+    """The instructions of a product: for each piece of the rows one multiply a tile, and one `activate` a column block.
 
-    A piece has at most the rows that there are accumulators for. Where that tells enough, the rows aren't cut, nor where another lowering
-    than the built-in one will cut them.
+    A piece has at most as many rows as there are accumulators. Where this bound exceeds the limit, or a stage of the user's lowers the
+    product, the bound is the answer.
     """
-    each = work.multiplies + len(work.blocks)
+    each = work.multiplies + len(work.parameter_blocks)
     least = each * -(-step.y.rows // plan.target.accumulator_rows)
     if least > plan.most or work.kind in plan.lowerers:
         return least
@@ -60,12 +60,12 @@ def _product(plan: Plan, step: Step, work: Product) -> int:
 
 
 def _walks(regions: Iterable[Region]) -> int:
-    """The instructions for one column block of the regions."""
+    """The number of instructions for one column block of the regions."""
     return sum(walk_count(nest(region.y.shape, tuple(access.steps for access in region.walked))) for region in regions)
 
 
 def _too_many(plan: Plan, counts: list[int]) -> LimitError:
-    """E0624 at the step that takes the most, with the numbers that it follows from."""
+    """E0624 at the step with the most instructions."""
     largest = max(counts)
     step = plan.steps[counts.index(largest)]
     message = (
@@ -75,10 +75,10 @@ def _too_many(plan: Plan, counts: list[int]) -> LimitError:
 
 
 def _why(step: Step, instructions: int, target: Target) -> tuple[str, ...]:
-    """Where the instructions of a step come from, and what has fewer; what makes the greater difference first."""
+    """Help: the reason for the number of instructions of a step, and two ways to fewer, the more effective way first."""
     mxu, tiles = target.mxu, sum(work.multiplies for _, work in step.products)
     what = f"tile of {mxu}×{mxu} weights", f"tiles of {mxu}×{mxu} weights"
-    pieces = tiles or step.result.blocks(mxu)
+    pieces = tiles or step.result.column_blocks(mxu)
     each = -(-instructions // pieces)
     found = counted(pieces, *what) if tiles else f"{counted(pieces, 'block')} of {counted(mxu, 'column')}"
     why = f"it has {found}, each for about {counted(each, 'instruction')}"

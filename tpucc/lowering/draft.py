@@ -9,7 +9,7 @@ from typing import assert_never
 from tpucc.isa.program import Division
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.emitter import Emitter
-from tpucc.lowering.layout import Layout
+from tpucc.lowering.layout import BufferLayout
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.room import rows_at_once
@@ -21,18 +21,18 @@ from tpucc.machine.record import Records
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draft:
-    """The instructions of a plan under one split, on the buffers of `layout`; `groups` are the rows of the accumulator groups. `notes` say
-    how and why it is split, `division` how."""
+    """The instructions of a plan under one split, on the buffers of `layout`; `groups` has the rows of each accumulator group. `notes` say
+    in words how and why the batch is split; `division` is the split as the program keeps it."""
 
     split: Split
-    layout: Layout
+    layout: BufferLayout
     instructions: Records
     groups: tuple[int, ...]
     notes: tuple[str, ...]
     division: Division | None
 
     def live_sum(self) -> int:
-        """Rows of the unified buffer that no placement can do without."""
+        """The least number of rows of the unified buffer that any allocation needs: the largest sum of rows alive at one time."""
         buffers = self.layout.buffers
         return largest_live_sum(*live_ranges(self.instructions, len(buffers)), buffer_rows(buffers))
 
@@ -47,7 +47,7 @@ def make_draft(plan: Plan, split: Split, *notes: str) -> Draft:
 
     The host works on the whole batch: a segment does all parts before the next one begins.
     """
-    layout = Layout(plan, split)
+    layout = BufferLayout(plan, split)
     emitter = Emitter(layout)
     for segment in range(plan.segments):
         if segment > 0:
@@ -58,7 +58,7 @@ def make_draft(plan: Plan, split: Split, *notes: str) -> Draft:
                 _read_inputs(layout, emitter, part)
                 _read_inputs(layout, emitter, part + 1)
             emitter.layer = plan.layer_of(number)
-            if not split.is_parted(number) or not plan.sharding.splits(step.result):
+            if not split.is_parted(number) or not plan.sharding.has_items(step.result):
                 if part == 0:
                     emit_step(Emission(step, 0, layout, emitter))
                 continue
@@ -69,7 +69,7 @@ def make_draft(plan: Plan, split: Split, *notes: str) -> Draft:
 
 
 def division_of(plan: Plan, split: Split) -> Division | None:
-    """What the program keeps of a split; nothing of a batch in one piece."""
+    """The split as the program keeps it; None for a batch in one piece."""
     if len(split.sizes) == 1:
         return None
     together = plan.steps[len(plan.steps) if split.parted is None else split.parted :]
@@ -78,7 +78,7 @@ def division_of(plan: Plan, split: Split) -> Division | None:
 
 
 def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, Step]]:
-    """Part, number and step of everything that a segment does."""
+    """The parts and steps of a segment in the order of their instructions: the part, the step's number, the step."""
     steps = plan.steps_of(segment)
     if split.lead is None:
         yield from ((part, *step) for part in range(len(split.sizes)) for step in steps[: split.parted])
@@ -91,23 +91,24 @@ def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, S
             yield 1, *steps[place - split.lead]
 
 
-def _read_inputs(layout: Layout, emitter: Emitter, part: int) -> None:
-    """Reads the inputs of a part, if there is one."""
-    if part < len(layout.splits):
+def _read_inputs(layout: BufferLayout, emitter: Emitter, part: int) -> None:
+    """Reads the inputs of a part of the batch, if the batch has this part."""
+    if part < len(layout.part_sizes):
         for tensor in layout.plan.inputs:
             if tensor in layout.plan.owners:
-                for buffer in layout.blocks(tensor, part):
+                for buffer in layout.column_blocks(tensor, part):
                     emitter.require(buffer)
 
 
 def emit_step(at: Emission) -> None:
-    """The instructions of a step: the rows of its result's border, then its work.
+    """Writes the instructions of a step: the rows of its result's border, then its work.
 
-    Borders are the activation unit's. What the matrix unit waits for crosses the link before what they are copied from.
+    The activation unit fills borders. So the matrix unit's first operand is read from the host before the rows that borders are copied
+    from.
     """
     step, work = at.step, at.step.work
     if isinstance(work, Product) and work.levels:
-        at.buffer(work.levels[0].x, work.levels[0].block)
+        at.buffer(work.levels[0].x, work.levels[0].column_block)
     _copy(step.borders, at)
     match work:
         case Product():
@@ -128,14 +129,14 @@ def emit_step(at: Emission) -> None:
 
 
 def _copy(regions: Iterable[Region], at: Emission) -> None:
-    """Region after region, all column blocks of each."""
+    """Copies region after region, all column blocks of each."""
     for region in regions:
         for n in range(len(at.results)):
             at.compute(region, n)
 
 
 def _emit_written(work: WrittenProducts, at: Emission) -> None:
-    """All tiles cross the link, then part after part is multiplied. The result is complete after the last part."""
+    """Writes all tiles to weight memory, then multiplies part after part. The result is complete after the last part."""
     for write in work.writes:
         at.emitter.write_tile(write)
     for part in work.parts:

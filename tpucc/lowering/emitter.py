@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tpucc.lowering.layout import Layout
+from tpucc.lowering.layout import BufferLayout
 from tpucc.lowering.steps import Region, TileWrite
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
@@ -20,7 +20,7 @@ _BATCH = 1 << 14
 _WALKS = {field: (field, f"{field}_pitch", f"{field}_stride", f"{field}_buffer") for field in ("ub", "ub2", "dest")}
 """The fields of a walk: its first row, pitch and stride, and its buffer."""
 _ABSENT = {name: -1 if name == "group" or name.endswith("_buffer") else 0 for name in TILE_RECORD.names or () if name != "engines"}
-"""The fields of a record, with what they have where an instruction doesn't say."""
+"""The fields of a record, with their values where an instruction doesn't give them."""
 
 
 class Emitter:
@@ -29,7 +29,7 @@ class Emitter:
     Rows and steps are given in rows of values; in the unified buffer, one is `bytes_per_value` rows.
     """
 
-    def __init__(self, layout: Layout, loaded: Iterable[int] = ()) -> None:
+    def __init__(self, layout: BufferLayout, loaded: Iterable[int] = ()) -> None:
         """`loaded` are buffers that have been read from the host already."""
         self.layer = 0
         self.groups: list[int] = []
@@ -38,7 +38,7 @@ class Emitter:
         self._format_flag = int(encoding_of(layout.plan.format).flag)
         self._fields: list[dict[str, int]] = []
         self._done: list[Records] = []
-        self._block = -1
+        self._parameter_block = -1
         self._loaded = set(loaded)
         self._tiles = set[int]()
 
@@ -53,7 +53,8 @@ class Emitter:
         return len(self.groups) - 1
 
     def require(self, buffer: int) -> None:
-        """Reads a buffer that host memory holds, and those that are read with it, before its first use."""
+        """Reads a buffer from host memory before its first use, and the buffers that one transfer reads with it. Nothing for other
+        buffers."""
         if buffer in self._loaded or buffer not in self._layout.together:
             return
         together = self._layout.together[buffer]
@@ -65,31 +66,31 @@ class Emitter:
             self.complete(beside)
 
     def complete(self, buffer: int) -> None:
-        """All rows of the buffer are computed: writes it wherever it is an output."""
+        """Writes a buffer whose rows are all computed to each host buffer of which it is an output."""
         rows = self._layout.buffers[buffer].rows
         for host in self._layout.exits.get(buffer, ()):
             self._add(Opcode.WRITE_HOST_MEMORY, host=host, outer=1, inner=rows, ub_buffer=buffer)
 
     def interrupt(self, step: int) -> None:
-        """The host takes its turn."""
+        """Asks the host for its step `step`."""
         self._add(Opcode.INTERRUPT_HOST, index=step)
 
     def write_tile(self, write: TileWrite) -> None:
-        """The host's rows become a tile, if they aren't yet."""
+        """Writes rows of host memory to a tile of weight memory, unless the tile is written already."""
         if write.tile not in self._tiles:
             self._tiles.add(write.tile)
-            home = self._layout.host[self._layout.homes[write.weights][write.block]]
+            home = self._layout.host[self._layout.homes[write.weights][write.column_block]]
             self._add(Opcode.WRITE_WEIGHTS, host=home.start + write.first, outer=1, inner=write.rows, index=write.tile)
 
     def configure(self, block: int) -> None:
-        """Makes a parameter block the current one, if it isn't."""
-        if block != self._block:
-            self._block = block
+        """Chooses a parameter block, unless it is chosen already."""
+        if block != self._parameter_block:
+            self._parameter_block = block
             self._add(Opcode.SET_CONFIGURATION, index=block)
 
     def multiply(self, x: int, start: int, walks: Iterable[Walk], tensor: int, group: int, tile: int, accumulate: bool) -> None:
-        """The rows of buffer `x` that `walks` visit as their tensor number `tensor`, from row `start` on, times `tile`, or times the tile
-        that the unit has when `tile` is -1. The sums go to all rows of the accumulator group, one multiply for each walk."""
+        """Multiplies the rows of buffer `x` that `walks` visit as their tensor number `tensor`, from row `start` on, by `tile`, or by the
+        tile in use where `tile` is -1. The sums go to all rows of the accumulator group, with one multiply for each walk."""
         flags, acc = (Flag.ACCUMULATE.value if accumulate else 0) | self._format_flag, 0
         for piece in walks:
             pitch, stride = piece.pitches[tensor], piece.strides[tensor]
@@ -100,7 +101,7 @@ class Emitter:
             tile, acc = -1, acc + piece.rows
 
     def activate(self, group: int, y: int, start: int, walks: Iterable[Walk]) -> None:
-        """The sums of the group, to the rows of buffer `y` that `walks` visit as their first tensor, from row `start` on."""
+        """Activates the sums of the group into the rows of buffer `y` that `walks` visit as their first tensor, from row `start` on."""
         acc = 0
         for piece in walks:
             rows = self._walk("dest", y, start + piece.starts[0], piece.pitches[0], piece.strides[0])
@@ -108,7 +109,7 @@ class Emitter:
             acc += piece.rows
 
     def compute(self, region: Region, piece: Walk, sources: tuple[int, ...], y: int) -> None:
-        """The rows of a region that `piece` walks: from rows of the buffers `sources`, which its accesses lie in, to rows of buffer `y`."""
+        """Computes the rows of a region that `piece` walks: from the buffers `sources`, which its accesses lie in, to buffer `y`."""
         fields, flags = (*("ub", "ub2")[: len(region.sources)], "dest"), self._format_flag
         places = zip(fields, (*sources[: len(region.sources)], y), region.walked, strict=True)
         rows: dict[str, int] = {}
@@ -124,22 +125,22 @@ class Emitter:
         self._add(opcode, piece, flags=flags, function=region.function.value, **rows)
 
     def written(self, record: Records) -> None:
-        """One instruction that was written elsewhere; a parameter block that is the current one isn't chosen again."""
+        """Adds an instruction that a stage of the user's has written. A parameter block that is chosen already isn't chosen again."""
         if record["opcode"][0] == Opcode.SET_CONFIGURATION:
-            if record["index"][0] == self._block:
+            if record["index"][0] == self._parameter_block:
                 return
-            self._block = int(record["index"][0])
+            self._parameter_block = int(record["index"][0])
         self._flush()
         record["layer"] = self.layer
         self._done.append(record)
 
     def _walk(self, field: str, buffer: int, start: int, pitch: int, stride: int) -> dict[str, int]:
-        """The fields of a walk over rows of values, as rows of the unified buffer."""
+        """The fields of a walk over rows of values, in rows of the unified buffer."""
         size, names = self._bytes_per_value, _WALKS[field]
         return {names[0]: start * size, names[1]: pitch * size, names[2]: stride * size, names[3]: buffer}
 
     def _add(self, opcode: Opcode, piece: Walk | None = None, **fields: int) -> None:
-        """An instruction, of the fields of `TILE_RECORD` that it has; the steps of a walk are the piece's."""
+        """Adds an instruction with these fields of `TILE_RECORD`; `piece` has the counts of its walk."""
         if piece is not None:
             fields["outer"], fields["inner"] = piece.outer, piece.inner
         fields["opcode"], fields["layer"] = opcode.value, self.layer

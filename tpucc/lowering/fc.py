@@ -11,10 +11,10 @@ from tpucc.layers.kinds import Fc, is_written
 from tpucc.lowering.steps import Level, Product, Step, WrittenProducts
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tiled_product import product_of
-from tpucc.lowering.values import Values
+from tpucc.lowering.values import LoweredValues
 
 
-def lower_fc(node: Node, layer: Fc, y: Access, values: Values) -> Product | WrittenProducts:
+def lower_fc(node: Node, layer: Fc, y: Access, values: LoweredValues) -> Product | WrittenProducts:
     """The step of `y = epilogue(x @ w + bias)`: x is v [..., K], w int8 [K, N], bias int32 [N], y v [..., N].
 
     - *Tiles*: w is cut into tiles [mxu, mxu]. Tile (k, n) has rows k · mxu… and columns n · mxu… of w, and zeros where w ends in it.
@@ -33,21 +33,21 @@ def lower_fc(node: Node, layer: Fc, y: Access, values: Values) -> Product | Writ
     for x, w in zip(xs, weights, strict=True):
         tiles = values.weight_tiles(w)[0]  # numbers [K blocks, N blocks]
         levels += [Level(values[x], k, tuple(row)) for k, row in enumerate(tiles.tolist())]
-    blocks = values.parameter_blocks(layer.epilogue, constants)  # numbers [N blocks]
-    return product_of(node, levels, blocks, values)
+    parameter_blocks = values.parameter_blocks(layer.epilogue, constants)  # numbers [N blocks]
+    return product_of(node, levels, parameter_blocks, values)
 
 
-def _by_written_weights(node: Node, layer: Fc, y: Access, values: Values) -> WrittenProducts:
+def _by_written_weights(node: Node, layer: Fc, y: Access, values: LoweredValues) -> WrittenProducts:
     """The step of a product by w [..., K, N] that the host computes: it writes the tiles of all matrices, and then each matrix multiplies
     the rows that it is for. Leading sizes of w broadcast to those of x [..., M, K]."""
     x, weights = values[node.operands[0]], values.device[node.operands[1]]
     lead = weights.type.shape[:-2]
     tiles, writes = values.written_tiles(weights)
-    blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])
+    parameter_blocks = values.parameter_blocks(layer.epilogue, node.operands[2:])
 
     def part(rows: Access, matrix: int, result: Access) -> Step:
         levels = [Level(rows, k, tuple(row)) for k, row in enumerate(tiles[matrix].tolist())]
-        return values.part(node, result, product_of(node, levels, blocks, values))
+        return values.part(node, result, product_of(node, levels, parameter_blocks, values))
 
     if not lead:
         return WrittenProducts(writes, (part(x, 0, y),))

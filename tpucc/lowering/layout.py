@@ -15,23 +15,23 @@ from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.numerics import Int8
 
 
-class Layout:
+class BufferLayout:
     """The buffers of a plan whose batch is split.
 
-    A tensor with rows for each item has one buffer for each part and column block; another is whole, and belongs to part 0. So is one that
-    a step for the whole batch reads or makes: those are `joined`.
+    A tensor with rows for each item has one buffer for each part and column block. Any other tensor has one buffer for each column block,
+    which belongs to part 0. The tensors `joined`, which steps for the whole batch read or compute, are stored in this way too.
     """
 
     def __init__(self, plan: Plan, split: Split) -> None:
         self.plan = plan
-        self.splits = split.sizes
+        self.part_sizes = split.sizes
         self.joined = plan.joined(split)
         self.buffers: list[VirtualBuffer] = []
         self.host: list[HostBuffer] = []
         self.exits: dict[int, list[int]] = {}
-        """For each buffer of an output the host rows where it is written to."""
+        """For each buffer of an output the first rows of the host buffers that it is written to."""
         self.together: dict[int, range] = {}
-        """For each buffer that host memory holds the column blocks beside it that are read with it: the link does them as one transfer."""
+        """For each buffer that host memory holds the buffers of the column blocks that one transfer reads together."""
         self._first: dict[Tensor, int] = {}
         self._constants: list[Tensor] = []
         self._host_rows = 0
@@ -44,16 +44,16 @@ class Layout:
         self.outputs = tuple(self._add_output(*output) for output in plan.outputs)
 
     def is_split(self, tensor: Tensor) -> bool:
-        """Whether the tensor has a piece in every part."""
-        return len(self.splits) > 1 and self.plan.sharding.splits(tensor) and tensor not in self.joined
+        """Whether the tensor has its own buffers for each part of the batch."""
+        return len(self.part_sizes) > 1 and self.plan.sharding.has_items(tensor) and tensor not in self.joined
 
     def parts(self, tensor: Tensor) -> tuple[int, ...]:
-        """The rows of the tensor in each of its parts."""
-        return tuple(self.plan.sharding.rows(tensor, items) for items in self.splits) if self.is_split(tensor) else (tensor.rows,)
+        """The tensor's rows in each of its parts."""
+        return tuple(self.plan.sharding.rows(tensor, items) for items in self.part_sizes) if self.is_split(tensor) else (tensor.rows,)
 
-    def blocks(self, tensor: Tensor, part: int) -> range:
+    def column_blocks(self, tensor: Tensor, part: int) -> range:
         """The buffers of the tensor's column blocks in a part."""
-        count = tensor.blocks(self.plan.target.mxu)
+        count = tensor.column_blocks(self.plan.target.mxu)
         start = self._first[tensor] + (part * count if self.is_split(tensor) else 0)
         return range(start, start + count)
 
@@ -68,10 +68,11 @@ class Layout:
         return rows
 
     def _pieces(self, tensor: Tensor) -> Iterator[tuple[str, int]]:
-        """Name and rows of each buffer: `h.2` is column block 2, `h.2#1` that of part 1. `#` stands in no name of a node."""
+        """The name and the rows of each buffer: `h.2` is column block 2, `h.2#1` is column block 2 of part 1. `#` stands in no name of a
+        node."""
         for part, rows in enumerate(self.parts(tensor)):
             suffix = f"#{part}" if self.is_split(tensor) else ""
-            for block in range(tensor.blocks(self.plan.target.mxu)):
+            for block in range(tensor.column_blocks(self.plan.target.mxu)):
                 yield f"{tensor.name}.{block}{suffix}", rows * self.plan.format.bytes_per_value
 
     def _add_host(self, kind: str, name: str, tensor: Tensor) -> range:
@@ -93,10 +94,10 @@ class Layout:
             self.buffers.append(VirtualBuffer(name, rows, layer, -1 if home is None else home[index]))
         if home is not None:
             for part in range(len(self.parts(tensor))):
-                self._join(self.blocks(tensor, part))
+                self._join(self.column_blocks(tensor, part))
 
     def _join(self, blocks: range) -> None:
-        """Column blocks are read alone, unless their latency outweighs their bytes: then as many as it takes at a time."""
+        """Joins the column blocks that one transfer reads: as many as it takes for their bytes to outweigh the latency."""
         count = max(1, -(-self.plan.target.half_rate_rows // self.buffers[blocks[0]].rows))
         for start in range(0, len(blocks), count):
             joined = blocks[start : start + count]
@@ -115,7 +116,7 @@ class Layout:
 
 
 def _values(tensor: Tensor) -> Int8:
-    """A constant as bytes, the lowest of a value first: int8 [rows, columns, bytes of a value]."""
+    """A constant as bytes, the lowest byte of a value first: int8 [rows, columns, bytes of a value]."""
     assert tensor.data is not None
     values = tensor.data.reshape(tensor.rows, tensor.columns, 1)
     return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).view(np.int8)

@@ -1,4 +1,4 @@
-"""How long virtual buffers and values live, and how much of the unified buffer that takes at least."""
+"""The lives of buffers and values, and the least number of rows that they take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ BUFFER_FIELDS = ("ub_buffer", "ub2_buffer", "dest_buffer")
 
 
 def live_ranges(instructions: Records, count: int, fields: Sequence[str] = BUFFER_FIELDS) -> tuple[Int64, Int64]:
-    """First and last instruction that touches each of `count` buffers, both inclusive; (number of instructions, -1) where none does.
+    """The first and the last instruction that touches each of `count` buffers: int64 [count] each; (number of instructions, -1) for an
+    unused buffer.
 
     The `fields` say which an instruction touches, if not -1.
     """
@@ -30,7 +31,7 @@ def live_ranges(instructions: Records, count: int, fields: Sequence[str] = BUFFE
 
 
 def largest_live_sum(first: Int64, last: Int64, rows: Int64) -> int:
-    """The largest sum of rows alive at one instruction: no placement can need fewer rows than this."""
+    """The largest sum of rows alive at one instruction: no allocation can take fewer rows."""
     used = last >= 0
     change = np.zeros(int(last.max(initial=-1)) + 2, np.int64)
     np.add.at(change, first[used], rows[used])
@@ -43,8 +44,8 @@ def buffer_rows(buffers: Sequence[VirtualBuffer]) -> Int64:
 
 
 def largest_sum_alive(steps: Sequence[Mapping[Hashable, int]]) -> int:
-    """The most rows alive at a step. Each step is the values that it touches, with their rows; a value lives from the first step that
-    touches it to the last. A value whose rows grow, as it gets a border, has the most so far."""
+    """The largest number of rows alive at a step. `steps` has for each step the values that it touches, with their rows. A value lives from
+    the first step that touches it to the last. A value whose rows grow, because it gets a border, keeps the larger number."""
     last = {key: at for at, touched in enumerate(steps) for key in touched}
     alive: dict[Hashable, int] = {}
     total = peak = 0

@@ -29,14 +29,14 @@ from tpucc.lowering.splits import choose_splits
 from tpucc.lowering.steps import Moving, Step, Work
 from tpucc.lowering.tensors import Access, Tensor, whole
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.values import Values
+from tpucc.lowering.values import LoweredValues
 from tpucc.lowering.weight_memory import require_room
 from tpucc.target import Target
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drafts:
-    """The ways to compute a device graph, all with the same results: the first, then others that may be faster, made one at a time.
+    """The drafts of a device graph, all with the same results: the first draft, then others that may be faster, made one at a time.
 
     `shortage` is E0621 where the operands of one instruction of the first draft don't fit the unified buffer. All other drafts fit.
     """
@@ -79,7 +79,7 @@ def drafts_of(
 
 
 def lower(device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> TileProgram:
-    """The tile program of the first draft. Raises what `drafts_of` raises, and `LimitError` E0621 where that has no room."""
+    """The tile program of the first draft. Raises the errors of `drafts_of`, and `LimitError` E0621 where the draft doesn't fit."""
     return next(drafts_of(device, target, parts=parts, segments=segments).programs())
 
 
@@ -94,7 +94,7 @@ def make_plan(
 
     Raises `LimitError` E0622 when the weights don't fit weight memory.
     """
-    values = Values(device, target, segments)
+    values = LoweredValues(device, target, segments)
     for node in device:
         values.begin(node)
         if isinstance(node.attributes, Layer):
@@ -106,22 +106,21 @@ def make_plan(
     passing = dict.fromkeys(tensor for _, _, tensor in outputs if tensor.comes_from_host and tensor not in read)
     steps = _ordered(values.steps, target.mxu) + tuple(_passed(device, tensor) for tensor in passing)
     inputs = tuple(values[node.name].tensor for node in device.inputs)
-    tiles, blocks = values.tiles.stacked(), values.blocks.stacked()
-    require_room(target, tiles, blocks, values.tiles.written)
     owners, sharding = _owners(steps), shard(steps)
-    written, format = values.tiles.written, values.format
+    tiles, written, blocks = values.tile_pool.stacked(), values.tile_pool.written, values.parameter_block_pool.stacked()
+    require_room(target, tiles, blocks, written)
     return Plan(
-        device.name, device.source, target, steps, inputs, outputs, owners, tiles, written, blocks, sharding, format, lowerers, most
+        device.name, device.source, target, steps, inputs, outputs, owners, tiles, written, blocks, sharding, values.format, lowerers, most
     )
 
 
-def lower_layer(node: Node, layer: Layer, values: Values) -> None:
-    """Adds the step of a layer, and those of copies that it needs before it."""
+def lower_layer(node: Node, layer: Layer, values: LoweredValues) -> None:
+    """Adds the step of a layer, and before it the steps of the copies that it reads."""
     y = values.result(node)
     values.add(node, y, _work(node, layer, y, values))
 
 
-def _work(node: Node, layer: Layer, y: Access, values: Values) -> Work:
+def _work(node: Node, layer: Layer, y: Access, values: LoweredValues) -> Work:
     match layer:
         case Fc():
             return lower_fc(node, layer, y, values)
@@ -140,14 +139,15 @@ def _work(node: Node, layer: Layer, y: Access, values: Values) -> Work:
 
 
 def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
-    """The steps of one segment in the order that keeps least alive; those of several as given, for they wait for each other."""
+    """The steps in the order that keeps fewest rows alive; in the given order where there are several segments, which wait for each
+    other."""
     if len({step.segment for step in steps}) > 1:
         return tuple(sorted(steps, key=lambda step: step.segment))
     return order_steps(steps, mxu)
 
 
 def _passed(device: Graph, tensor: Tensor) -> Step:
-    """The step of a tensor of the host that is an output as it is, and that no other step reads."""
+    """The step of an input or constant that is an output as it is, and that no other step reads."""
     return Step(tensor.name, device[tensor.name].origin, whole(tensor), Moving(why="an output that comes from the host as it is"))
 
 
@@ -172,7 +172,7 @@ def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
         layers=plan.layers(draft.split),
         tiles=plan.tiles,
         written_tiles=plan.written_tiles,
-        blocks=plan.blocks,
+        blocks=plan.parameter_blocks,
         host=tuple(layout.host),
         constants=np.zeros((0, plan.target.mxu), np.int8),
         inputs=layout.inputs,

@@ -1,6 +1,6 @@
-"""The order of layers: topological, with little alive in the unified buffer at any time.
+"""Orders layers topologically, so that few rows are alive in the unified buffer at any time.
 
-Two orders compete: the graph's own, and a greedy one that always takes the ready step after which the least is alive. The better wins.
+Two orders are compared: the graph's own order, and a greedy order, which always takes the ready step after which fewest rows are alive.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from tpucc.lowering.tensors import Tensor
 
 
 def order_steps(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
-    """`steps`, which are in some topological order, in the one with the smaller live sum; ties go to the order given."""
+    """The steps, given in a topological order, in the order with the smaller live sum; ties go to the given order."""
     given = tuple(steps)
-    sizes = {tensor: tensor.rows * tensor.blocks(mxu) for step in given for tensor in (*step.reads, step.result)}
+    sizes = {tensor: tensor.rows * tensor.column_blocks(mxu) for step in given for tensor in (*step.reads, step.result)}
     greedy = _Greedy(given, sizes).order()
     return greedy if live_rows(greedy, sizes) < live_rows(given, sizes) else given
 
 
-Sizes = Mapping[Tensor, int]
+TensorRows = Mapping[Tensor, int]
 """Rows that each tensor takes in the unified buffer, all its column blocks together."""
 
 
-def live_rows(steps: Sequence[Step], sizes: Sizes) -> int:
-    """The largest sum of rows alive at a step. Whole tensors count, from their step or their first reader to their last reader."""
+def live_rows(steps: Sequence[Step], sizes: TensorRows) -> int:
+    """The largest sum of rows alive at a step. A tensor is alive from its step, or its first reader, to its last reader."""
     return largest_sum_alive([{tensor: sizes[tensor] for tensor in (*step.reads, step.result)} for step in steps])
 
 
@@ -36,14 +36,14 @@ class _Greedy:
     Near-linear: a step's change is computed again only when a tensor that it reads is loaded, or has it as its only reader left.
     """
 
-    def __init__(self, steps: tuple[Step, ...], sizes: Sizes) -> None:
+    def __init__(self, steps: tuple[Step, ...], sizes: TensorRows) -> None:
         self._steps = steps
         self._sizes = sizes
         self._readers: dict[Tensor, dict[int, None]] = {tensor: {} for step in steps for tensor in (*step.reads, step.result)}
-        """The steps that are still to read each tensor."""
+        """For each tensor the steps that haven't read it yet."""
         self._loaded = set[Tensor]()
         self._changes: dict[int, int] = {}
-        """Of each step that is ready, the rows alive after it less those alive before it."""
+        """For each step that is ready, the rows alive after it minus the rows alive before it."""
         self._heap: list[tuple[int, int]] = []
         self._missing = [sum(not tensor.comes_from_host for tensor in step.reads) for step in steps]
         for index, step in enumerate(steps):

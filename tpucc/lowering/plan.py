@@ -21,9 +21,9 @@ from tpucc.target import Target
 
 NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
 Lowerer = Callable[[Product, Any], None]
-"""Writes the instructions of a product: `lower(work, at)`, where `at` is the `Emission` of its step."""
+"""A function `lower(work, at)` that writes the instructions of a product; `at` is the `Emission` of its step."""
 BUILT_IN: Mapping[str, Lowerer] = MappingProxyType({})
-"""No lowering is replaced."""
+"""No lowering of the user's."""
 UNLIMITED = sys.maxsize
 """As many instructions as the memory holds."""
 
@@ -32,10 +32,10 @@ UNLIMITED = sys.maxsize
 class Plan:
     """The steps of a device graph in their final order.
 
-    `outputs` are their names, their types (those of views, where they show another shape) and their tensors. `owners` has every tensor
-    that takes rows of the unified buffer, with the index of the step that computes it or, for inputs and constants, first reads it.
-    `sharding` says how the batch may be split, `format` what the integers of all tensors are. `lowerers` write the instructions of layers
-    of a kind in place of the built-in lowering. `most` is the number of instructions that it may take.
+    `outputs` has the name, the type and the tensor of each output; the type of a view may have another shape than the tensor. `owners` has
+    every tensor that takes rows of the unified buffer, with the index of the step that computes it or, for inputs and constants, of the
+    first step that reads it. `sharding` says how the batch may be split; `format` is the integer format of all tensors. `lowerers` has the
+    user's functions that lower layers, by the layer's kind. A program of the plan may take at most `most` instructions.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Plan:
     owners: dict[Tensor, int]
     tiles: Int8
     written_tiles: int
-    blocks: AnyArray
+    parameter_blocks: AnyArray
     sharding: Sharding
     format: DeviceFormat
     lowerers: Mapping[str, Lowerer]
@@ -55,15 +55,15 @@ class Plan:
 
     @property
     def segments(self) -> int:
-        """How often the device works: once more than the host does in between."""
+        """The number of segments: one more than the number of the host's steps between them."""
         return 1 + max((step.segment for step in self.steps), default=0)
 
     def layer_of(self, number: int) -> int:
-        """The layer of the program that a step is: those of the host's steps before it are layers, too."""
+        """The index of a step's layer in the program. The host's steps before the step are layers of the program, too."""
         return number + self.steps[number].segment
 
     def host_layer(self, step: int) -> int:
-        """The layer of the program that a step of the host is, behind all of the segment before it."""
+        """The index of the layer of a host step in the program, after all layers of the segment before it."""
         return step + sum(each.segment <= step for each in self.steps)
 
     def steps_of(self, segment: int) -> list[tuple[int, Step]]:
@@ -71,12 +71,12 @@ class Plan:
         return [(number, step) for number, step in enumerate(self.steps) if step.segment == segment]
 
     def joined(self, split: Split) -> frozenset[Tensor]:
-        """The tensors that steps for the whole batch touch."""
+        """The tensors that steps for the whole batch read or compute."""
         after = () if split.parted is None else self.steps[split.parted :]
         return frozenset(tensor for step in after for tensor in (*step.reads, step.result))
 
     def layers(self, split: Split) -> tuple[LayerInfo, ...]:
-        """The facts that the program keeps about each step, the host's among them, for this split of the batch."""
+        """The layers of the program for a split of the batch: one for each step, and one for each step of the host."""
         found = [self._layer(step, split.sizes if split.is_parted(number) else ()) for number, step in enumerate(self.steps)]
         for step in range(self.segments - 1):
             found.insert(self.host_layer(step), host_layer(step))
@@ -105,14 +105,14 @@ class Plan:
                 assert_never(step.work)
 
     def blocking(self, step: Step, work: Product) -> Blocking:
-        """How the work of a step, or of its part of a batch, is cut."""
+        """The blocking of a product of a step, or of the step's part of a batch."""
         loops = tuple(loop.size for loop in product_nest(step).loops)
-        return choose_blocking(loops, work.deep, len(work.blocks), self.target, self.format.bytes_per_value)
+        return choose_blocking(loops, work.deep, len(work.parameter_blocks), self.target, self.format.bytes_per_value)
 
     def _choice(self, step: Step, work: Product, splits: tuple[int, ...]) -> str:
         if work.kind in self.lowerers:
             return f"as the replaced stage lower_{work.kind} says"
-        parted = len(splits) > 1 and self.sharding.splits(step.result)
+        parted = len(splits) > 1 and self.sharding.has_items(step.result)
         part = self.sharding.part(step, max(splits)) if parted else step
         choice = self.blocking(part, work).choice
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice

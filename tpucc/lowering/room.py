@@ -1,4 +1,4 @@
-"""The operands of one instruction must fit the unified buffer, all at once: no placement and no spilling can do without that."""
+"""The check that the operands of each instruction fit the unified buffer together: no allocation and no spilling can do without that."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ CODE = "E0621"
 _PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
 """Endings that passes add to a name, in words."""
 _ADDED = re.compile(rf"([.#]({'|'.join(_PARTS)}|copy\d+|[iuf]\d+|\d+))+$")
-"""All that they add: numbers and formats too. A layer that is named after its weights has dots of its own."""
+"""Everything that passes add to a name: numbers and formats, too. The name of a layer that is named after its weights has dots of its
+own."""
 NAMED = 3
 """Other layers that the message names."""
 _HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
 
 
 def shortage_of(tiles: TileProgram) -> LimitError | None:
-    """E0621 for the instruction whose operands take the most rows, where they don't fit by themselves; None where all do.
+    """E0621 for the instruction whose operands take the most rows, where they don't fit the unified buffer; None where all operands fit.
 
-    It needs no constants, which may take much memory."""
+    The constants of `tiles` aren't needed, which may take much memory."""
     rows = rows_at_once(tiles.instructions, tiles.buffers)
     over = np.flatnonzero(rows > tiles.target.unified_buffer_rows)
     if not len(over):
@@ -40,7 +41,7 @@ def shortage_of(tiles: TileProgram) -> LimitError | None:
 
 
 def rows_at_once(instructions: Records, buffers: Sequence[VirtualBuffer]) -> Int64:
-    """The rows of all operands of each instruction."""
+    """The sum of the rows of the operands of each instruction: int64 [instructions]."""
     operands = np.sort(np.stack([instructions[field] for field in BUFFER_FIELDS], axis=1), axis=1)
     repeated = np.pad(operands[:, 1:] == operands[:, :-1], ((0, 0), (1, 0)))
     rows = np.append(buffer_rows(buffers), 0)[operands]
@@ -49,7 +50,7 @@ def rows_at_once(instructions: Records, buffers: Sequence[VirtualBuffer]) -> Int
 
 
 def too_large(tiles: TileProgram, needed: Sequence[int], index: int, names: Sequence[str] = ()) -> LimitError:
-    """E0621 for instruction `index`, whose operands are the buffers `needed`; `names` are those of all layers that don't fit."""
+    """E0621 for instruction `index`, whose operands are the buffers `needed`; `names` has the names of all layers that don't fit."""
     layer = tiles.layers[int(tiles.instructions["layer"][index])]
     room, rows = tiles.target.unified_buffer_rows, sum(tiles.buffers[buffer].rows for buffer in needed)
     copies = "#copy" in layer.name
@@ -77,7 +78,7 @@ def _known(name: str) -> str:
 
 
 def _reader(tiles: TileProgram, index: int) -> LayerInfo | None:
-    """The first layer after instruction `index` that reads what it writes."""
+    """The first layer after instruction `index` that reads the buffer that the instruction writes; None if there is none."""
     code, written = tiles.instructions[index + 1 :], tiles.instructions["dest_buffer"][index]
     reads = ((code["ub_buffer"] == written) | (code["ub2_buffer"] == written)) & (code["layer"] != tiles.instructions["layer"][index])
     return tiles.layers[int(code["layer"][np.argmax(reads)])] if reads.any() else None

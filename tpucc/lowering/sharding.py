@@ -1,4 +1,4 @@
-"""A way to do a program in parts of its batch: which tensors have a piece for each item, and what a step does for some of the items.
+"""Splitting a program along its batch: which tensors have rows for each item, and the step for some of the items.
 
 The batch is the first leading size of the values. A program can be split along it when every step computes each item from that item's
 rows alone, and from values that all items share.
@@ -16,27 +16,28 @@ from tpucc.lowering.tensors import Access, Tensor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sharding:
-    """`batch` items; `steps` has for each step that works item by item the same on accesses whose first size is the batch.
+    """A program of `batch` items. `steps` maps each step that works item by item to the same step on accesses whose first size is the
+    batch.
 
-    `tensors` have rows for each item. A program that can't be split has one item.
+    `tensors` are the tensors that have rows for each item. A program that can't be split has one item.
     """
 
     batch: int
     tensors: frozenset[Tensor]
     steps: dict[Step, Step]
 
-    def splits(self, tensor: Tensor) -> bool:
+    def has_items(self, tensor: Tensor) -> bool:
         """Whether the tensor has rows for each item."""
         return tensor in self.tensors
 
     def rows(self, tensor: Tensor, items: int) -> int:
-        """Rows of a tensor for so many of the items; all, when the items share it."""
+        """The rows of a tensor for `items` of the items; all rows where the items share the tensor."""
         return tensor.rows // self.batch * items if tensor in self.tensors else tensor.rows
 
     def part(self, step: Step, items: int, first: int = 0, joined: frozenset[Tensor] = frozenset()) -> Step:
-        """The step for `items` of the items, from item `first` on; as it is, when it does something for all.
+        """The step for `items` of the items, from item `first` on; the step itself where it works for all items.
 
-        Of the tensors `joined` all items are in one place, of others those of the part alone.
+        The buffers of the tensors `joined` have the rows of all items; the buffers of others have the rows of the part only.
         """
         ready = self.steps.get(step)
 
@@ -67,7 +68,7 @@ def shard(steps: Sequence[Step]) -> Sharding:
 
 
 def _sharded(steps: Sequence[Step], batch: int) -> Iterator[Tensor]:
-    """Results and inputs whose first size is the batch's, or a multiple; and constants that are read item by item."""
+    """The results and inputs whose first size is a multiple of the batch, and the constants that are read item by item."""
     for step in steps:
         made = step.result.items % batch == 0
         if made:
@@ -82,8 +83,8 @@ def _sharded(steps: Sequence[Step], batch: int) -> Iterator[Tensor]:
 
 
 def _by_item(step: Step, batch: int, tensors: frozenset[Tensor]) -> Step | None:
-    """The step on accesses whose first size is the batch; None when one has no such form, or reads rows of other items, or parts have
-    matrices of their own."""
+    """The step on accesses whose first size is the batch; None where an access has no such form or reads rows of other items, or where the
+    step multiplies by several matrices of the host."""
     if isinstance(step.work, WrittenProducts) and len(step.work.parts) > 1:
         return None
     apart = True
@@ -99,14 +100,14 @@ def _by_item(step: Step, batch: int, tensors: frozenset[Tensor]) -> Step | None:
 
 
 def _regrouped(access: Access, batch: int) -> Access | None:
-    """The access with the batch as its first size, the rest of that size as its second."""
+    """The access with the batch as its first size, and the rest of its former first size as its second; None if there is no such access."""
     if not access.shape or access.shape[0] % batch:
         return None
     return access if access.shape[0] == batch else access.reshaped((batch, access.shape[0] // batch, *access.shape[1:]))
 
 
 def _is_apart(access: Access, batch: int, tensors: frozenset[Tensor]) -> bool:
-    """Whether item i of the access has rows of item i of its tensor and of no other; or of a tensor that all items share."""
+    """Whether item i of the access has rows of item i of its tensor and of no other item, or all items share the tensor."""
     if access.tensor not in tensors:
         return access.steps[0] == 0
     rows = access.tensor.rows // batch
@@ -116,11 +117,11 @@ def _is_apart(access: Access, batch: int, tensors: frozenset[Tensor]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The items of each part.
+    """A split of the batch into parts; `sizes` has the items of each part.
 
-    Parts follow each other, unless there is a `lead`: then two halves take turns step by step, the first so many steps ahead. `ahead`: the
-    inputs of a part are read before the part before it begins. Only the first `parted` steps are done part by part, all unless said; those
-    after them for the whole batch.
+    Parts follow each other, unless there is a `lead`: then two halves take turns step by step, and the first half is `lead` steps ahead.
+    With `ahead`, the inputs of a part are read before the part before it begins. The first `parted` steps run part by part, the steps after
+    them for the whole batch; all steps run part by part where `parted` is None.
     """
 
     sizes: tuple[int, ...]
@@ -133,11 +134,11 @@ class Split:
         return sum(self.sizes[:part])
 
     def is_parted(self, step: int) -> bool:
-        """Whether a step is done part by part."""
+        """Whether a step runs part by part."""
         return len(self.sizes) > 1 and (self.parted is None or step < self.parted)
 
 
 def even(items: int, parts: int) -> tuple[int, ...]:
-    """Items in parts whose sizes differ by at most one, the larger first."""
+    """The sizes of parts of `items` items that differ by at most one, the larger first."""
     size, larger = divmod(items, parts)
     return tuple(size + (part < larger) for part in range(parts))

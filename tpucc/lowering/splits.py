@@ -26,7 +26,7 @@ from tpucc.lowering.tensors import Tensor
 SPILL_SHARE = 4
 """When no split fits, a buffer may take this fraction of the unified buffer: the three of a vector instruction, and room to move."""
 TURNS = 8
-"""Every so many numbers of parts that are tried halve what is left."""
+"""Every `TURNS`-th try halves the interval of the numbers of parts that are left, so that the search ends."""
 JOINED_SHARES = (0.75, 0.25)
 """Shares of the unified buffer that steps for the whole batch may take: the rest is for the parts before them, and lost between buffers."""
 
@@ -53,7 +53,8 @@ def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
 
 
 def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
-    """All steps in the fewest parts that fit; then only the first ones, and the rest for the whole batch, where that fits."""
+    """The draft of all steps in the fewest parts that fit; then the drafts of only the first steps in parts, and the others for the whole
+    batch, where these fit."""
     every, parts = len(plan.steps), plan.sharding.batch
     for parted in dict.fromkeys((every, *(_parted_steps(plan, share) for share in JOINED_SHARES))):
         parts = _fewest_parts(plan, parted, parts)
@@ -65,23 +66,23 @@ def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
 
 
 def _parted_steps(plan: Plan, share: float) -> int:
-    """The fewest steps to do in parts, so that what the others have alive for the whole batch takes no more than a share of the unified
-    buffer. A program with steps of the host does all in parts."""
+    """The fewest steps to run in parts, so that the tensors of the other steps take no more than a share of the unified buffer for the
+    whole batch. All steps run in parts where the host has steps between them."""
     if plan.segments > 1:
         return len(plan.steps)
     mxu, width, room = plan.target.mxu, plan.format.bytes_per_value, share * plan.target.unified_buffer_rows
-    sizes = {tensor: tensor.rows * tensor.blocks(mxu) * width for tensor in plan.owners}
+    sizes = {tensor: tensor.rows * tensor.column_blocks(mxu) * width for tensor in plan.owners}
     return bisect_left(range(len(plan.steps)), True, key=lambda parted: live_rows(plan.steps[parted:], sizes) <= room)
 
 
 def _countable_draft(plan: Plan, split: Split, *notes: str) -> Draft:
-    """A draft that the plan has to have. Raises `LimitError` E0624, before it is made, where it takes too many instructions."""
+    """The draft of a split. Raises `LimitError` E0624, before the draft is made, where it takes too many instructions."""
     require_countable(plan, split)
     return make_draft(plan, split, *notes)
 
 
 def _fitting(plan: Plan, split: Split, note: str) -> Iterator[Draft]:
-    """A draft that the plan can do without: none where it takes too many instructions, or doesn't fit the unified buffer."""
+    """The draft of a split, unless it takes too many instructions or doesn't fit the unified buffer."""
     if is_countable(plan, split):
         draft = make_draft(plan, split, note)
         if draft.live_sum() <= plan.target.unified_buffer_rows:
@@ -99,10 +100,11 @@ def _require_splittable(plan: Plan, parts: int) -> None:
 
 
 def _fewest_parts(plan: Plan, parted: int, tried: int) -> int:
-    """The fewest parts of the first `parted` steps that fit; when not even single items do, as few as leave room for spilling. The whole
-    batch doesn't fit.
+    """The fewest parts of the first `parted` steps that fit; where not even single items fit, the fewest that leave room for spilling. The
+    whole batch must not fit.
 
-    Rows grow nearly by so many for each item of a part: two numbers of parts say which to try next. The first is `tried`.
+    The rows grow almost linearly with the items of a part, so that two tries say which number of parts to try next. The first try is
+    `tried`.
     """
     batch, room = plan.sharding.batch, plan.target.unified_buffer_rows
     low, high, known = 2, batch + 1, (0, 0)
@@ -118,7 +120,8 @@ def _fewest_parts(plan: Plan, parted: int, tried: int) -> int:
 
 
 def _parts_to_spill(plan: Plan, parted: int) -> int:
-    """As few parts as leave room for spilling, or as give each instruction room for its operands; single items when none do."""
+    """The fewest parts that leave room for spilling, or in which the operands of each instruction fit; single items where no number
+    does."""
     room, batch = plan.target.unified_buffer_rows, plan.sharding.batch
     item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.format.bytes_per_value
     first = min(batch, -(-batch * item // max(1, room // SPILL_SHARE)))
@@ -128,9 +131,10 @@ def _parts_to_spill(plan: Plan, parted: int) -> int:
 
 
 def _sample(plan: Plan, parts: int, parted: int) -> Draft:
-    """A draft of first, middle and last part, enough to measure the peak of a batch in `parts` parts.
+    """A draft of the first, a middle and the last part: enough to measure the peak of a batch in `parts` parts.
 
-    The built-in lowering makes it, even if a stage replaces that: the number of parts doesn't depend on a layer's instructions.
+    The built-in lowering makes it, even where the user's functions lower layers: the number of parts doesn't depend on a layer's
+    instructions.
     """
     largest = -(-plan.sharding.batch // parts)
     return make_draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))
@@ -171,7 +175,8 @@ def overlapping_splits(plan: Plan) -> list[Split]:
 
 
 class _Estimate:
-    """Cycles of a part of so many items: of its transfers in and out, of its work between them, and of the fetches in that."""
+    """The estimated cycles of a part of `items` items: of its transfers in and out, of its work between them, and of the fetches in its
+    work."""
 
     def __init__(self, plan: Plan, items: int) -> None:
         self._plan, self._costs = plan, costs_on(plan.target)
@@ -186,23 +191,24 @@ class _Estimate:
 
     @property
     def lead(self) -> int:
-        """Steps by which a part should be ahead of another, for that one's inputs to arrive and its own outputs to leave meanwhile."""
+        """The steps by which the first half should be ahead, so that the second half's inputs arrive and the first half's outputs leave
+        meanwhile."""
         done = self._done
         arriving, leaving = bisect_left(done, self.inputs), len(done) - bisect_right(done, self.work - self.outputs)
         return min(max(arriving, leaving), len(done) // 3)
 
     def following(self, count: int) -> int:
-        """So many parts one after the other: each as long as its work, or as the transfers that go on meanwhile."""
+        """The cycles of `count` parts one after the other: each takes as long as its work, or as the transfers beside its work."""
         return self.inputs + (count - 1) * max(self.work, self.inputs + self.outputs) + self.work + self.outputs
 
     def _work(self, step: Step) -> int:
         plan, costs, products = self._plan, self._costs, step.products
         self.fetches += sum(work.multiplies for _, work in products) * costs.fetch
         rows = sum(region.y.rows * region.pixels for region in step.work.regions)
-        lane_by_lane = rows * step.result.blocks(plan.target.mxu) * plan.format.bytes_per_value * costs.vector
+        lane_by_lane = rows * step.result.column_blocks(plan.target.mxu) * plan.format.bytes_per_value * costs.vector
         return sum(plan.blocking(part, work).cycles for part, work in products) + lane_by_lane
 
     def _transfer(self, tensor: Tensor, items: int) -> int:
         plan = self._plan
         rows = plan.sharding.rows(tensor, items) if items < plan.sharding.batch else tensor.rows
-        return self._costs.transfer(rows * tensor.blocks(plan.target.mxu) * plan.format.bytes_per_value)
+        return self._costs.transfer(rows * tensor.column_blocks(plan.target.mxu) * plan.format.bytes_per_value)

@@ -1,4 +1,4 @@
-"""Steps: what the device does for one layer, on accesses to tensors, before batches are split and buffers are made."""
+"""Steps: the device's work for one layer, on accesses to tensors, before batches are split and buffers are made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpucc.lowering.walks import Nest, nest
 from tpucc.machines.v1 import Function
 
 SKIPPED = -1
-"""Stands for a weight tile of nothing but zeros, which isn't multiplied with."""
+"""Stands for a weight tile of zeros, which no row is multiplied by."""
 Moved = Callable[[Access], Access]
 
 
@@ -21,34 +21,35 @@ Moved = Callable[[Access], Access]
 class Region:
     """Rows of a result that the vector unit computes, lane by lane: each row of `y` is a `function` of one row of every source.
 
-    Sources have y's leading sizes. With a `window` each row of the source is the first pixel of a window, whose rows and columns of pixels
-    are `steps` rows of the tensor apart. `weights`, if there are any, have a row for each position of the window, and are the same for all
-    windows of an item. A source of one column block serves all column blocks of y, and one of a single column all lanes of y.
+    Sources have the leading sizes of y. With a `window`, each row of the source is the first pixel of a window; `steps` has the rows of the
+    tensor from one row of pixels to the next, and from one column to the next. `weights` has a row for each position of the window, the
+    same for all windows of an item. A source of one column block is read for all column blocks of y, and a source of one column for all
+    lanes.
 
-    Column block n of y is made under parameter block `blocks[n]`; copies and maxima need none.
+    Column block n of y is computed with parameter block `parameter_blocks[n]`; copies and maxima need none.
     """
 
     function: Function
     sources: tuple[Access, ...]
     y: Access
-    blocks: tuple[int, ...] = ()
+    parameter_blocks: tuple[int, ...] = ()
     window: tuple[int, int] | None = None
     steps: tuple[int, int] = (0, 0)
     weights: Access | None = None
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """All that it reads."""
+        """The accesses that it reads."""
         return self.sources if self.weights is None else (*self.sources, self.weights)
 
     @property
     def walked(self) -> tuple[Access, ...]:
-        """The values whose rows are visited together, the result as the last."""
+        """The accesses whose rows are visited together: the sources, then the result."""
         return (*self.sources, self.y)
 
     @property
     def pixels(self) -> int:
-        """Rows of a source that are read for each row of y."""
+        """The rows of a source that are read for each row of y."""
         return 1 if self.window is None else prod(self.window)
 
     def moved(self, move: Moved) -> Region:
@@ -57,33 +58,34 @@ class Region:
 
 
 def copied(source: Access, target: Access) -> Region:
-    """The rows of `source` put at those of `target`."""
+    """The region that copies the rows of `source` to the rows of `target`."""
     return Region(Function.COPY, (source,), target)
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One multiply of every row of the result: column block `block` of `x`, times one tile for each column block of the result.
+    """A term of the sum that is a product: column block `column_block` of `x`, times one tile for each column block of the result.
 
-    `x` has the result's leading sizes.
+    `x` has the leading sizes of the result.
     """
 
     x: Access
-    block: int
+    column_block: int
     tiles: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """The sum of all levels, activated under one parameter block for each column block of the result.
+    """The sum of all levels, activated with one parameter block for each column block of the result.
 
-    `kind` is the layer's, `weights` its K and N; one that `moves` only picks lanes and places them. `fills` are, for each of its tiles, the
-    tile and the rows and columns that it uses. `depth` is K without the rows that an expansion added. `group` is that of `LayerInfo`.
+    `kind` is the layer's kind, `weights` are the layer's K and N. A product that `moves` only picks lanes and places them. `fills` has for
+    each tile the tile's index and its used rows and columns. `depth` is K without the rows that an expansion added. `group` is as in
+    `LayerInfo`.
     """
 
     kind: str
     levels: tuple[Level, ...]
-    blocks: tuple[int, ...]
+    parameter_blocks: tuple[int, ...]
     fills: tuple[tuple[int, int, int], ...]
     weights: tuple[int, int]
     depth: int
@@ -98,12 +100,12 @@ class Product:
 
     @property
     def deep(self) -> int:
-        """Tiles that a column block sums over, at most."""
-        return max(sum(level.tiles[n] != SKIPPED for level in self.levels) for n in range(len(self.blocks)))
+        """The largest number of tiles that a column block sums over."""
+        return max(sum(level.tiles[n] != SKIPPED for level in self.levels) for n in range(len(self.parameter_blocks)))
 
     @property
     def multiplies(self) -> int:
-        """Tiles that each row is multiplied by, over all column blocks."""
+        """The number of tiles that each row is multiplied by, over all column blocks."""
         return sum(tile != SKIPPED for level in self.levels for tile in level.tiles)
 
     def moved(self, move: Moved) -> Product:
@@ -112,22 +114,22 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class TileWrite:
-    """Rows `first` to `first + rows` of column block `block` of `weights`, a tensor of the host, which become the tile `tile`."""
+    """The write of tile `tile` from rows `first` to `first + rows` of column block `column_block` of `weights`, a tensor of the host."""
 
     tile: int
     weights: Tensor
-    block: int
+    column_block: int
     first: int
     rows: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenProducts:
-    """Products by matrices that the host has computed: first it writes their tiles, then each part multiplies some rows by its own."""
+    """Products by matrices that the host computes: first their tiles are written, then each part multiplies some rows by its matrix."""
 
     writes: tuple[TileWrite, ...]
     parts: tuple[Step, ...]
-    """Steps on rows of one result, whose work is a `Product`."""
+    """The steps on some rows of the result. The work of each is a `Product`."""
 
     kind: ClassVar[str] = "fc"
     regions: ClassVar[tuple[Region, ...]] = ()
@@ -142,7 +144,7 @@ class WrittenProducts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaneByLane:
-    """A layer that the vector unit computes: each of the regions of its result. `kind` is the layer's."""
+    """The work of a layer of the kind `kind` that the vector unit computes: the regions of its result."""
 
     kind: str
     regions: tuple[Region, ...]
@@ -158,7 +160,7 @@ class LaneByLane:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moving(LaneByLane):
-    """Rows that are copied. Without regions, the result is a tensor of the host that is an output as it is: it passes through."""
+    """Copies of rows, for the reason `why`. Without regions, the result is an input or constant that is an output as it is."""
 
     kind: str = "move"
     regions: tuple[Region, ...] = ()
@@ -170,9 +172,9 @@ Work = Product | WrittenProducts | LaneByLane
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """The work that makes the value `y`. `borders` comes first: it fills the rows of y's border.
+    """The work that computes the value `y`. Before it, `borders` fills the rows of y's border.
 
-    `segment` is the number of the host's steps that come before.
+    `segment` is the number of the host's steps before this step.
     """
 
     name: str
@@ -184,12 +186,12 @@ class Step:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """All that it reads."""
+        """The accesses that it reads."""
         return (*(access for region in self.borders for access in region.accesses), *self.work.accesses)
 
     @property
     def products(self) -> tuple[tuple[Step, Product], ...]:
-        """Each of its products with the step that does it alone: one, or those of its parts, or none."""
+        """Each product of the step with the step of this product alone: one, one for each part, or none."""
         match self.work:
             case Product() as work:
                 return ((self, work),)
@@ -206,18 +208,19 @@ class Step:
 
     @property
     def reads(self) -> tuple[Tensor, ...]:
-        """The tensors that it reads; one that passes through is read and made."""
+        """The tensors that the step reads. A result that comes from the host is one of them."""
         passing = (self.result,) if self.result.comes_from_host else ()
         return tuple(dict.fromkeys((*passing, *(access.tensor for access in self.accesses))))
 
     def moved(self, move: Moved) -> Step:
-        """The same work on other accesses."""
+        """The step with `move` applied to each access."""
         return replace(self, y=move(self.y), work=self.work.moved(move), borders=tuple(region.moved(move) for region in self.borders))
 
 
 @dataclass(frozen=True, slots=True)
 class ProductNest:
-    """The loops; tensor 0 of each is the result, and tensor `patterns[i]` what level i reads. Levels that advance alike share one."""
+    """The loops over the rows of a product. Tensor 0 of each loop is the result, and tensor `patterns[i]` is the operand of level i; levels
+    whose operands advance alike share a tensor."""
 
     loops: Nest
     patterns: tuple[int, ...]

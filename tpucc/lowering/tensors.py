@@ -38,7 +38,7 @@ class Tensor:
 
     @property
     def grid(self) -> Shape:
-        """The leading sizes as stored, the border included."""
+        """The leading sizes as they are stored, with the border."""
         return stored(self.type.shape, self.sides)
 
     @property
@@ -47,7 +47,7 @@ class Tensor:
 
     @property
     def items(self) -> int:
-        """The first leading size, which is the batch's if the tensor has one."""
+        """The first leading size: the size of the batch if the tensor has one."""
         return self.grid[0] if self.grid else 1
 
     @property
@@ -59,13 +59,13 @@ class Tensor:
         """Whether host memory holds it before a step needs it."""
         return self.is_input or self.data is not None
 
-    def blocks(self, mxu: int) -> int:
+    def column_blocks(self, mxu: int) -> int:
         """Column blocks of at most `mxu` lanes."""
         return -(-self.columns // mxu)
 
 
 def stored(shape: Shape, sides: Sides) -> Shape:
-    """The leading sizes in which a value is stored; one with a border, of `sides` pixels, is an image [N, H, W, C]."""
+    """The leading sizes in which a value is stored. A value with a border of `sides` pixels is an image [N, H, W, C]."""
     if sides == NO_SIDES:
         return shape[:-1]
     images, height, width, _ = shape
@@ -88,16 +88,16 @@ class Access:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all rows of the tensor in their order."""
+        """Whether the value is all rows of the tensor in their order."""
         return self.rows == self.tensor.rows and regrouped(self.shape, self.steps, (self.rows,)) in ((1,), (0,))
 
     def reshaped(self, shape: Shape) -> Access | None:
-        """The same rows under other leading sizes; None when no walk of one step a size visits them in that order."""
+        """The value under other leading sizes; None where no steps, one for each size, visit its rows in this order."""
         steps = regrouped(self.shape, self.steps, shape)
         return None if steps is None else replace(self, shape=shape, steps=steps)
 
     def sliced(self, starts: Sequence[int], stops: Sequence[int]) -> Access:
-        """The part `starts[i]:stops[i]` of each axis."""
+        """The slice `starts[i]:stops[i]` of each axis i."""
         return self.taken(tuple(map(range, starts, stops)))
 
     def taken(self, places: Sequence[range], squeeze: Sequence[int] = ()) -> Access:
@@ -112,28 +112,28 @@ class Access:
         return replace(self, shape=tuple(self.shape[axis] for axis in perm), steps=tuple(self.steps[axis] for axis in perm))
 
     def broadcast(self, shape: Shape) -> Access:
-        """The value repeated to `shape` by NumPy's rules: axes that it lacks, or that are 1, take no step."""
+        """The value repeated to `shape` by NumPy's rules: axes that it lacks and axes of size 1 have the step 0."""
         missing = len(shape) - len(self.shape)
         steps = (0,) * missing + tuple(0 if size == 1 else step for size, step in zip(self.shape, self.steps, strict=True))
         return replace(self, shape=shape, steps=steps)
 
     def windows(self, first: tuple[int, int], stride: tuple[int, int], outputs: tuple[int, int]) -> Access:
-        """Of a feature map [N, H, W], one pixel of each window: from pixel `first`, in steps of `stride`. Pixels of the border count from
-        -1 down."""
+        """One pixel of each window of a feature map [N, H, W]: pixel `first`, then pixels `stride` apart. Pixels of the border have
+        negative numbers."""
         images, rows, columns = self.steps
         start = self.start + first[0] * rows + first[1] * columns
         return Access(self.tensor, (self.shape[0], *outputs), (images, rows * stride[0], columns * stride[1]), start)
 
 
 def whole(tensor: Tensor) -> Access:
-    """The tensor's value: all of its rows but those of the border."""
+    """The tensor's value: all of its rows without its border."""
     steps = tuple(prod(tensor.grid[axis + 1 :]) for axis in range(len(tensor.grid)))
     shape = tensor.type.shape[:-1]
     return Access(tensor, shape, steps, tensor.sides[0] * steps[1] + tensor.sides[2] if tensor.sides != NO_SIDES else 0)
 
 
 def regrouped(shape: Shape, steps: Shape, new: Shape) -> Shape | None:
-    """The steps under which the leading sizes `new` visit the same rows in the same order; None when there are none. NumPy knows."""
+    """The steps with which the leading sizes `new` visit the same rows in the same order; None where there are none. NumPy finds them."""
     rows = as_strided(np.zeros(1, np.int8), shape, steps, writeable=False)
     try:
         return np.reshape(rows, new, copy=False).strides
@@ -142,7 +142,7 @@ def regrouped(shape: Shape, steps: Shape, new: Shape) -> Shape | None:
 
 
 def borders(device: Graph) -> Mapping[str, Sides]:
-    """For each layer whose result convolutions read with padding, a border as wide as the widest of them needs.
+    """The border of each layer whose result convolutions read with padding: as wide as the widest padding.
 
     The device writes such a result inside its border. Values that the host gives or takes have no border: convolutions of these, and of
     other views of a value, read a copy.
@@ -175,7 +175,7 @@ def border_rows(tensor: Tensor) -> Iterator[Access]:
 
 
 def padding_rows(value: Access, pads: Sequence[tuple[int, int]]) -> Iterator[Access]:
-    """Of a value, the rows that are less than `pads[i]` from an end of axis i: slab after slab, each row once."""
+    """The rows of a value that are less than `pads[i]` from an end of axis i: slab after slab, each row once."""
     starts, stops = [0] * len(pads), list(value.shape)
     for axis, (before, after) in enumerate(pads):
         size = value.shape[axis]

@@ -1,4 +1,4 @@
-"""A product of tiles: how it is made of levels, and its instructions."""
+"""Products of tiles: the product of a layer from its levels, and the instructions of a product."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from tpucc.ir import Node
 from tpucc.layers.kinds import Conv, Fc, own_rows, weight_shape, weights_of
 from tpucc.lowering.emission import Emission
 from tpucc.lowering.steps import SKIPPED, Level, Product, product_nest
-from tpucc.lowering.values import Values
+from tpucc.lowering.values import LoweredValues
 from tpucc.lowering.walks import part_walks
 
 
-def product_of(node: Node, levels: Sequence[Level], blocks: tuple[int, ...], values: Values) -> Product:
+def product_of(node: Node, levels: Sequence[Level], parameter_blocks: tuple[int, ...], values: LoweredValues) -> Product:
     """The product of an `fc` or `conv` from its levels and the numbers of its parameter blocks, one for each column block n of the result.
 
     Tiles of nothing but zeros are skipped. A column block keeps at least one tile, which begins its sum.
     """
     layer, (depth, width), mxu = node.attributes, weight_shape(node, values.device), values.mxu
     assert isinstance(layer, Fc | Conv)
-    kept = [[SKIPPED if values.tiles.is_zero(tile) else tile for tile in level.tiles] for level in levels]
+    kept = [[SKIPPED if values.tile_pool.is_zero(tile) else tile for tile in level.tiles] for level in levels]
     for n, first in enumerate(levels[0].tiles):
         if all(row[n] == SKIPPED for row in kept):
             kept[0][n] = first
     fills = tuple(
-        (tile, min(mxu, level.x.tensor.columns - level.block * mxu), min(mxu, width - n * mxu))
+        (tile, min(mxu, level.x.tensor.columns - level.column_block * mxu), min(mxu, width - n * mxu))
         for level in levels
         for n, tile in enumerate(level.tiles)
     )
@@ -36,7 +36,7 @@ def product_of(node: Node, levels: Sequence[Level], blocks: tuple[int, ...], val
     return Product(
         kind="fc" if isinstance(layer, Fc) else "conv",
         levels=tuple(replace(level, tiles=tuple(row)) for level, row in zip(levels, kept, strict=True) if set(row) != {SKIPPED}),
-        blocks=blocks,
+        parameter_blocks=parameter_blocks,
         fills=fills,
         weights=(depth, width),
         depth=sum(own_rows(values.device[name]) for name in weights_of(node)),
@@ -58,12 +58,12 @@ def emit_product(work: Product, at: Emission) -> None:
             sums = [(emitter.group(count), part_walks(loops.loops, first, count)) for first, count in chunks]
             levels = [(level, tensor) for level, tensor in zip(work.levels, loops.patterns, strict=True) if level.tiles[n] != SKIPPED]
             for depth, (level, tensor) in enumerate(levels):
-                x, tile = at.buffer(level.x, level.block), level.tiles[n]
+                x, tile = at.buffer(level.x, level.column_block), level.tiles[n]
                 for group, walks in sums:
                     emitter.multiply(x, level.x.start, walks, tensor, group, tile, accumulate=depth > 0)
                     tile = SKIPPED  # the next chunk uses the tile that is in the unit
                     if depth == len(levels) - 1:
-                        emitter.configure(work.blocks[n])
+                        emitter.configure(work.parameter_blocks[n])
                         emitter.activate(group, y, at.step.y.start, walks)
             if chunks is blocking.groups[-1]:
                 at.complete(y)

@@ -48,10 +48,10 @@ _TILE = OperandSpec("index", "tile", "tile", "weight tile to switch to", NO_TILE
 
 @dataclass(frozen=True, slots=True)
 class VirtualBuffer:
-    """Rows that live together in the unified buffer: one column block of one tensor, of one part of the batch.
+    """Rows that the unified buffer holds together: one column block of one tensor, for one part of the batch.
 
-    `home` is the host buffer (an index) that holds the same rows from the start (inputs, constants), or -1: such a buffer can be
-    dropped and read again; any other must be spilled.
+    `home` is the index of the host buffer that holds the same rows from the start (an input or constant), or -1. A buffer with a home can
+    be dropped and read again; a buffer without one must be spilled.
     """
 
     name: str
@@ -62,14 +62,15 @@ class VirtualBuffer:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TileProgram(DeviceProgram):
-    """Tile instructions (`TILE_RECORD`) in program order, with all that the machine program will need.
+    """Tile instructions (`TILE_RECORD`) in program order, with the constants and the description of their surroundings.
 
-    As a sequence it has each one as an `Instruction`; there, all buffers lie one after the other, and so do all accumulator groups.
+    As a sequence it has each instruction as an `Instruction`, in whose rows all buffers lie one after the other, and so do all accumulator
+    groups.
     """
 
     buffers: tuple[VirtualBuffer, ...]
     groups: tuple[int, ...]
-    """Rows of each accumulator group."""
+    """The rows of each accumulator group."""
 
     def __len__(self) -> int:
         return len(self.instructions)
@@ -115,7 +116,7 @@ def tile_lines(tiles: Named, instructions: Records) -> list[str]:
 
 
 class _Texts:
-    """Shows rows by the names of what they are rows of."""
+    """Shows rows by the names of their buffers, accumulator groups and host buffers."""
 
     def __init__(self, tiles: Named, instructions: Records) -> None:
         self._names = [buffer.name for buffer in tiles.buffers]
@@ -145,7 +146,7 @@ def flat(tiles: TileProgram) -> Records:
 
 
 def surrounding_program(tiles: TileProgram) -> Program:
-    """All of a tile program that a machine program has as well, as one without instructions: to be printed, checked, or completed."""
+    """The machine program with a tile program's surroundings and no instructions: to be printed, checked, or completed."""
     return bare_program(**_surroundings(tiles))
 
 
@@ -155,5 +156,5 @@ def tile_program(program: Program, instructions: Records, buffers: tuple[Virtual
 
 
 def _surroundings(program: DeviceProgram) -> dict[str, Any]:
-    """All that tile programs and machine programs share but the instructions."""
+    """The fields that tile programs and machine programs share, without the instructions."""
     return {part.name: getattr(program, part.name) for part in fields(DeviceProgram) if part.name != "instructions"}

@@ -18,7 +18,7 @@ from tpucc.isa.assembler import read_code, with_headings
 from tpucc.isa.listing.directives import Handler, Parts, read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Places, directive_places, read_lines
+from tpucc.isa.listing.lines import Arguments, ListingSpans, directive_spans, read_lines
 from tpucc.isa.listing.schema import INTEGERS, Entry, Row
 from tpucc.isa.listing.words import Word, integers, label_in, name, name_text, number_in
 from tpucc.lowering.tileprogram import (
@@ -66,7 +66,8 @@ class TileLineReader:
 
 
 def _row(word: Word, known: Mapping[str, tuple[int, int]], what: str, unknown: str) -> tuple[int, int]:
-    """The number of what a row's name names, and the row in it; `known` are their numbers and rows. Addresses are not known yet."""
+    """The index of the buffer or group that a word names, and the row in it. `known` has the index and the rows of each. A number is no
+    name: addresses aren't known yet."""
     if number_in(word.text) is not None:
         word.fail("E0713", f"expected a row of a {what}, found {printable(word.text)}")
     name, row = label_in(word) or ("", 0)
@@ -100,7 +101,7 @@ def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
     return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *code, *after]) + "\n"
 
 
-def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TileProgram, Places]:
+def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TileProgram, ListingSpans]:
     """The tile program of a `.tile` text, and where its instructions stand, for messages about them.
 
     Messages use `name`, the file's; `known` has the constants that the text has as digests.
@@ -122,7 +123,7 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     source = Source(name, text)
     errors.require_none(source)
     records["layer"] = layers
-    return tile_program(parts.program, records, tuple(buffers.values()), tuple(groups)), Places(source, spans, directive_places(lines))
+    return tile_program(parts.program, records, tuple(buffers.values()), tuple(groups)), ListingSpans(source, spans, directive_spans(lines))
 
 
 def _buffers(tiles: TileProgram) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What lowering a layer asks for: values as ways of walking rows, and constants as weight tiles and parameter blocks."""
+"""The state of lowering a graph: the access of each value, and the weight tiles and parameter blocks of constants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.layers.kinds import Conv, ConvUnit, Epilogue, Fc, Sides, is_layer, is_written, weights_of
 from tpucc.lowering.steps import Moving, Region, Step, TileWrite, Work, copied
 from tpucc.lowering.tensors import NO_SIDES, Access, Tensor, border_rows, borders, whole, wider
-from tpucc.lowering.weight_memory import BlockPool, TilePool
+from tpucc.lowering.weight_memory import ParameterBlockPool, TilePool
 from tpucc.numerics import AnyArray, Int64
 from tpucc.ops import legalisation_of
 from tpucc.ops.constant import ConstantAttributes
@@ -27,19 +27,20 @@ ROW_MARK = "#row"
 """Begins the name of a row that borders are filled with; `#` stands in no name of a node."""
 
 
-class Values:
-    """The values of the nodes that were lowered so far, the tiles and parameter blocks of their constants, and the `steps` that make them.
+class LoweredValues:
+    """The values of the nodes that were lowered so far, the tiles and parameter blocks of their constants, and the `steps` that compute
+    them.
 
-    Each value is an access to a tensor; views are accesses to the tensor of what they show.
+    Each value is an access to a tensor; a view is an access to its operand's tensor.
     """
 
     def __init__(self, device: Graph, target: Target, segments: Mapping[str, int]) -> None:
-        """Cuts all constant weights: their tiles come before those that the host writes."""
+        """Cuts all constant weights into tiles. Their tiles come before the tiles that the host writes."""
         self.device = device
         self.mxu = target.mxu
         self.format = format_of(device)
-        self.tiles = TilePool(target)
-        self.blocks = BlockPool(target.mxu, self.format)
+        self.tile_pool = TilePool(target)
+        self.parameter_block_pool = ParameterBlockPool(target.mxu, self.format)
         self.steps: list[Step] = []
         self._segments = segments
         self._segment = 0
@@ -62,17 +63,17 @@ class Values:
         return self._values[name]
 
     def begin(self, node: Node) -> None:
-        """From here on steps are those of the node's segment, if it says one."""
+        """Makes the node's segment the segment of the steps that follow, if the node has one."""
         self._segment = self._segments.get(node.name, self._segment)
 
     def result(self, node: Node) -> Access:
-        """The value that a layer is to make: all rows of a new tensor, but those of its border."""
+        """The value of a layer's result: all rows of a new tensor, without its border."""
         self._values[node.name] = whole(Tensor(node.name, node.type, sides=self._borders.get(node.name, NO_SIDES)))
         return self._values[node.name]
 
     def add(self, node: Node, y: Access, work: Work) -> None:
-        """Adds the step of a layer. Its origin is the layer's own places in the source, then those of its constants: a line that declares
-        weights has their tiles, too."""
+        """Adds the step of a layer. Its origin has the layer's places in the source, then the places of its constants: the tiles of weights
+        come from the line that declares the weights, too."""
         constants = [operand.origin for operand in self.device.operands(node) if isinstance(operand.attributes, ConstantAttributes)]
         origin = replace(node.origin, spans=node.origin.merged(*constants).spans)
         self.steps.append(Step(node.name, origin, y, work, tuple(self._border_fills(y.tensor)), self._segment))
@@ -82,11 +83,11 @@ class Values:
         return Step(node.name, node.origin, y, work, (), self._segment)
 
     def show(self, node: Node) -> None:
-        """The value of a node that is no layer: an input, a constant, or a view, which makes no step."""
+        """Adds the value of a node that is no layer: an input, a constant or a view. It has no step."""
         self._values[node.name] = self._shown(node)
 
     def output(self, name: str) -> Tensor:
-        """The tensor that holds the value and nothing else, in the order of its rows."""
+        """A tensor that holds the value and nothing else, in the order of its rows: the value's own tensor, or a copy."""
         value = self._values[name]
         self._segment = self._segments.get(name, 0)
         return value.tensor if value.is_whole else self._copied(self.device[name], value).tensor
@@ -98,20 +99,21 @@ class Values:
         return attributes.value.data
 
     def weight_tiles(self, weights: str, groups: int = 1) -> list[Int64]:
-        """The weight tiles [K blocks, N blocks] of each position of a kernel, for all channels of its groups; a matrix has one."""
+        """The indices of the weight tiles [K blocks, N blocks] for each position of a kernel, for all channels of its groups; a matrix has
+        one position."""
         key = (weights, groups)
         if key not in self._cut:
             data, node = self.data(weights), self.device[weights]
-            self._cut[key] = [self.tiles.add(node, block_diagonal(matrix, groups)) for matrix in data.reshape(-1, *data.shape[-2:])]
+            self._cut[key] = [self.tile_pool.add(node, block_diagonal(matrix, groups)) for matrix in data.reshape(-1, *data.shape[-2:])]
         return self._cut[key]
 
     def written_tiles(self, weights: Node) -> tuple[Int64, tuple[TileWrite, ...]]:
-        """The tiles of weights [..., K, N] that the host computes, [matrices, K blocks, N blocks], and how they are written. Layers with
-        the same weights share them."""
+        """The indices [matrices, K blocks, N blocks] of the tiles of weights [..., K, N] that the host computes, and the writes of these
+        tiles. Layers with the same weights share tiles."""
         if weights.name not in self._reserved:
             *lead, depth, width = weights.type.shape
             mxu, tensor = self.mxu, self._values[weights.name].tensor
-            tiles = self.tiles.reserve(weights, prod(lead), depth, width)
+            tiles = self.tile_pool.reserve(weights, prod(lead), depth, width)
             writes = tuple(
                 TileWrite(int(tile), tensor, n, matrix * depth + k * mxu, min(mxu, depth - k * mxu))
                 for (matrix, k, n), tile in np.ndenumerate(tiles)
@@ -120,12 +122,13 @@ class Values:
         return self._reserved[weights.name]
 
     def parameter_blocks(self, epilogue: Epilogue, constants: Sequence[str]) -> tuple[int, ...]:
-        """The parameter block of each column block of a product's result; the constants are bias, multiplier and perhaps a table."""
+        """The index of the parameter block of each column block of a product's result. The constants are bias, multiplier and perhaps a
+        table."""
         bias, multiplier, *table = (self.data(name) for name in constants)
-        return self.blocks.product(epilogue, bias, multiplier, table[0] if table else None)
+        return self.parameter_block_pool.product(epilogue, bias, multiplier, table[0] if table else None)
 
     def surrounded(self, name: str, sides: Sides) -> Access:
-        """The value with a border that is at least as wide as `sides`: itself, or a copy."""
+        """The value with a border that is at least as wide as `sides`: the value itself, or a copy."""
         value = self._values[name]
         own = value.tensor.sides
         if sides == NO_SIDES or (wider(own, sides) == own and value == whole(value.tensor)):
@@ -136,7 +139,7 @@ class Values:
         return whole(self._surrounded[key])
 
     def fill(self, value: int, rows: Access) -> Region:
-        """Puts one value into all lanes of the rows."""
+        """The region that puts one value into all lanes of the rows."""
         return copied(whole(self._row(value)).broadcast(rows.shape), rows)
 
     def _shown(self, node: Node) -> Access:
@@ -150,7 +153,7 @@ class Values:
         return whole(Tensor(node.name, node.type, is_input=True)) if node.is_input else self._regrouped(node)
 
     def _regrouped(self, node: Node) -> Access:
-        """Another shape of a value; rows that no walk visits in that order are copied first."""
+        """The value of a reshape: another access to the operand's rows, or to a copy where no access visits them in this order."""
         source = self.device[node.operands[0]]
         if not isinstance(legalisation_of(node.op), View) or (source.type.rows, source.type.columns) != (node.type.rows, node.type.columns):
             message = f"{node.name} shows {source.type.brief} as {node.type.brief}, which moves data between rows"
@@ -170,7 +173,7 @@ class Values:
         return copy
 
     def _border_fills(self, tensor: Tensor) -> Iterator[Region]:
-        """Puts the zero point into the rows of the border."""
+        """The regions that put the zero point into the rows of the border."""
         if tensor.sides != NO_SIDES:
             assert tensor.type.quantisation is not None, f"{tensor.name} has no zero point"
             for rows in border_rows(tensor):
@@ -185,7 +188,7 @@ class Values:
 
 
 def block_diagonal(matrix: AnyArray, groups: int) -> AnyArray:
-    """The matrix [C, F] of a kernel position whose groups have the matrix [C / groups, F]: zeros between different groups."""
+    """The matrix [C, F] of a kernel position, from the matrix [C / groups, F] of its groups: zeros stand between different groups."""
     if groups == 1:
         return matrix
     depth, width = matrix.shape
@@ -196,6 +199,6 @@ def block_diagonal(matrix: AnyArray, groups: int) -> AnyArray:
 
 
 def format_of(device: Graph) -> DeviceFormat:
-    """How the values of a device graph are held, all alike."""
+    """The integer format of a device graph: all its values have the same."""
     held = (node.type.dtype for node in device if is_layer(node) or node.is_input)
     return DEVICE_FORMATS[next(held, DEFAULT_FORMAT.name)]

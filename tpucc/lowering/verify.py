@@ -1,8 +1,8 @@
-"""The checker of tile programs: what scheduling may take for granted.
+"""The verifier of tile programs: the properties that scheduling relies on.
 
 Every row lies inside its buffer or group, is written before it is read, and sums are begun, completed and activated in this order: by the
-rules of `isa.verify`, which proves the same, and more, of the machine program that comes out. This check finds a fault of lowering where it
-was made.
+rules of `isa.verify`, which proves the same, and more, of the machine program that comes out. This verifier finds a fault of lowering where
+it was made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from tpucc.diagnostics import Source, printable
 from tpucc.isa.effects import Bools
 from tpucc.isa.fields import well_formed
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, endings, ports, raise_violations, reported, structure
 from tpucc.isa.verify.events import Events
@@ -38,7 +38,7 @@ ALLOWED = (
 
 
 CODES = {"V0401": "E0754", "V0403": "E0756", "V1002": "E0758", "V1003": "E0758", "V1004": "E0757"}
-"""The codes of the machine's rules where a tile program breaks them; those of the rules of sums are E0755."""
+"""The error code of each rule of the machine that a tile program may break. The rules of sums have the code E0755."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class _Context(Context):
         return f"row {row - int(ends[owner]) + rows:,} of {name}"
 
 
-def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None) -> None:
+def verify_tiles(tiles: TileProgram, places: ListingSpans | None = None, model: Source | None = None) -> None:
     """Raises `ProgramError` with the first violations, when there are any.
 
     `places` are the lines of the text that the program was read from, `model` the source that its layers come from: where they are known,
@@ -92,7 +92,7 @@ def tile_violations(tiles: TileProgram) -> tuple[Program, tuple[Violation, ...]]
 
 
 def _parts(tiles: TileProgram, program: Program) -> Iterator[Violation]:
-    """The program's parts by the machine's own rules, without instructions; then what only tile programs have."""
+    """The violations of the machine's rules about a program's parts, then of the rules about buffers and groups."""
     if tiles.instructions.dtype != TILE_RECORD or tiles.instructions.ndim != 1:
         yield Violation("E0750", "the instructions aren't tile records")
     context = Context(program)
@@ -118,7 +118,7 @@ def _parts(tiles: TileProgram, program: Program) -> Iterator[Violation]:
 
 
 def _records(context: _Context) -> Iterator[Violation]:
-    """Each record is one encoding of a tile instruction."""
+    """Each record is the encoding of a tile instruction."""
     code = context.tiles.instructions
     machine = np.zeros(len(code), RECORD)
     for name in RECORD.names or ():
@@ -176,12 +176,12 @@ def _rows(context: _Context) -> Iterator[Violation]:
 
 
 def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:
-    """Whether the rows up to `high` pass the end of what they are rows of; -1 owns nothing."""
+    """Whether the rows up to `high` pass the end of their buffer or group `owner`; `owner` is -1 where there is none."""
     return high > np.append(sizes, 0)[owner]
 
 
 def _meaning(context: _Context) -> Iterator[Violation]:
-    """What the instructions do, in the order of the program, by the machine's own rules: on all buffers one after the other, and all
+    """The machine's rules about what instructions read and write, in program order. All buffers lie one after the other, and so do all
     groups."""
     context = replace(context, program=replace(context.program, instructions=flat(context.tiles)))
     touched = context.effects
@@ -195,7 +195,7 @@ def _meaning(context: _Context) -> Iterator[Violation]:
 
 
 def _history(context: _Context, memory: Memory, events: Events) -> Iterator[Violation]:
-    """What happens to the rows of a memory, one instruction after the other."""
+    """The rules about the rows of a memory, in program order."""
     match memory.contents:
         case Contents.VALUES:
             yield from definitions.values(context, events, memory)

@@ -1,4 +1,4 @@
-"""Nests of loops over rows, and the two loops of them that one instruction walks.
+"""Nests of loops over rows, and the walks of two loops that instructions make.
 
 The leading sizes of a value form a nest of loops; in each loop every tensor advances by a fixed number of rows, 0 where it repeats.
 Neighbouring loops that advance evenly in all tensors are one loop. The machine walks two loops in one instruction; what is left over
@@ -18,7 +18,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """One instruction's rows: for each tensor its first row, pitch and stride; row (o, i) is at start + o * pitch + i * stride."""
+    """The rows of one instruction: for each tensor the first row, the pitch and the stride. Row (o, i) is `start + o * pitch + i *
+    stride`."""
 
     outer: int
     inner: int
@@ -39,7 +40,7 @@ class Loop:
     steps: tuple[int, ...]
 
     def around(self, inner: Loop) -> Loop | None:
-        """Both loops as one, when this one goes on where the inner one ends."""
+        """Both loops as one loop, where this loop continues where the inner one ends; else None."""
         if any(step != inner.size * below for step, below in zip(self.steps, inner.steps, strict=True)):
             return None
         return Loop(self.size * inner.size, inner.steps)
@@ -102,7 +103,7 @@ def _box_loops(loops: Nest, box: Box) -> Nest:
 
 
 def _boxes(sizes: Sequence[int], first: int, count: int) -> Iterator[Box]:
-    """A range of iterations as boxes: what is left of the first line, whole lines, what is begun of the last."""
+    """A range of iterations as boxes: the rest of the first line, the whole lines, the beginning of the last line."""
     if len(sizes) == 1:
         yield [(first, count)]
         return
@@ -122,7 +123,7 @@ def _boxes(sizes: Sequence[int], first: int, count: int) -> Iterator[Box]:
 
 
 def _merged(loops: Sequence[Loop], tensors: int) -> Nest:
-    """Without loops of one iteration, and neighbours joined where they are one; at least one loop."""
+    """The loops without loops of one iteration, neighbours joined where they advance evenly; at least one loop."""
     merged: list[Loop] = []
     for loop in reversed([loop for loop in loops if loop.size != 1]):
         joined = loop.around(merged[-1]) if merged else None
@@ -134,7 +135,8 @@ def _merged(loops: Sequence[Loop], tensors: int) -> Nest:
 
 
 def _two_largest(loops: Nest) -> tuple[int, int]:
-    """Positions of the loops that an instruction walks: the two largest, so that the fewest instructions remain; -1 for no second one."""
+    """The positions of the outer and the inner loop that an instruction walks: the two largest, so that fewest instructions remain. The
+    outer is -1 where there is only one loop."""
     best = sorted(range(len(loops)), key=lambda position: (-loops[position].size, -position))[:2]
     return (-1, best[0]) if len(best) == 1 else (min(best), max(best))
 

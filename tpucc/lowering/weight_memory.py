@@ -1,4 +1,4 @@
-"""The constants that go to weight memory, each stored once: weight tiles and parameter blocks."""
+"""The constants in weight memory, each stored once: weight tiles and parameter blocks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir import Node
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.layers.kinds import Epilogue, Requantise
-from tpucc.machines.v1.blocks import block_dtype
 from tpucc.machines.v1.formats import encoding_of
+from tpucc.machines.v1.parameter_block import parameter_block_dtype
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, Int64
 from tpucc.target import MEMORY_ROWS, Target
 
@@ -27,10 +27,11 @@ class TilePool:
         self._index: dict[bytes, int] = {}
         self._zero = -1
         self.written = 0
-        """Tiles that the host will write; they come after all others."""
+        """The number of tiles that the host will write. Their indices come after all others."""
 
     def add(self, node: Node, weights: Int8) -> Int64:
-        """The tiles of `weights` [K, N] as indices [K blocks, N blocks]. `LimitError` E0622 shows `node`, which they belong to."""
+        """The indices [K blocks, N blocks] of the tiles of `weights` [K, N], the constant `node`. Raises `LimitError` E0622 where they
+        don't fit."""
         mxu, (depth, width) = self._target.mxu, weights.shape
         across = -(-width // mxu)
         indices = np.empty((-(-depth // mxu), across), np.int64)
@@ -43,8 +44,8 @@ class TilePool:
         return indices
 
     def reserve(self, node: Node, matrices: int, depth: int, width: int) -> Int64:
-        """Indices [matrices, K blocks, N blocks] of tiles for matrices [depth, width] that the host will write. No tile may be added after
-        that."""
+        """The indices [matrices, K blocks, N blocks] of new tiles for matrices [depth, width] that the host will write. No tile may be
+        added afterwards. Raises `LimitError` E0622 where they don't fit."""
         mxu, first = self._target.mxu, len(self._tiles) + self.written
         shape = matrices, -(-depth // mxu), -(-width // mxu)
         if first + prod(shape) > self._capacity:
@@ -53,7 +54,7 @@ class TilePool:
         return first + np.arange(prod(shape)).reshape(shape)
 
     def is_zero(self, index: int) -> bool:
-        """Whether a tile has nothing but zeros."""
+        """Whether all weights of a tile are zero."""
         return index == self._zero
 
     def stacked(self) -> Int8:
@@ -76,7 +77,7 @@ class TilePool:
         return weights_do_not_fit(self._target, why, node.origin)
 
 
-class BlockPool:
+class ParameterBlockPool:
     """Parameter blocks of the activation unit; equal blocks have one index."""
 
     def __init__(self, mxu: int, format: DeviceFormat) -> None:
@@ -86,7 +87,7 @@ class BlockPool:
         self._index: dict[bytes, int] = {}
 
     def product(self, epilogue: Epilogue, bias: Int32, multiplier: Float32, table: DeviceInts | None) -> tuple[int, ...]:
-        """One block for each `mxu` columns of a product; `bias` and `multiplier` are [N]."""
+        """The index of the block for each `mxu` columns of a product; `bias` and `multiplier` are [N]."""
         width = len(bias)
         blocks = self._fresh(-(-width // self._mxu), epilogue, table)
         biases, multipliers = np.zeros(blocks["bias"].size, np.int32), np.ones(blocks["multiplier"].size, np.float32)
@@ -95,22 +96,22 @@ class BlockPool:
         return tuple(self._one(block) for block in blocks)
 
     def element_wise(self, epilogue: Epilogue | None, table: DeviceInts | None) -> int:
-        """The block of an element-wise layer: all its columns share one."""
+        """The index of the block of an element-wise layer: all its columns share one block."""
         return self._one(self._fresh(1, epilogue or Requantise(), table)[0])
 
     def average(self, epilogue: Epilogue, pixels: int) -> int:
-        """The block of the averages of windows that see so many pixels."""
+        """The index of the block for averages of windows of `pixels` pixels."""
         block = self._fresh(1, epilogue, None)
         block["scale_a"] /= np.float32(pixels)
         return self._one(block[0])
 
     def stacked(self) -> AnyArray:
-        """All blocks: a structured array of `block_dtype(mxu)`."""
-        return np.array(self._blocks, block_dtype(self._mxu))
+        """All blocks: a structured array of `parameter_block_dtype(mxu)`."""
+        return np.array(self._blocks, parameter_block_dtype(self._mxu))
 
     def _fresh(self, count: int, epilogue: Epilogue, table: DeviceInts | None) -> AnyArray:
-        """Blocks of one epilogue, whose unused numbers are harmless: bias 0, multipliers and scales 1."""
-        blocks = np.zeros(count, block_dtype(self._mxu))
+        """`count` blocks of one epilogue. Numbers that the epilogue doesn't give are neutral: bias 0, multipliers and scales 1."""
+        blocks = np.zeros(count, parameter_block_dtype(self._mxu))
         for field in ("multiplier", "scale_a", "scale_b"):
             blocks[field] = 1
         blocks["zero"] = epilogue.zero
@@ -130,8 +131,8 @@ class BlockPool:
 
 
 def require_room(target: Target, tiles: Int8, blocks: AnyArray, written: int = 0) -> None:
-    """Tiles, those that the program writes among them, and parameter blocks share the weight memory. Raises `LimitError` E0622 when they
-    don't fit, and E0640 for more tiles that the program writes than can be simulated."""
+    """Raises `LimitError` E0622 where the tiles, the `written` tiles that the program writes and the parameter blocks don't fit weight
+    memory together, and E0640 where the program writes more tiles than can be simulated."""
     most = MEMORY_ROWS // target.mxu
     if written > most:
         message = f"the host writes {written:,} tiles while the program runs, and at most {most:,} can be simulated"

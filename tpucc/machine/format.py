@@ -1,4 +1,4 @@
-"""How instructions and registers say which number format they are about: one row for each format of the machine."""
+"""The encoding of number formats in instructions and registers: one row for each format of the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tpucc.ir.dtypes import DeviceFormat
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """`flag` stands in instructions that compute in the format, `table` is the field of a parameter block that holds its functions."""
+    """The encoding of a format: `flag` is set in instructions that compute in it, `table` is the field of a parameter block with its
+    functions."""
 
     format: DeviceFormat
     flag: int

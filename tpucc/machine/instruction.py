@@ -16,16 +16,18 @@ Space = str
 """The meaning of a field's value: a row of the memory with this name, a `count`, a `step` between rows, an `engine`, several `engines`, a
 `function`, or the number of something (`tile`, `block`, `host step`, `tag`)."""
 Meaning = Callable[[Any], AnyArray]
-"""From what an instruction reads to what it writes, row by row the same number of rows. `Machine.operands` makes what it reads."""
+"""A function from the operands of an instruction, as `Machine.operands` makes them, to the rows that it writes."""
 Waits = Callable[[int, int], tuple[tuple[int, int], ...]]
-"""From the fields `index` and `engines`: each engine that waits, and the engines that it waits for (bit 1 << e stands for engine e)."""
+"""A function from the fields `index` and `engines` to each engine that waits, with the engines that it waits for (bit 1 << e is engine
+e)."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperandSpec:
-    """A field as the assembler shows it: the record's field, its key in the text, what it means, and the value it may be left out at.
+    """A field as the assembler shows it: the record's field, its key in the text, its meaning, and its default, at which it may be left
+    out.
 
-    An operand `of` a place is there only where the instruction's function reads that place.
+    An operand `of` a place is there only where the instruction's function reads this place.
     """
 
     field: str
@@ -38,9 +40,10 @@ class OperandSpec:
 
 @dataclass(frozen=True, slots=True)
 class FlagSpec:
-    """A flag: its name in the text, what it means, what it makes the instruction read, and the place without which it says nothing.
+    """A flag: its name in the text, its meaning, the places that it makes the instruction read, and the place without which it has no
+    meaning.
 
-    `is_unsigned` says that with it the values of the first source are unsigned.
+    `is_unsigned` says that the flag makes the values of the first source unsigned.
     """
 
     flag: IntFlag
@@ -53,7 +56,7 @@ class FlagSpec:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """A function of an instruction: what it reads, what it means in words and as computation."""
+    """A function of an instruction: the places that it reads, and its meaning in words and as computation."""
 
     function: IntEnum
     reads: IntFlag
@@ -63,18 +66,19 @@ class FunctionSpec:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Spec:
-    """One mnemonic, which is its opcode's name. `operands` stand in the order of the text.
+    """One mnemonic, which is the name of its opcode. `operands` stand in the order of the text.
 
-    `reads` and `writes` hold for every instruction of it; flags and functions add what they read. Its `meaning` makes of the rows that it
-    reads those that it writes; an instruction with `functions` has theirs. It occupies its engine for `cycles`; without an engine no unit
-    executes it, and it may make engines wait (`waits`). Its `sentence` says what one of them does, in words that follow "it".
+    All its instructions touch the places `reads` and `writes`; flags and functions add places that are read. The `meaning` computes the
+    rows that are written from the operands; each of the `functions` has its own meaning. An instruction occupies its engine for `cycles`.
+    An instruction of the control engine is executed by no unit, and may make engines wait (`waits`). `sentence` describes an instruction,
+    in words that follow "it".
     """
 
     opcode: IntEnum
     engine: IntEnum
     summary: str
     cycles: Cycles
-    sentence: Callable[[Instruction], str]
+    sentence: Callable[[DecodedInstruction], str]
     operands: tuple[OperandSpec, ...] = ()
     flags: Mapping[IntFlag, FlagSpec] = field(default_factory=dict)
     functions: Mapping[IntEnum, FunctionSpec] = field(default_factory=dict)
@@ -98,7 +102,7 @@ class Spec:
         return any(operand.field == "outer" for operand in self.operands)
 
     def reads_for(self, function: int, flags: int = 0) -> IntFlag:
-        """The places that an instruction with this function and these flags reads; for an unknown function, those that any function
+        """The places that an instruction with this function and these flags reads; for an unknown function, the places that any function
         reads."""
         return _reads(self, function, flags)
 
@@ -135,7 +139,7 @@ def _operands(spec: Spec, function: int) -> tuple[OperandSpec, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class DecodedInstruction:
     """A typed view for reading one record. `Machine.read` makes it."""
 
     spec: Spec

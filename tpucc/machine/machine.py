@@ -1,4 +1,4 @@
-"""A machine, as a value: what the verifier, the interpreter, the clock, listings and the container ask in place of naming its parts."""
+"""A machine, as a value. The verifier, the interpreter, the clock, listings and the container ask it, and name no part of one machine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.machine.format import Encoding
-from tpucc.machine.instruction import FunctionSpec, Instruction, Spec
-from tpucc.machine.memory import NOWHERE, Contents, Memory, RowPlace, Shape
+from tpucc.machine.instruction import DecodedInstruction, FunctionSpec, Spec
+from tpucc.machine.memory import NOWHERE, AccessPattern, Contents, Memory, RowPlace
 from tpucc.machine.record import RECORD
 from tpucc.machine.state import Queue, Register
 from tpucc.machine.unit import Account, Unit
@@ -30,9 +30,9 @@ KINDS = 1 << 16
 class Machine:
     """The parts of a machine. Raises `TypeError` where they don't fit each other.
 
-    Its enumerations (opcodes, engines, flags, places, functions) are its own. `units` stand in the order of their numbers, from 0;
-    instructions that no unit executes have the next number as their engine. `rows` say which rows the places of instructions are. `halt`
-    ends a program. `operands` makes, of the flags and of arrays by their names, what a meaning computes from. At instructions that touch
+    Each machine has its own enumerations of opcodes, engines, flags, places and functions. `units` stand in the order of their numbers,
+    from 0; instructions that no unit executes have the next number as their engine. `rows` has the rows of each place that has rows. `halt`
+    ends a program. `operands` makes the argument of a meaning, from the flags and from arrays by their names. At instructions that touch
     `ports` the host works: it reads and fills the buffers of the ports of the program's host step `index`.
     """
 
@@ -101,9 +101,9 @@ class Machine:
         """The memory and the first field of all places that have rows; each once."""
         return tuple(dict.fromkeys((rows.memory, rows.field) for rows in self.rows))
 
-    def places_of(self, *shapes: Shape) -> int:
-        """All places whose rows have one of these shapes."""
-        return sum(rows.place for rows in self.rows if rows.shape in shapes)
+    def places_of(self, *patterns: AccessPattern) -> int:
+        """All places whose rows have one of these patterns."""
+        return sum(rows.place for rows in self.rows if rows.pattern in patterns)
 
     @cached_property
     def by_opcode(self) -> Mapping[int, Spec]:
@@ -198,17 +198,17 @@ class Machine:
 
     @cached_property
     def bytes_per_value(self) -> Int64:
-        """The bytes of a value, by an instruction's flags: for whole columns at once, as the next two."""
+        """The bytes of a value, by an instruction's flags: int64 [256], for whole columns at once."""
         return self._of_flags(lambda of, flags: of.bytes_per_value)
 
     @cached_property
     def largest_values(self) -> Int64:
-        """The largest magnitude of a value."""
+        """The largest magnitude of a value, by an instruction's flags: int64 [256]."""
         return self._of_flags(lambda of, flags: of.largest)
 
     @cached_property
     def largest_inputs(self) -> Int64:
-        """The largest magnitude of a value that a multiply reads."""
+        """The largest magnitude of a value that a multiply reads, by its flags: int64 [256]."""
         return self._of_flags(lambda of, flags: of.high - of.low if flags & self._unsigned else of.largest)
 
     def _of_flags(self, fact: Callable[[DeviceFormat, int], int]) -> Int64:
@@ -216,11 +216,11 @@ class Machine:
         formats = (self._formats.get(flags & self._format_flags, self.formats[0].format) for flags in range(256))
         return np.array([fact(of, flags) for flags, of in enumerate(formats)], np.int64)
 
-    def read(self, record: Any) -> Instruction:
+    def read(self, record: Any) -> DecodedInstruction:
         """One record, whose opcode must be known, to be read."""
         spec = self.by_opcode[int(record["opcode"])]
         fields = (operand.field for operand in spec.operands)
-        return Instruction(spec, self.flag_type(int(record["flags"])), {field: int(record[field]) for field in fields})
+        return DecodedInstruction(spec, self.flag_type(int(record["flags"])), {field: int(record[field]) for field in fields})
 
     def record(self, opcode: IntEnum, flags: int = 0, **fields: int) -> Any:
         """One record; operands left out get their default. For tests and small programs; large ones fill columns."""
@@ -256,7 +256,8 @@ class Machine:
 
     @cached_property
     def transfers(self) -> tuple[Spec, Spec]:
-        """The instruction that brings rows of values from the memory that theirs spills to, and the one that takes them there."""
+        """The instruction that reads rows from the memory that the memory of values spills to, and the instruction that writes rows
+        there."""
         if not self.values.spills_to:
             raise TypeError(f"the memory {self.values.name} of {self.name} spills to no other")
         here, there = self._in(self.values.name), self._in(self.values.spills_to)
@@ -279,11 +280,11 @@ class Machine:
         return sum(rows.place for rows in self.rows if rows.memory == memory)
 
     def rows_at(self, place: int) -> RowPlace:
-        """What the rows of a place are."""
+        """The rows of a place."""
         return self._rows[place]
 
     def rows_in(self, places: int) -> tuple[RowPlace, ...]:
-        """What the rows of several places are, in the machine's order."""
+        """The rows of several places, in the machine's order."""
         return _rows_in(self, int(places))
 
     @cached_property

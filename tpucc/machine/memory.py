@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.target import Target
 
 NOWHERE: Any = 0
-"""No place: the default of what an instruction reads and writes."""
+"""No place: the default of the places that an instruction reads and writes."""
 
 
 class Contents(Enum):
@@ -31,8 +31,8 @@ class Memory:
     """Rows of lanes of one type.
 
     `name` is the word of operands (`OperandSpec.space`), `title` and `row` name the memory and a row of it in messages. `rows` gives the
-    number of its rows; a memory of buffers has as many as the program's buffers need. `spills_to` is the memory to which a program takes
-    rows that don't fit, and from which it brings them back: one instruction moves rows there, and one back.
+    number of its rows; a memory of buffers has as many as the program's buffers need. `spills_to` is the memory to which a program writes
+    rows that don't fit, and from which it reads them again: one instruction moves rows there, and one moves them back.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Memory:
         return self.rows(target)
 
 
-class Shape(Enum):
+class AccessPattern(Enum):
     """How the rows of a place follow from the fields of an instruction."""
 
     DENSE = "dense"
@@ -73,7 +73,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """The rows of a place: their memory, the field with the first of them, and their shape.
+    """The rows of a place: their memory, the field with the first of them, and their pattern.
 
     What is read there is the `operand` of the instruction's meaning. With the flag `splat`, lane 0 stands for all lanes.
     """
@@ -81,6 +81,6 @@ class RowPlace:
     place: IntFlag
     memory: str
     field: str
-    shape: Shape = Shape.WALK
+    pattern: AccessPattern = AccessPattern.WALK
     operand: str = ""
     splat: int = 0

@@ -1,4 +1,4 @@
-"""What a machine remembers between instructions, besides its memories: a queue of entries, and a register."""
+"""The state of a machine besides its memories: a queue of entries, and a register."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Queue:
     """A queue between two units, with a shadow: one unit asks for entries, the other takes them into use in the same order.
 
     An instruction that writes `place` asks for the entry `index` of the program's tiles; one that reads `place` takes the oldest entry into
-    use, and one that reads `used` computes with it, as the `operand` of its meaning. One that writes `stored` gives the entry `index` its
-    contents, rows of a memory. An entry waits in one of `depth` places, is shifted into the shadow in `shift` cycles as soon as the entry
-    before it has been taken into use, and then leaves its place.
+    use, and one that reads `used` computes with the entry in use, which is the `operand` of its meaning. An instruction that writes
+    `stored` writes the contents of the entry `index`, rows of a memory. An entry waits in one of `depth` places, is shifted into the shadow
+    in `shift` cycles as soon as the entry before it has been taken into use, and then leaves its place.
     """
 
     place: IntFlag
@@ -33,8 +33,8 @@ class Queue:
 @dataclass(frozen=True, slots=True)
 class Register:
     """The parameter block in use. An instruction that writes `place` chooses the block `index` of the program; one that reads it computes
-    with the block, as the `operand` of its meaning. `dtype` gives the block's fields by the number of lanes. A field that a text leaves out
-    is 0, or what `defaults` says."""
+    with the block, which is the `operand` of its meaning. `dtype` gives the block's fields by the number of lanes. A field that a text
+    leaves out is 0, or has its value in `defaults`."""
 
     place: IntFlag
     operand: str

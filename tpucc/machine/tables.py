@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 
 def one_row_each(name: str, members: type[Member], rows: Sequence[Row], member_of: Callable[[Row], Member]) -> Mapping[Member, Row]:
-    """The rows by their members. `name` is what the table is called where it is written.
+    """The rows by their members. `name` is the table's name, for messages.
 
     Raises `TypeError` when a member has no row, or two.
     """

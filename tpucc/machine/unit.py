@@ -18,8 +18,8 @@ def _nothing(target: Target) -> int:
 class Unit:
     """A unit executes its own instructions in their order, beside the other units.
 
-    The name of its `engine` is its word in listings; `title` names it in sentences, `limit` is what the time of a program depends on where
-    it waits for this unit, and `done` says what ends when one of its instructions is waited for. `drain` is the number of cycles after an
+    The name of its `engine` is its word in listings, `title` its name in sentences. `limit` names the limit of a program that waits for
+    this unit, and `done` is the sentence about an instruction of this unit that is waited for. `drain` is the number of cycles after an
     instruction's end until other units see its results.
     """
 
@@ -37,8 +37,8 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whose idle cycles are accounted for: those of the unit that `computes`, which waits for the unit that `finishes` its results or for
-    the one that `supplies` its inputs. Where the unit does these itself, it is named again."""
+    """The units whose waits account for idle cycles. The unit that `computes` waits for the unit that `finishes` its results, or for the
+    unit that `supplies` its inputs. A unit that does several of these is named for each."""
 
     computes: IntEnum
     finishes: IntEnum
@@ -46,43 +46,43 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Work:
-    """How much each of some instructions does; int64 columns of equal length."""
+class Workload:
+    """The amount of work of some instructions: int64 columns of equal length."""
 
     rows: Int64
     """Rows that are moved or computed."""
     bytes_per_value: Int64
     window: Int64
-    """Rows that are read for each of them: those of a pooling window, else 1."""
+    """The rows that are read for each row: the rows of a pooling window, else 1."""
     elements: Int64
     """The number of values that the host computes at an interrupt; -1 if it has nothing to do."""
     link_bytes: Int64
     """Bytes that cross the host link, padding included."""
     target: Target
     cores: int
-    """That share the host and its link."""
+    """The cores that share the host and its link."""
 
-    def of(self, indices: Int64) -> Work:
+    def of(self, indices: Int64) -> Workload:
         """The work of some of the instructions."""
         columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes
         rows, size, window, elements, moved = (column[indices] for column in columns)
-        return Work(rows, size, window, elements, moved, self.target, self.cores)
+        return Workload(rows, size, window, elements, moved, self.target, self.cores)
 
 
-Cycles = Callable[[Work], Int64 | int]
+Cycles = Callable[[Workload], Int64 | int]
 """The cycles for which instructions occupy their unit. The first sentence of its docstring stands in the reference of the machine."""
 
 
-def no_time(work: Work) -> int:
+def no_time(work: Workload) -> int:
     """Takes no cycles: no engine executes it."""
     return 0
 
 
-def one_cycle(work: Work) -> int:
+def one_cycle(work: Workload) -> int:
     """Takes one cycle."""
     return 1
 
 
-def one_a_row(work: Work) -> Int64:
+def one_a_row(work: Workload) -> Int64:
     """Takes one cycle for each row of bytes that it reads: two for a row of 16-bit values, and one for each row of a window."""
     return work.rows * work.bytes_per_value * work.window

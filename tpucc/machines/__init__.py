@@ -1,4 +1,4 @@
-"""The machines that tpucc has. `DEFAULT` is the machine of a program of which nobody says for which machine it is."""
+"""The machines that tpucc has. `DEFAULT` is the machine where none is named."""
 
 from __future__ import annotations
 

@@ -128,9 +128,6 @@ def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnosti
         message = f"the input {node.name} must be {node.type.brief}, and has the shape {list(given.shape)}"
         yield Diagnostic("E0451", message, node.origin.labels())
     if given.dtype != node.type.numpy:
-        message = f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}"
+        found = OF_NUMPY[given.dtype].name if given.dtype in OF_NUMPY else given.dtype
+        message = f"the input {node.name} must be {node.type.brief}, and its data type is {found}"
         yield Diagnostic("E0433", message, node.origin.labels())
-
-
-def _name(dtype: np.dtype[np.generic]) -> str:
-    return OF_NUMPY[dtype].name if dtype in OF_NUMPY else str(dtype)

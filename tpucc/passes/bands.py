@@ -11,7 +11,7 @@ from tpucc.ir.dataflow import backward
 from tpucc.lowering.bands.choice import Choice, Chooser
 from tpucc.lowering.bands.maps import Lines, Maps
 from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares
-from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.ops import facts_of
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.names import concat
@@ -24,7 +24,7 @@ from tpucc.passes.rewriter import Names
 
 def in_bands(graph: Graph, context: Context, most: int, by: str) -> Graph:
     """The graph with its runs in at most `most` bands each, and a note about each; `by` is the pass. The graph itself where all fits."""
-    sizes = Sizes(Maps(graph), context.target, context.format.bytes_per_value)
+    sizes = ImageSizes(Maps(graph), context.target, context.format.bytes_per_value)
     choices = Chooser(sizes, most, context.sparing).choices()
     return _Splitter(sizes.maps, choices, by).split().noting(*map(_note, choices)) if choices else graph
 
@@ -163,14 +163,10 @@ def _with_lines(type_: TensorType, lines: Lines) -> TensorType:
 def _note(choice: Choice) -> str:
     estimate, sizes = choice.estimate, choice.estimate.context.sizes
     needed = max(sizes.whole(node)[1] for node in choice.run.nodes)
-    names = tuple(dict.fromkeys(_name(node) for node in (choice.run.nodes[0], choice.run.nodes[-1])))
+    names = tuple(dict.fromkeys(node.origin.after(layer_name(node)) for node in (choice.run.nodes[0], choice.run.nodes[-1])))
     share = estimate.repeated
     again = "no rows" if share <= 0 else f"{max(share, 0.01):.0%} of the rows"
     return (
         f"{'…'.join(names)}: computed in {len(estimate.bands):,} bands of at most {counted(estimate.lines, 'line')}, because whole images "
         f"take {needed:,} rows at once, and the unified buffer has {sizes.target.unified_buffer_rows:,}; {again} are computed twice"
     )
-
-
-def _name(node: Node) -> str:
-    return node.origin.after(layer_name(node))

@@ -117,7 +117,7 @@ class UserCode(Protocol):
 
 
 @dataclass(frozen=True)
-class Brought(ABC):
+class UserPass(ABC):
     """A pass of the user's. Its attributes have been read once, into plain values; `code` names it. `options` are the values of its
     options, those of a dataclass its defaults, `MISSING` where there is none."""
 
@@ -133,13 +133,13 @@ class Brought(ABC):
         """The graph that the user's pass makes, verified. Raises `PluginError`."""
 
     @abstractmethod
-    def configured(self, values: Mapping[str, object]) -> Brought:
+    def configured(self, values: Mapping[str, object]) -> UserPass:
         """The pass with these options in place of its own. Raises `PluginError` when it can't take them."""
 
 
 def options_of(step: Pass) -> dict[str, object]:
     """The options of a pass with their values: those of a function, or the fields of a dataclass, class variables left out."""
-    if isinstance(step, Brought | GraphPass):
+    if isinstance(step, UserPass | GraphPass):
         return dict(step.options)
     return {each.name: getattr(step, each.name) for each in fields(step)} if is_dataclass(step) else {}
 
@@ -148,7 +148,7 @@ def with_options(step: Pass, values: Mapping[str, object]) -> Pass:
     """A pass with these options in place of its own. Raises `PluginError` when one of the user's can't take them."""
     if not values:
         return step
-    if isinstance(step, Brought):
+    if isinstance(step, UserPass):
         return step.configured(values)
     return step(**values) if isinstance(step, GraphPass) else replace(step, **values)  # type: ignore[type-var]
 

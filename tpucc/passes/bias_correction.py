@@ -18,8 +18,8 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, fused_form, without_activation
 from tpucc.passes.base import Context
 from tpucc.passes.calibrate import examples, given_examples
+from tpucc.passes.check_inputs import InputArrays
 from tpucc.passes.layering.graph import MADE_BY
-from tpucc.passes.model_inputs import Checked
 from tpucc.passes.rewriter import Names, array_of, as_constant, constant_of, is_product
 from tpucc.passes.saturating import saturating
 
@@ -79,7 +79,7 @@ def _rounding_errors(graph: Graph, node: Node, context: Context, per_channel: bo
     return errors.reshape(weights.shape)
 
 
-def _means(probe: Graph, products: Iterable[str], parts: Iterable[Checked]) -> Mapping[str, Float64]:
+def _means(probe: Graph, products: Iterable[str], parts: Iterable[InputArrays]) -> Mapping[str, Float64]:
     """The mean of each channel's error, float64 [N], for each product."""
     sums: dict[str, Float64] = {}
     counts = dict.fromkeys(products, 0)

@@ -19,23 +19,23 @@ from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Table
 from tpucc.ops.products import multiply_accumulates
 from tpucc.passes.base import Context, Pass, require_choice
-from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
+from tpucc.passes.batching import batch_count, batches, largest_batch
+from tpucc.passes.check_inputs import InputArrays, checked_inputs
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.place import require_placed
 from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Extremes, Meter, Tails
 from tpucc.passes.saturating import saturating
+from tpucc.passes.synthetic_inputs import VALUES, distribution, synthetic_batches
 
 NO_CALIBRATION = "no calibration inputs"
 """How the note begins of a model without any."""
-MADE_UP_ROWS = 64
-"""Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS` or `MADE_UP_INPUTS`."""
-MADE_UP_VALUES = 64
-"""Values that each input is made up of at least: one of a scalar would say nothing of its range."""
-MADE_UP_MACS = 10**9
-"""Multiply-accumulates that the ranges of made-up inputs are worth: about a second's."""
-MADE_UP_INPUTS = 2**24
-"""Values of made-up inputs that are held at one time, or one batch if that has more: few rows of millions tell a range, too."""
-MADE_UP_INPUT = 'these inputs are random: name examples with calibration "FILE.npz" or --calibrate, or declare ranges, as in [0.1, 4.0]'
+SYNTHETIC_ROWS = 64
+"""Rows of inputs that stand in for missing ones; fewer when they would take more than `SYNTHETIC_MACS` or `SYNTHETIC_VALUES`."""
+SYNTHETIC_MACS = 10**9
+"""Multiply-accumulates that the ranges of synthetic inputs are worth: about a second's."""
+SYNTHETIC_VALUES = 2**24
+"""Values of synthetic inputs that are held at one time, or one batch if that has more: few rows of millions tell a range, too."""
+RANDOM_INPUTS = 'these inputs are random: name examples with calibration "FILE.npz" or --calibrate, or declare ranges, as in [0.1, 4.0]'
 SIGNIFICANT_BITS = 10
 ROWS = 512
 """About so many rows of the calibration inputs are used."""
@@ -69,14 +69,14 @@ class Calibrate(Pass):
         self._require_options()
         given = given_examples(graph, context)
         require_placed(graph, "calibrating")
-        probed = Probed.of(graph, context.format)
+        probed = ProbeGraph.of(graph, context.format)
         if not probed.measured:
             return graph
         if given is None:
             parts = list(examples(graph, given, self.rows))
-            found = self._ranges(probed, parts, len(parts), context.format, MADE_UP_INPUT)
-            return probed.ranged({name: replace(range_, made_up=True) for name, range_ in found.items()})
-        count = round_count(graph.inputs, given, self.rows)
+            found = self._ranges(probed, parts, len(parts), context.format, RANDOM_INPUTS)
+            return probed.ranged({name: replace(range_, synthetic=True) for name, range_ in found.items()})
+        count = batch_count(graph.inputs, given, self.rows)
         return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count, context.format))
 
     def _require_options(self) -> None:
@@ -86,8 +86,8 @@ class Calibrate(Pass):
         if self.rows < 0:
             raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
 
-    def _ranges(self, probed: Probed, parts: Iterable[Checked], count: int, to: IntegerFormat, *help: str) -> dict[str, Range]:
-        """The ranges of what is measured, over `count` rounds of inputs, for integers of the format `to`; `help` is for the error, too."""
+    def _ranges(self, probed: ProbeGraph, parts: Iterable[InputArrays], count: int, to: IntegerFormat, *help: str) -> dict[str, Range]:
+        """The ranges of what is measured, over `count` batches of inputs, for integers of the format `to`; `help` is for the error, too."""
         meters = {name: self._meter(probed.graph[name].type.size * count, to) for name in probed.measured}
 
         def measure(node: Node, value: AnyArray) -> None:
@@ -109,19 +109,19 @@ class Calibrate(Pass):
         return Tails(cut) if cut else Extremes()
 
 
-def given_examples(graph: Graph, context: Context) -> Checked | None:
+def given_examples(graph: Graph, context: Context) -> InputArrays | None:
     """The calibration inputs, if there are any. Raises `InputError` when they don't fit."""
-    return None if context.calibration is None else checked(graph.inputs, context.calibration, "calibration")
+    return None if context.calibration is None else checked_inputs(graph.inputs, context.calibration, "calibration")
 
 
-def examples(graph: Graph, given: Checked | None, rows: int = ROWS) -> Iterator[Checked]:
-    """The calibration inputs in rounds of the model's batch, about `rows` rows of them (0: all); made-up ones where none are given."""
-    return _made_up_rounds(graph) if given is None else rounds(graph.inputs, given, rows)
+def examples(graph: Graph, given: InputArrays | None, rows: int = ROWS) -> Iterator[InputArrays]:
+    """The calibration inputs in batches of the model, about `rows` rows of them (0: all); synthetic inputs where `given` is None."""
+    return _synthetic_batches(graph) if given is None else batches(graph.inputs, given, rows)
 
 
-def made_up_note(graph: Graph, what: str) -> str:
-    """What to say where the integers depend on something (`what`: "ranges are measured") that was done on made-up inputs."""
-    given = (node.type.with_range(None) if node.type.range and node.type.range.made_up else node.type for node in graph.inputs)
+def synthetic_note(graph: Graph, what: str) -> str:
+    """The note of a model whose integers depend on something (`what`: "ranges are measured") that was done on synthetic inputs."""
+    given = (node.type.with_range(None) if node.type.range and node.type.range.synthetic else node.type for node in graph.inputs)
     drawn = " or ".join(dict.fromkeys(map(distribution, given)))
     return (
         f"{NO_CALIBRATION}: {what} on random inputs ({drawn}, seed 0), so the accuracy means little. "
@@ -130,7 +130,7 @@ def made_up_note(graph: Graph, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbeGraph:
     """A graph to measure in: the operator graph, and for each fused activation a node that stops before it.
 
     `measured` are the nodes without a range that need one; `before` maps a fused node to the one that stops before its activation.
@@ -142,7 +142,7 @@ class Probed:
     before: Mapping[str, str]
 
     @classmethod
-    def of(cls, graph: Graph, format: IntegerFormat) -> Probed:
+    def of(cls, graph: Graph, format: IntegerFormat) -> ProbeGraph:
         builder = GraphBuilder(graph.name, graph.source)
         for node in graph:
             builder.add(node)
@@ -159,22 +159,22 @@ class Probed:
             node = replace(node, type=node.type.with_range(found[node.name]))
         if node.name in self.before and isinstance(node.attributes, Fused):
             pre = found[self.before[node.name]]
-            node = replace(node, attributes=replace(node.attributes, pre=(pre.low, pre.high)), type=node.type.with_made_up(pre))
+            node = replace(node, attributes=replace(node.attributes, pre=(pre.low, pre.high)), type=node.type.with_synthetic(pre))
         return node
 
 
-def _made_up_rounds(graph: Graph) -> Iterator[Checked]:
-    """Rounds of made-up inputs: at most so many that all products of the model stay within `MADE_UP_MACS`, and the inputs within
-    `MADE_UP_INPUTS`, but one at least.
+def _synthetic_batches(graph: Graph) -> Iterator[InputArrays]:
+    """Batches of synthetic inputs: at most so many that all products of the model stay within `SYNTHETIC_MACS`, and the inputs within
+    `SYNTHETIC_VALUES`, but one at least.
 
-    Rounds that are added for inputs of few elements keep all values of the model within it, too: a model need not have products.
+    Batches that are added for inputs of few values keep all values of the model within it, too: a model need not have products.
     """
     batch = largest_batch(graph.inputs)
     macs = multiply_accumulates(graph)
     given = sum(node.type.size for node in graph.inputs)
-    affordable = max(1, min(MADE_UP_MACS // max(1, macs), MADE_UP_INPUTS // max(1, given)))
-    most = MADE_UP_MACS // max(1, macs, sum(node.type.size for node in graph))
-    return made_up_rounds(graph.inputs, min(MADE_UP_ROWS, batch * affordable), MADE_UP_VALUES, min(MADE_UP_VALUES, most))
+    affordable = max(1, min(SYNTHETIC_MACS // max(1, macs), SYNTHETIC_VALUES // max(1, given)))
+    most = SYNTHETIC_MACS // max(1, macs, sum(node.type.size for node in graph))
+    return synthetic_batches(graph.inputs, min(SYNTHETIC_ROWS, batch * affordable), min(VALUES, most))
 
 
 def _without_range(graph: Graph) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _extremes(values: AnyArray) -> Range:
     return Range(low, high)
 
 
-def _not_finite(graph: Graph, inputs: Checked, more: Sequence[str]) -> CompileError:
+def _not_finite(graph: Graph, inputs: InputArrays, more: Sequence[str]) -> CompileError:
     """The error of a value that isn't finite: it names the operator that gave the first such value, measured or not."""
     first = FirstNotFinite()
     evaluate(graph, inputs, watch=first)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
-from tpucc.passes.base import Brought, Pass, options_of, with_options
+from tpucc.passes.base import Pass, UserPass, options_of, with_options
 from tpucc.passes.batch_products import batch_products
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.column_factors import column_factors
@@ -32,7 +32,7 @@ from tpucc.passes.hoist_activations import hoist_activations
 from tpucc.passes.hoist_dequantize import hoist_dequantize
 from tpucc.passes.move_integers import move_integers
 from tpucc.passes.pack_patches import pack_patches
-from tpucc.passes.place import Place
+from tpucc.passes.place import Placement
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.quantise import quantise
 from tpucc.passes.reassociate_bias import reassociate_bias
@@ -67,7 +67,7 @@ PASSES: tuple[Pass, ...] = (
     equalise,
     dead_code,
     write_weights,
-    Place(),
+    Placement(),
     column_factors,
     explicit_quantisation,
     pack_patches,
@@ -116,7 +116,7 @@ def pipeline(
 def replacements(steps: Iterable[Pass]) -> Iterator[str]:
     """A note of each pass of the user's that has the name of a built-in one, and so its place and its duty."""
     built_in = {step.name: step for step in PASSES}
-    for step in dict.fromkeys(step for step in steps if isinstance(step, Brought) and step.name in built_in):
+    for step in dict.fromkeys(step for step in steps if isinstance(step, UserPass) and step.name in built_in):
         own = built_in[step.name]
         duty = ". It must do so too: compiling needs it. A pass of another name is added to tpucc's" if own.level == 0 else ""
         yield f"the pass {step.name}{_place(step)} stands in the place of tpucc's own, which {own.summary}{duty}"
@@ -129,11 +129,11 @@ def _insert(passes: list[Pass], added: Pass) -> None:
         for index in same:
             passes[index] = added
         return
-    after = added.after if isinstance(added, Brought) else None
+    after = added.after if isinstance(added, UserPass) else None
     names = [p.name for p in passes]
     if after is not None and after not in names:
         raise unknown_name("pass", after, names, f", after which the pass {added.name} is to run{_place(added)}")
-    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Place.name), added)
+    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Placement.name), added)
 
 
 def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:
@@ -154,7 +154,7 @@ def _fits(value: object, default: object) -> bool:
 
 def _place(added: Pass) -> str:
     """Where a pass of the user's is written: ` (mine.py:12)`."""
-    return f" ({added.code.place})" if isinstance(added, Brought) and added.code.file else ""
+    return f" ({added.code.place})" if isinstance(added, UserPass) and added.code.file else ""
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str], why: str = "") -> UsageError:

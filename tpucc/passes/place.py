@@ -36,7 +36,7 @@ from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_produ
 
 
 @dataclass(frozen=True)
-class Place(Pass):
+class Placement(Pass):
     """Gives every node its place.
 
     With `float_divisors`, what the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights
@@ -100,7 +100,7 @@ class _Decision:
     copies: Mapping[str, str]
 
 
-def _decided(graph: Graph, kept: Collection[str], options: Place) -> _Decision:
+def _decided(graph: Graph, kept: Collection[str], options: Placement) -> _Decision:
     """The places, asked for again after each change: first of what moves to the host as it is, then of clamps and copies.
 
     Each change moves a node to the host or adds one, so that there is an end.
@@ -117,11 +117,11 @@ def _decided(graph: Graph, kept: Collection[str], options: Place) -> _Decision:
             exact |= more
             continue
         shared = quotients.to_copy()
-        clamped = with_clamps(graph, quotients.layer_clamps({*exact, *shared}), Place.name)
+        clamped = with_clamps(graph, quotients.layer_clamps({*exact, *shared}), Placement.name)
         if clamped is not graph:
             graph = clamped
         elif shared:
-            graph, made = with_copies(graph, shared, {name for name, place in places.items() if place == "host"}, Place.name)
+            graph, made = with_copies(graph, shared, {name for name, place in places.items() if place == "host"}, Placement.name)
             copies |= made
             exact |= dict.fromkeys(made, STAYS)
         else:
@@ -451,7 +451,8 @@ class _Quotients:
         def is_quotient(node: Node, operands: Mapping[str, bool]) -> bool:
             if len(operands) == 1 and any(operands.values()) and _is_function(node):
                 return True
-            return node.name not in self._device and (self._divides(node) or self._is_product_with_reciprocal(node))
+            divides = len(node.operands) > 1 and bool(self._singular_operands(node))  # by a computed value
+            return node.name not in self._device and (divides or self._is_product_with_reciprocal(node))
 
         return [name for name, is_one in forward(self._work.nodes, is_quotient).items() if is_one and name in self._device]
 
@@ -459,10 +460,6 @@ class _Quotients:
         """The computed operands with finite values at which the node's result isn't finite."""
         operands = (node.operands[index] for index in facts_of(node.op).singular)
         return [name for name in operands if name not in self._work.constants]
-
-    def _divides(self, node: Node) -> bool:
-        """Whether the node divides by a computed value."""
-        return len(node.operands) > 1 and bool(self._singular_operands(node))
 
     def _is_product_with_reciprocal(self, node: Node) -> bool:
         return multiplies(node) and any(name in self._reciprocals for name in node.operands)

@@ -21,7 +21,7 @@ from tpucc.ops.evaluate import compute
 from tpucc.ops.names import constant, weight
 from tpucc.passes.base import Context, graph_pass, require_choice
 from tpucc.passes.bias_correction import with_corrected_biases
-from tpucc.passes.calibrate import made_up_note
+from tpucc.passes.calibrate import synthetic_note
 from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
@@ -35,7 +35,7 @@ GRANULARITIES = ("per_channel", "per_tensor")
 
 @graph_pass("quantise", "turns the operators on the device into integer layers", level=0)
 def quantise(graph: Graph, context: Context, *, granularity: str = "per_channel", bias_correction: bool = False) -> Graph:
-    """Makes the layer graph, and a note where it depends on made-up inputs, for want of calibration inputs.
+    """Makes the layer graph, and a note where it depends on synthetic inputs, as there are no calibration inputs.
 
     `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor"). With
     `bias_correction`, biases make up for what rounding the weights does to the means of their columns on the calibration inputs.
@@ -55,11 +55,11 @@ def quantise(graph: Graph, context: Context, *, granularity: str = "per_channel"
     layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
     made = _quantised(folded, layers)
     measured = {
-        "ranges are measured": layers.reads_made_up,
+        "ranges are measured": layers.reads_synthetic,
         "biases are corrected": bias_correction and context.calibration is None,
     }
     if any(measured.values()) and not context.random_weights:
-        made = made.noting(made_up_note(graph, " and ".join(what for what, is_made_up in measured.items() if is_made_up)))
+        made = made.noting(synthetic_note(graph, " and ".join(what for what, is_synthetic in measured.items() if is_synthetic)))
     return made.noting(*zeros_of_integers(folded, layers.quantisation_of))
 
 

@@ -84,7 +84,7 @@ class Rewriter:
             if not self._reads[other.name]:
                 self._reads.subtract(other.operands)
             if isinstance(node.attributes, Fused) and node.attributes.pre is not None and other.type.range is not None:
-                node = replace(node, type=node.type.with_made_up(other.type.range))  # its table is of that range
+                node = replace(node, type=node.type.with_synthetic(other.type.range))  # its table is of that range
         if not node.is_input and self.constants.issuperset(node.operands):
             self.constants.add(node.name)
         if node.place is None and self.graph.is_placed:

@@ -8,7 +8,7 @@ from tpucc.ir.verify import changed_nodes, verify_graph
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.verify import verify_operators
-from tpucc.passes.base import Brought, Context, Pass
+from tpucc.passes.base import Context, Pass, UserPass
 
 
 def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
@@ -26,7 +26,7 @@ def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
         raise LimitError(Diagnostic("E0613", f"out of memory in the pass {step.name}; smaller tensors need less")) from None
     except Exception as error:
         raise InternalError(Diagnostic("E0901", f"the pass {step.name} failed: {type(error).__name__}: {error}")) from error
-    if isinstance(step, Brought):
+    if isinstance(step, UserPass):
         return result
     if not isinstance(result, Graph):
         raise InternalError(Diagnostic("E0902", f"the pass {step.name} returned {type(result).__name__}, expected a Graph"))

@@ -8,7 +8,7 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.passes.base import Brought, GraphPass, Pass
+from tpucc.passes.base import GraphPass, Pass, UserPass
 from tpucc.plugins.code import short, user_code
 from tpucc.plugins.guarded_pass import GuardedPass
 
@@ -24,7 +24,7 @@ def brought(step: Any, what: str = "") -> Pass:
 
     Raises `UsageError` E0514 when it is none, `PluginError` when it can't be read.
     """
-    if isinstance(step, Brought) or (type(step).__module__.startswith("tpucc.passes.") and step.__module__.startswith("tpucc.passes.")):
+    if isinstance(step, UserPass) or (type(step).__module__.startswith("tpucc.passes.") and step.__module__.startswith("tpucc.passes.")):
         own: Pass = step
         return own
     run = run_of(step)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tpucc.ir import Graph
-from tpucc.passes.base import Brought, Context, Pass, with_options
+from tpucc.passes.base import Context, Pass, UserPass, with_options
 from tpucc.plugins.checked import rewritten, verify_rewritten
 from tpucc.plugins.code import UserCode
 
 
 @dataclass(frozen=True)
-class GuardedPass(Brought):
+class GuardedPass(UserPass):
     """Runs the user's object `step`. Every error names its code. It can read its arguments, but not write them."""
 
     code: UserCode
@@ -27,5 +27,5 @@ class GuardedPass(Brought):
         """What the user's pass makes, which isn't verified yet. Raises `Unfit`, and whatever the pass raises."""
         return rewritten(lambda given: self.step.run(given, context), graph)
 
-    def configured(self, values: Mapping[str, object]) -> Brought:
+    def configured(self, values: Mapping[str, object]) -> UserPass:
         return replace(self, step=self.code.call(with_options, self.step, values))

@@ -1,5 +1,5 @@
-"""Running a model of a fixed batch on inputs of any batch: in rounds, the last one padded and its results trimmed; and a batch on several
-cores, each of which takes its part of the inputs along their first axis."""
+"""A model of a fixed batch on inputs of any number of rows: batch after batch, the last one padded and its results trimmed; and a batch on
+several cores, each of which computes a part of the batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tpucc.numerics import AnyArray
 
 Arrays = Mapping[str, AnyArray]
 """Arrays by the names of inputs or outputs."""
-RoundObserver = Callable[[int, int], None]
+BatchObserver = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Batches:
-    """What a model takes at a time: its inputs by name, and as `size` the leading size that every input and output shares. It is None where
-    they don't share one: then there are no rounds."""
+    """The batches of a model: the types of its inputs by name, and as `size` the leading size that every input and output shares. `size` is
+    None where they share none: then the model runs on inputs of exactly its shapes."""
 
     inputs: Mapping[str, TensorType]
     size: int | None
@@ -32,9 +32,9 @@ class Batches:
         return cls(inputs, shared[0] if shared else None)
 
     def rows(self, arrays: Arrays) -> int | None:
-        """The batch that `arrays` have, when it isn't the model's and rounds can make up for it; None when no rounds are needed.
+        """The number of rows of `arrays` where it is not the batch; None where the arrays are one batch or can't be divided.
 
-        Raises `InputError` when the arrays' batches differ among themselves.
+        Raises `InputError`: E0430 where the arrays differ in their number of rows, E0431 where they have none.
         """
         given = {name: arrays[name] for name in self.inputs if name in arrays}
         fits = {n: a for n, a in given.items() if a.ndim == self.inputs[n].rank and a.shape[1:] == self.inputs[n].shape[1:] and a.ndim > 0}
@@ -49,8 +49,8 @@ class Batches:
             raise InputError(Diagnostic("E0431", "the inputs have no rows"))
         return None if rows == self.size else rows
 
-    def rounds(self, arrays: Arrays) -> Iterator[Arrays]:
-        """The arrays as they are, or in rounds of the model's batch, the last one filled up with its own last row."""
+    def divided(self, arrays: Arrays) -> Iterator[Arrays]:
+        """The arrays in batches, the last one filled up with its own last row; the arrays themselves where `rows` is None."""
         rows = self.rows(arrays)
         if rows is None or self.size is None:
             yield arrays
@@ -59,14 +59,14 @@ class Batches:
             yield {name: _filled(array[start : start + self.size], self.size) for name, array in arrays.items()}
 
     def run(
-        self, once: Callable[[Arrays], dict[str, AnyArray]], arrays: Arrays, begins: RoundObserver = lambda done, total: None
+        self, once: Callable[[Arrays], dict[str, AnyArray]], arrays: Arrays, begins: BatchObserver = lambda done, total: None
     ) -> dict[str, AnyArray]:
-        """The results of `once` for all rows. Calls `begins` before each round, with how many are finished and how many there are."""
+        """The results of `once`, which runs one batch, for all rows. Calls `begins(finished, total)` before each batch."""
         rows = self.rows(arrays)
         if rows is None or self.size is None:
             return once(arrays)
         results = []
-        for number, part in enumerate(self.rounds(arrays)):
+        for number, part in enumerate(self.divided(arrays)):
             begins(number, -(-rows // self.size))
             results.append(once(part))
         return {name: np.concatenate([result[name] for result in results])[:rows] for name in results[0]}
@@ -78,7 +78,7 @@ def _filled(part: AnyArray, batch: int) -> AnyArray:
 
 
 def whole_type(name: str, part: TensorType, cores: int) -> TensorType:
-    """The type of the input or output `name` of all cores, from that of one core. Raises `ProgramError` E0708 for a scalar."""
+    """The type of the input or output `name` for all cores, from its type `part` for one core. Raises `ProgramError` E0708 for a scalar."""
     if cores == 1:
         return part
     if not part.shape:
@@ -87,7 +87,7 @@ def whole_type(name: str, part: TensorType, cores: int) -> TensorType:
 
 
 def parts(arrays: Arrays, types: Mapping[str, TensorType], cores: int) -> list[Arrays]:
-    """One core's inputs after the other. `types` are those of the whole batch. Raises `InputError` E0451 for another shape."""
+    """The inputs of each core. `types` are the types of the whole batch. Raises `InputError` E0451 for another shape."""
     if cores == 1:
         return [arrays]
     wrong = [name for name, type_ in types.items() if name in arrays and arrays[name].shape != type_.shape]
@@ -98,7 +98,7 @@ def parts(arrays: Arrays, types: Mapping[str, TensorType], cores: int) -> list[A
 
 
 def joined(results: Sequence[Arrays]) -> dict[str, AnyArray]:
-    """The outputs of all cores."""
+    """The outputs for the whole batch, from the outputs of each core."""
     if len(results) == 1:
         return dict(results[0])
     return {name: np.concatenate([result[name] for result in results]) for name in results[0]}

@@ -1,4 +1,4 @@
-"""Which instruction made a value that the device handed back."""
+"""Finds the instruction that computed a value that the device returned."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from tpucc.isa.effects import effects
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.program import Program
+from tpucc.sim.ports import column_blocks
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """An instruction of the program, with its text, its layer's name and the layer's line of the source, 0 when there is none."""
+    """An instruction of the program: its number, its text, its layer's name, and the layer's line of the source (0 where there is none)."""
 
     instruction: int
     text: str
@@ -24,7 +25,7 @@ class Maker:
 def maker_of(program: Program, port: str, index: tuple[int, ...]) -> Maker | None:
     """The last instruction that wrote the row of the unified buffer from which an element of an output went to the host.
 
-    `index` is the element's in the port's shape. None where no instruction writes it.
+    `index` is the element's index in the port's shape. None where no instruction wrote the row.
     """
     row = _host_row(program, port, index)
     touched, code = effects(program.instructions), program.instructions
@@ -43,14 +44,9 @@ def maker_of(program: Program, port: str, index: tuple[int, ...]) -> Maker | Non
 
 
 def _host_row(program: Program, port: str, index: tuple[int, ...]) -> int:
-    """The row of host memory that an element of an output lies in: of its part, its column block, its row there."""
-    found = next(output for output in program.outputs if output.name == port)
-    mxu, parts = program.target.mxu, found.splits
-    flat = int(np.ravel_multi_index(index, found.shape)) if index else 0
-    row, column = divmod(flat, found.shape[-1])
-    ends = np.cumsum(parts)
-    part = int(np.searchsorted(ends, row, side="right"))
-    blocks = -(-found.shape[-1] // mxu)
-    buffer = program.host[found.blocks[part * blocks + column // mxu]]
-    width = buffer.rows // parts[part]
-    return buffer.start + (row - int(ends[part]) + parts[part]) * width
+    """The row of host memory that holds an element of an output; of a 16-bit element, its low byte."""
+    output = next(output for output in program.outputs if output.name == port)
+    row, column = divmod(int(np.ravel_multi_index(index, output.shape)) if index else 0, output.shape[-1])
+    blocks = column_blocks(output, program.host, program.target.mxu)
+    rows, stretch = next((rows, stretch) for rows, columns, stretch in blocks if row < rows.stop and column < columns.stop)
+    return int(stretch.start + (row - rows.start) * output.format.bytes_per_value)

@@ -1,4 +1,4 @@
-"""What the device computes beside the integer reference, and the float32 reference of a model."""
+"""Compares the integers that the device computes with the integer reference, and gives the float32 reference of a model."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from tpucc.ir import Graph
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.passes import model_inputs
+from tpucc.passes.batching import batches
+from tpucc.passes.synthetic_inputs import random_array
 from tpucc.runtime.batches import Arrays, Batches
 from tpucc.runtime.runtime import DevicePart, Runtime
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One device result against the integer reference: how many elements, how many differ, and the first that does, in words and as its
-    index in the result of one core, what was expected there and what was found."""
+    """One result of the device against the integer reference: the number of elements and of unequal elements. The first unequal element is
+    given in words (`first`), by its `index` in the result of one core, and by the integer that was expected and the one that was found."""
 
     name: str
     elements: int
@@ -32,7 +33,7 @@ class Comparison:
 
 
 def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
-    """The operator graph in float32, by output name, for inputs of any batch that rounds can make up for."""
+    """The operator graph in float32, by output name, for inputs that `Batches.run` takes."""
 
     def once(arrays: Arrays) -> dict[str, AnyArray]:
         values = evaluate(graph, arrays)
@@ -42,12 +43,12 @@ def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
 
 
 def compare_with_reference(runtime: Runtime, layers: Graph, inputs: Arrays) -> list[Comparison]:
-    """Every integer that the device hands back, against the layers' reference. `inputs` have any batch that `run` takes."""
+    """Each output of the device against the integer reference of the layers. `inputs` are inputs that `run` takes."""
     return parts_with_reference(runtime, layers, _device_parts(runtime, inputs))
 
 
 def parts_with_reference(runtime: Runtime, layers: Graph, parts: Sequence[DevicePart]) -> list[Comparison]:
-    """As `compare_with_reference`, of what the device has handed back in a run."""
+    """As `compare_with_reference`, for the inputs and integers of a run."""
     names = [port.name for port in runtime.program.outputs]
     found = [(evaluate(layers, part.inputs, LAYER_REFERENCES, keep=names), part.integers) for part in parts]
     return [compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
@@ -59,7 +60,7 @@ def compare_executors(runtime: Runtime, inputs: Arrays) -> list[Comparison]:
 
 
 def parts_with_plain(runtime: Runtime, parts: Sequence[DevicePart]) -> list[Comparison]:
-    """As `compare_executors`, of what the fast one has handed back in a run."""
+    """As `compare_executors`, for the inputs and integers of a run by the fast executor."""
     found = [(runtime.ports(part.inputs, plain=True), part.integers) for part in parts]
     return [compared(port.name, [(w[port.name], g[port.name]) for w, g in found]) for port in runtime.program.outputs]
 
@@ -69,12 +70,12 @@ def _device_parts(runtime: Runtime, inputs: Arrays) -> list[DevicePart]:
 
 
 def calibrated_inputs(compilation: Compilation) -> Arrays | None:
-    """The calibration inputs, where the model has them all: all rows where it runs in rounds, else those of its first round."""
+    """The calibration inputs: all rows where the model runs in batches, else the first batch. None where an input has none."""
     graph, given = compilation.graph, compilation.calibration or {}
     if graph is None or not graph.inputs or any(node.name not in given for node in graph.inputs):
         return None
     if _batches(graph).size is None:
-        return next(model_inputs.rounds(graph.inputs, given))
+        return next(batches(graph.inputs, given))
     return {node.name: given[node.name] for node in graph.inputs}
 
 
@@ -83,14 +84,14 @@ def _batches(graph: Graph) -> Batches:
 
 
 def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
-    """Inputs for a model without any: standard normal, or uniform in the range that the source gives; integers likewise."""
+    """Random inputs for a model: standard normal, or uniform in the range that the source gives; integers likewise."""
     generator = np.random.default_rng(seed)
-    return {name: model_inputs.drawn(generator, kind) for name, kind in runtime.inputs.items()}
+    return {name: random_array(generator, kind) for name, kind in runtime.inputs.items()}
 
 
 def parts_of(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
-    """The inputs of one core at a time: round by round of the model's batch, core by core."""
-    return [part for batch in runtime.batches.rounds(inputs) for part in runtime.parts(batch)]
+    """The inputs of one core at a time: batch by batch, core by core."""
+    return [part for batch in runtime.batches.divided(inputs) for part in runtime.parts(batch)]
 
 
 def compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:

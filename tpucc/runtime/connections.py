@@ -1,12 +1,12 @@
-"""The host's parts of a program: graphs in text form, which are read and verified before anything runs.
+"""Reads and verifies the host's parts of a program, which are graphs in text form.
 
-The machine's verifier knows the device's part. Here every graph passes the operators' verifier, and every value that a part needs has to
-come from a part before it, with the same numbers meant by its integers.
+The machine's verifier checks the device's part. Here every graph passes the operators' verifier, and every value that a part needs comes
+from a part before it, with the same scale and zero point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -35,7 +35,7 @@ class HostParts:
 
 
 def host_parts(program: Program) -> HostParts:
-    """The graphs of a program. Raises `ProgramError`: what is wrong with a text or with an operator, and E0708 for parts that don't fit."""
+    """The host's graphs of a program. Raises `ProgramError`: for malformed texts and operators, and E0708 for parts that don't fit."""
     name = program.name
     texts = {"prologue": program.prologue, **{f"host step {k}": step.graph for k, step in enumerate(program.host_steps)}}
     texts["epilogue"] = program.epilogue
@@ -43,19 +43,19 @@ def host_parts(program: Program) -> HostParts:
     for graph in graphs:
         verify_operators(graph)
     parts = HostParts(graphs[0], tuple(graphs[1:-1]), graphs[-1])
-    require_handover(program, parts.prologue, parts.steps, parts.epilogue)
+    _require_values(program, parts)
     return parts
 
 
-def require_handover(program: Program, prologue: Graph, steps: Sequence[Graph], epilogue: Graph) -> None:
+def _require_values(program: Program, parts: HostParts) -> None:
     """Raises `ProgramError` E0708 with every value that a part of the program needs and no part before it makes."""
-    known = _results(prologue)
+    known = _results(parts.prologue)
     found = list(_missing("the device", _kinds(program.prologue_ports), known))
-    for number, (graph, (reads, writes)) in enumerate(zip(steps, program.step_ports, strict=True)):
+    for number, (graph, (reads, writes)) in enumerate(zip(parts.steps, program.step_ports, strict=True)):
         found += _missing(f"host step {number}", _inputs(graph), {**known, **_kinds(reads)})
         known |= _results(graph)
         found += _missing(f"the device after host step {number}", _kinds(writes), known)
-    found += _missing("the epilogue", _inputs(epilogue), {**known, **_kinds(program.outputs)})
+    found += _missing("the epilogue", _inputs(parts.epilogue), {**known, **_kinds(program.outputs)})
     if found:
         raise ProgramError([Diagnostic("E0708", text) for text in found])
 
@@ -78,7 +78,7 @@ def _inputs(graph: Graph) -> dict[str, Kind]:
 
 
 def _kind(type_: TensorType) -> Kind:
-    """Of float values the parameters that the source fixes don't matter: only those of integers say what they mean."""
+    """The kind of a value. The scale and zero point of a float value don't count: only those of integers say what the integers mean."""
     return type_.dtype, type_.size, None if type_.dtype == "f32" else type_.quantisation
 
 

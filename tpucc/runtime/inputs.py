@@ -1,4 +1,4 @@
-"""What a run is given: an array for each input, of its type and shape, whose values are finite."""
+"""Checks the inputs of a run: an array for each input of the model, of its type and shape, with finite values."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy.typing as npt
 from tpucc.diagnostics import Diagnostic, InputError, UsageError, did_you_mean, listed, printable
 from tpucc.ir import TensorType
 from tpucc.numerics import AnyArray, place_of_largest
-from tpucc.passes.model_inputs import channels_last
+from tpucc.passes.check_inputs import channels_last
 from tpucc.runtime.batches import Batches
 
 Given = Mapping[str, npt.ArrayLike]
-NONE: Given = {}
 
 
 def by_name(types: Mapping[str, TensorType], inputs: Given | npt.ArrayLike | None, named: Given) -> dict[str, AnyArray]:
-    """The inputs as arrays by name, with those `named`: an array alone is the only input. `types` are those of the model's inputs.
+    """The arrays of `inputs` and of `named` by name. `inputs` may be one array where the model has one input. `types` has the type of each
+    input of the model.
 
-    Raises `InputError` E0436 where there are several, and E0433 for what is no array; `UsageError` E0529 for an input given twice.
+    Raises `InputError`: E0436 for one array where the model has several inputs, E0433 for a value that is no array; `UsageError` E0529 for
+    an input that is given twice.
     """
-    given = inputs if isinstance(inputs, Mapping) else NONE if inputs is None else {_only_name(list(types)): inputs}
+    given: Given = inputs if isinstance(inputs, Mapping) else {} if inputs is None else {_only_name(list(types)): inputs}
     if twice := [printable(str(name)) for name in given if name in named]:
         raise UsageError(Diagnostic("E0529", f"given twice: {listed(twice)}, before the keywords and as one", help=("give it once",)))
     return {name: _array(name, value) for name, value in {**given, **named}.items()}
@@ -40,7 +41,7 @@ def _only_name(names: list[str]) -> str:
 def accepted(batches: Batches, given: Given) -> dict[str, AnyArray]:
     """The inputs as arrays of the model's types; values of another type are converted where nothing but precision is lost.
 
-    Raises `InputError` with all that doesn't fit: names, types, shapes, values, and batches that differ among themselves.
+    Raises `InputError` with everything that doesn't fit: names, types, shapes, values, and numbers of rows that differ among the inputs.
     """
     problems, arrays = [], {}
     for name, value in given.items():
@@ -67,7 +68,7 @@ def _unknown(name: str, names: list[str]) -> Diagnostic:
 
 
 def _unfit(batches: Batches, name: str, array: AnyArray) -> Diagnostic | None:
-    """Why no run, in rounds or not, takes an array for an input; None when one does."""
+    """The problem of an array whose type or shape doesn't fit the input; None for an array that fits."""
     kind, found = batches.inputs[name], array.shape
     if not np.can_cast(array.dtype, kind.numpy, "same_kind") and not (array.dtype.kind in "biu" and kind.numpy.kind in "if"):
         mend = f"give numbers: array.astype('{kind.numpy}')"
@@ -83,7 +84,7 @@ def _unfit(batches: Batches, name: str, array: AnyArray) -> Diagnostic | None:
 
 
 def _array(name: str, value: npt.ArrayLike) -> AnyArray:
-    """Raises `InputError` E0433 for what NumPy makes no array of: rows of different lengths."""
+    """The value as an array. Raises `InputError` E0433 where NumPy can't make one: for rows of different lengths."""
     try:
         return np.asarray(value)
     except (ValueError, TypeError):
@@ -92,7 +93,7 @@ def _array(name: str, value: npt.ArrayLike) -> AnyArray:
 
 
 def _fitting(name: str, found: tuple[int, ...], row: tuple[int, ...]) -> str:
-    """How an array of another shape becomes rows of the shape `row`; empty where no way is likely."""
+    """The call by which an array of the shape `found` likely becomes rows of the shape `row`; empty where none is likely."""
     if turned := channels_last(name, found, row):
         return turned
     if len(row) == 1 and found[:-1] == row:
@@ -109,7 +110,7 @@ def _missing(name: str, kind: TensorType) -> Diagnostic:
 
 
 def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
-    """The error of an input with NaN or infinity, which no integer can stand for: the first of them, with its index."""
+    """E0434 for an input with NaN or infinity, which no integer can stand for. It shows the first such value, with its index."""
     bad = ~np.isfinite(array)
     if bad.any():
         index = place_of_largest(bad)

@@ -1,10 +1,11 @@
-"""One verdict on a compiled model: are its values right, is its program valid, how good is it.
+"""The verdict on a compiled model: whether its values are right and its program is valid, and its cycles and rows.
 
 Comparisons, each with a fault that only it finds:
 
-- *integers*: all that the device hands back against the layers' integer reference, exactly. A wrong stage after the layer graph shows here.
-- *ONNX Runtime*, where it is asked: the same integers, of a library that shares no code with tpucc. A fault in the layers' reference itself
-  would show here.
+- *integers*: every output of the device against the integer reference of the layers, exactly. This finds a wrong stage after the layer
+  graph.
+- *ONNX Runtime*, where the user wants it: the integers of a library that shares no code with tpucc. This would find a fault in the
+  reference itself.
 
 Whoever lets users' passes and edited texts into a compilation gives further comparisons (`tpucc.plugins.judged`).
 """
@@ -38,8 +39,8 @@ from tpucc.runtime.runtime import Runtime
 
 @dataclass(frozen=True)
 class OutsideJudge:
-    """A library that computes the same layers and shares no code with tpucc: its name, its title in messages, and the comparison with it of
-    every integer that the device hands back."""
+    """A library that computes the same layers and shares no code with tpucc: its name, its title in messages, and the comparison of every
+    output of the device with its results."""
 
     name: str
     title: str
@@ -48,10 +49,10 @@ class OutsideJudge:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first value that is not as expected: where, what was expected and found, and what made it, as far as that is known.
+    """The first unequal value: its place, the expected and the found value, and the instruction that computed it, if it is known.
 
-    `instruction` and `text` are of the machine program, `line` is the source's, `stage` the pass or the comparison that found it.
-    `place` is the instruction's line in the text that was judged, as in `iris.tile:37`.
+    `instruction` and `text` are of the machine program, `line` is the line of the source, `stage` is the pass or the comparison that found
+    it. `place` is the instruction's line in the text that was judged, as in `iris.tile:37`.
     """
 
     where: str
@@ -71,15 +72,15 @@ class Difference:
 
 
 Further = Callable[[Runtime, Compilation, Arrays], Iterator[Difference]]
-"""More comparisons of a compiled model, on one case of inputs: the first difference of each that has one."""
+"""Further comparisons of a compiled model on one case of inputs: a function that gives the first difference of each comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`equal`: every comparison holds and there are no findings. `first_difference` is that of the first comparison that fails.
+    """`equal` says that every comparison holds and that there are no findings. `first_difference` is of the first comparison that fails.
 
     `peak_rows` is the largest number of rows of the unified buffer in use at one time. `lower_bound` is the largest number alive at one
-    time; no allocation can use fewer. Both and `cycles` are 0 if no program was made. `findings` are the verifier's.
+    time; no allocation can use fewer. Both and `cycles` are 0 if no program was made. `findings` are the findings of the verifier.
     """
 
     equal: bool
@@ -89,13 +90,13 @@ class Verdict:
     lower_bound: int
     findings: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
-    """Notes of scheduling: that an allocator found no place, and what was spilled."""
+    """The notes of scheduling: about an allocator that found no rows, and about spilled rows."""
     against: str | None = None
-    """The library that was compared with, too."""
+    """The name of the library that the integers were also compared with."""
 
 
 def refused(error: Error) -> Verdict:
-    """The verdict on a model that the user's passes or stages made no program of."""
+    """The verdict on a model for which the user's passes or stages made no program."""
     return Verdict(False, None, 0, 0, 0, error.diagnostics)
 
 
@@ -107,10 +108,10 @@ def judge(
     outside: OutsideJudge | None = None,
     further: Further | None = None,
 ) -> Verdict:
-    """The verdict on a program, on `inputs` or else on the calibration inputs, and on random ones that `seed` draws.
+    """The verdict on a program, for `inputs` or else for the calibration inputs, and for random inputs from `seed`.
 
     A program without its compilation has no layers to compare with: the fast executor is compared with the plain one. Raises `InputError`
-    when `inputs` don't fit, and `UsageError` where the layers, by which the `outside` judge judges, are not there.
+    when `inputs` don't fit, and `UsageError` E0515 where an `outside` judge has no layers to compute.
     """
     program = runtime.program
     findings = tuple(Diagnostic(found.code, found.message) for found in verify(program))
@@ -134,7 +135,7 @@ def judge(
 def _cases(
     runtime: Runtime, compilation: Compilation | None, inputs: Mapping[str, npt.ArrayLike] | None, seed: int
 ) -> list[dict[str, AnyArray]]:
-    """The inputs to judge on: the given or calibration ones, as many as the batch has, and random ones."""
+    """The cases of inputs: one batch of the given inputs or of the calibration inputs, and a batch of random inputs."""
     given = runtime.accepted(inputs) if inputs is not None else calibrated_inputs(compilation) if compilation else None
     cases = [random_inputs(runtime, seed)]
     if given is None:
@@ -161,7 +162,7 @@ def _differences(
 
 
 def _outside(runtime: Runtime, made: Compilation | None, cases: list[dict[str, AnyArray]], outside: OutsideJudge) -> Iterator[Difference]:
-    """The first difference of each value from the outside judge's."""
+    """The first difference of each output from the outside judge's."""
     if made is None or made.layers is None:
         raise UsageError(Diagnostic("E0515", "a program that was loaded has no layers to judge by; compile the source to see them"))
     for inputs in cases:

@@ -1,6 +1,6 @@
-"""A compiled model that runs: the host's prologue, the simulated machine with the host's steps in between, the host's epilogue.
+"""A compiled model that runs: the host's prologue, then the simulated machine with the host's steps in between, then the host's epilogue.
 
-A program for several cores does so on each core's part of the batch.
+Each core of a program for several cores runs all three on its part of the batch.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.ops.evaluate import evaluate, require_computable
-from tpucc.runtime.batches import Arrays, Batches, RoundObserver, joined, parts, whole_type
+from tpucc.runtime.batches import Arrays, Batches, BatchObserver, joined, parts, whole_type
 from tpucc.runtime.connections import HostParts, host_parts
-from tpucc.runtime.inputs import NONE, Given, accepted, by_name
+from tpucc.runtime.inputs import Given, accepted, by_name
 from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Simulator
 from tpucc.sim.interpret import Interpreter
@@ -32,7 +32,7 @@ from tpucc.sim.timing import Timeline, time_program
 
 @dataclass(frozen=True, eq=False)
 class DevicePart:
-    """One core's part of a batch: the inputs that it was given, by name, and the integers that the device handed back, by the layer's."""
+    """One core's part of a batch: its inputs, by name, and the integers that the device returned, by the layer's name."""
 
     inputs: Arrays
     integers: Arrays
@@ -43,33 +43,20 @@ class Runtime:
     """A program that the verifier has accepted, ready to run. Immutable; running it twice gives the same bits twice."""
 
     program: Program
-    round_begins: RoundObserver = field(default=lambda done, total: None, compare=False, repr=False)
-    """Is told before each round how many of how many are done, while inputs of another batch than the model's run."""
+    batch_begins: BatchObserver = field(default=lambda done, total: None, compare=False, repr=False)
+    """Called before each batch with the number of batches that are done and the number of all, where the inputs are several batches."""
     backend: Backend = "auto"
     """The backend for large products: see `tpucc.sim.fast.backends`. The bits are the same."""
 
     @cached_property
     def host(self) -> HostParts:
-        """The host's graphs, verified. Raises `ProgramError` when they are malformed, or don't fit each other and the device."""
+        """The host's graphs, verified. Raises `ProgramError` where a graph is malformed or doesn't fit the others or the device."""
         return host_parts(self.program)
 
     @property
     def has_host_part(self) -> bool:
-        """Whether there are such graphs: a program that was typed may have none."""
+        """Whether the program has graphs of the host: a program that was typed may have none."""
         return bool(self.program.prologue or self.program.epilogue or self.program.host_steps)
-
-    @property
-    def prologue(self) -> Graph:
-        return self.host.prologue
-
-    @property
-    def epilogue(self) -> Graph:
-        return self.host.epilogue
-
-    @property
-    def steps(self) -> tuple[Graph, ...]:
-        """The host's graph at each interrupt."""
-        return self.host.steps
 
     @cached_property
     def simulator(self) -> Simulator:
@@ -82,14 +69,14 @@ class Runtime:
 
     @property
     def inputs(self) -> dict[str, TensorType]:
-        """The model's inputs by name, those of all cores together."""
-        return {node.name: whole_type(node.name, node.type, self.program.cores) for node in self.prologue.inputs}
+        """The types of the model's inputs by name, for all cores together."""
+        return {node.name: whole_type(node.name, node.type, self.program.cores) for node in self.host.prologue.inputs}
 
     @property
     def outputs(self) -> dict[str, TensorType]:
-        """The model's outputs by name, those of all cores together."""
+        """The types of the model's outputs by name, for all cores together."""
         cores = self.program.cores
-        return {output.name: whole_type(output.name, self.epilogue[output.node].type, cores) for output in self.epilogue.outputs}
+        return {output.name: whole_type(output.name, self.host.epilogue[output.node].type, cores) for output in self.host.epilogue.outputs}
 
     @property
     def integers(self) -> str:
@@ -98,48 +85,41 @@ class Runtime:
 
     @cached_property
     def batches(self) -> Batches:
-        """How inputs of other batches run."""
+        """The batches that inputs of any number of rows are divided into."""
         return Batches.of(self.inputs, self.outputs.values())
 
     @property
     def batch(self) -> int | None:
-        """The leading size that all inputs and outputs share, or None: only then inputs of another batch run in rounds."""
+        """The leading size that all inputs and outputs share; None where they share none."""
         return self.batches.size
 
     def run(self, inputs: Given | npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
         """Runs the model: an array for each input, by name, or the array itself for a model of one input; returns an array for each output.
 
-        Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
-        other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
+        Numbers of another type are converted. Where every input and output has the model's batch as its leading size, inputs of any other
+        number of rows run batch after batch. Raises `InputError` where names, shapes or values don't fit.
         """
-        return self.in_rounds(self._run_part, self.accepted(self.by_name(inputs, named)))
+        return self.in_batches(self._run_part, self.accepted(by_name(self.inputs, inputs, named)))
 
     def run_with_integers(self, inputs: Given) -> tuple[dict[str, AnyArray], list[DevicePart]]:
-        """As `run`, and what the device was given and handed back for it: round by round, core by core."""
+        """The outputs, as of `run`, and the inputs and integers of the device: batch by batch, core by core."""
         parts: list[DevicePart] = []
 
         def run_part(part: Arrays) -> dict[str, AnyArray]:
             values = self._prologue(part)
             parts.append(DevicePart(part, self._device(values)))
-            return _evaluated(self.epilogue, {**values, **parts[-1].integers})
+            return _evaluated(self.host.epilogue, {**values, **parts[-1].integers})
 
-        return self.in_rounds(run_part, self.accepted(inputs)), parts
-
-    def by_name(self, inputs: Given | npt.ArrayLike | None, named: Given = NONE) -> dict[str, AnyArray]:
-        """The inputs as arrays by name, with those `named`: an array alone is the only input.
-
-        Raises `InputError` E0436 where there are several, and E0433 for what is no array; `UsageError` E0529 for an input given twice.
-        """
-        return by_name(self.inputs, inputs, named)
+        return self.in_batches(run_part, self.accepted(inputs)), parts
 
     def parts(self, inputs: Arrays) -> list[Arrays]:
         """The inputs of each core, from those of the model's own batch."""
         return parts(inputs, self.inputs, self.program.cores)
 
     def ports(self, inputs: Arrays, *, plain: bool = False) -> dict[str, AnyArray]:
-        """The integers that one core hands back, by the layer's name, for its part of the inputs.
+        """The integers that one core returns, by the layer's name, for its part of the inputs.
 
-        `plain` executes instruction by instruction, without grouping any.
+        With `plain`, the interpreter executes instruction after instruction.
         """
         return self._device(self._prologue(inputs), plain)
 
@@ -168,21 +148,21 @@ class Runtime:
     def _run_part(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self._prologue(inputs)
         values.update(self._device(values))
-        return _evaluated(self.epilogue, values)
+        return _evaluated(self.host.epilogue, values)
 
     def _prologue(self, inputs: Arrays) -> dict[str, AnyArray]:
-        return _by_output(self.prologue, evaluate(self.prologue, inputs))
+        return _by_output(self.host.prologue, evaluate(self.host.prologue, inputs))
 
     def _device(self, values: dict[str, AnyArray], plain: bool = False) -> dict[str, AnyArray]:
-        """The output ports' arrays. `values` are what the host has so far; the results of its steps join them."""
+        """The arrays of the output ports. `values` has the host's values so far; the results of its steps are added to `values`."""
         feeds, host = _shaped(self.program.prologue_ports, values), self._host_of(values)
         return Interpreter(self.program).run(feeds, host=host) if plain else self.simulator.run(feeds, host)
 
     def _host_of(self, values: dict[str, AnyArray]) -> Host:
-        """The host's steps, on `values`, which their results join."""
+        """The host's steps, on `values`, to which their results are added."""
 
         def host(number: int, ports: Mapping[str, DeviceInts]) -> dict[str, AnyArray]:
-            values.update(_evaluated(self.steps[number], {**values, **ports}))
+            values.update(_evaluated(self.host.steps[number], {**values, **ports}))
             return _shaped(self.program.step_ports[number][1], values)
 
         return host
@@ -191,22 +171,22 @@ class Runtime:
         """The inputs as arrays of the model's types; values of another type are converted where nothing but precision is lost."""
         return accepted(self.batches, given)
 
-    def in_rounds(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
-        """The results for all rows: in rounds of the model's batch, each divided among the cores."""
+    def in_batches(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
+        """The results for all rows: batch after batch, each divided among the cores."""
 
         def run(batch: Arrays) -> dict[str, AnyArray]:
             return joined([run_part(part) for part in self.parts(batch)])
 
-        return self.batches.run(run, arrays, self.round_begins)
+        return self.batches.run(run, arrays, self.batch_begins)
 
 
 def _evaluated(graph: Graph, values: Arrays) -> dict[str, AnyArray]:
-    """The outputs of a graph, by their names, whose inputs are among `values`; a scalar that crossed a port has the shape [1]."""
+    """The outputs of a graph by name. `values` has the graph's inputs; a scalar that crossed a port has the shape [1] there."""
     return _by_output(graph, evaluate(graph, {node.name: values[node.name].reshape(node.type.shape) for node in graph.inputs}))
 
 
 def _by_output(graph: Graph, results: Arrays) -> dict[str, AnyArray]:
-    """Results by the names of the outputs: under these, parts of a program hand values on."""
+    """Results by the names of the outputs, which the other parts of a program read."""
     return {output.name: results[output.node] for output in graph.outputs}
 
 

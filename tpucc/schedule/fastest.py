@@ -1,4 +1,4 @@
-"""The fastest of several programs with the same results: each candidate that can still win is scheduled and timed."""
+"""Chooses the fastest of several programs with the same results: each candidate that can still win is scheduled and timed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tpucc.sim.timing import Timeline, durations, time_program
 LARGEST = 100_000
 """Instructions of the largest program for which others are tried."""
 WORTHWHILE = 0.03
-"""The least gain for which another than the first is taken."""
+"""The least gain for which another program than the first is taken, as a share of the first program's cycles."""
 
 
 def fastest(
@@ -29,41 +29,39 @@ def fastest(
     schedule: Callable[[TileProgram], Program] = schedule,
     goal: Literal["latency", "stream"] = "latency",
 ) -> tuple[TileProgram, Program | None]:
-    """The first tile program, or the fastest of those that gain enough, with its gain in its notes.
+    """The first tile program, or the fastest candidate that gains enough, with the gain in its notes; and its machine program, where there
+    was a choice.
 
-    The `goal` says which time counts: a batch's alone, or that of each batch in a stream; the notes say both. It comes with its machine
-    program when there was a choice. Candidates are made one at a time; `cores` share the host link. A candidate that no schedule can make
-    fast enough isn't scheduled.
+    The `goal` says which time counts: of a batch alone, or of each batch in a stream. The notes say both. Candidates are made one at a
+    time; `cores` share the host link. A candidate that no schedule can make fast enough isn't scheduled.
     """
     first = next(candidates)
     others = tuple(candidates) if len(first.instructions) <= LARGEST else ()
     if not others:
         return first, None
-    tiles, program = first, _scheduled(first, cores, schedule)
-    plain = best = _Timed.of(program)
+    plain = _Timed.of(first, cores, schedule)
+    tiles, best = first, plain
     for other in others:
         most = min((1 - WORTHWHILE) * plain.cycles(goal), best.cycles(goal) - 1)
-        if least_cycles(other, cores) > most:
-            continue
-        made = _scheduled(other, cores, schedule)
-        if (timed := _Timed.of(made)).cycles(goal) <= most:
-            tiles, program, best = other, made, timed
+        if least_cycles(other, cores) <= most and (timed := _Timed.of(other, cores, schedule)).cycles(goal) <= most:
+            tiles, best = other, timed
     if tiles is first:
-        return first, program
+        return first, plain.program
     gain = f"latency {best.alone:,} cycles (was {plain.alone:,}){_streamed(best.stream, plain.stream)}"
-    notes = tuple(f"{note}: {gain}" if note in tiles.notes else note for note in program.notes)  # scheduling's own gain nothing
-    return replace(tiles, notes=notes), replace(program, notes=notes)
+    notes = tuple(f"{note}: {gain}" if note in tiles.notes else note for note in best.program.notes)  # scheduling's own gain nothing
+    return replace(tiles, notes=notes), replace(best.program, notes=notes)
 
 
 @dataclass(frozen=True)
 class _Timed:
-    """A program with its timeline."""
+    """A scheduled program with its timeline."""
 
     program: Program
     timeline: Timeline
 
     @staticmethod
-    def of(program: Program) -> _Timed:
+    def of(tiles: TileProgram, cores: int, schedule: Callable[[TileProgram], Program]) -> _Timed:
+        program = replace(schedule(tiles), cores=cores)
         return _Timed(program, time_program(program))
 
     @property
@@ -75,12 +73,13 @@ class _Timed:
         return stream(self.program, self.timeline)
 
     def cycles(self, goal: Literal["latency", "stream"]) -> int:
-        """Those that count: of a batch alone, or of each in a stream."""
+        """The cycles that the goal is about: of a batch alone, or of each batch in a stream."""
         return self.stream.cycles if goal == "stream" else self.alone
 
 
 def _streamed(found: Stream, whole: Stream) -> str:
-    """The throughput of a stream; nothing where it is one batch a latency, as the unified buffer has no room for two batches."""
+    """The change of the stream's throughput, in words; empty where the unified buffer has no room for two batches, so that latency says
+    all."""
     if not (found.fits and whole.fits):
         return ""
     change = 100 * (whole.cycles / found.cycles - 1)
@@ -91,7 +90,7 @@ def _streamed(found: Stream, whole: Stream) -> str:
 
 
 def least_cycles(tiles: TileProgram, cores: int) -> int:
-    """A lower bound of the cycles: those of the busiest unit, if it never waited.
+    """A lower bound of a program's cycles: the work of the busiest unit, if it never waited.
 
     Every switch to a tile is one fetch. Scheduling may join transfers, so the link's latency isn't counted, nor the rounding up of a
     transfer's cycles. Scheduling may add transfers, but it removes none.
@@ -103,7 +102,3 @@ def least_cycles(tiles: TileProgram, cores: int) -> int:
     fetches = int(np.count_nonzero(touched.pops)) * target.tile_fetch_cycles
     moved = int(link_bytes(tiles, touched).sum()) * cores * target.clock_hz / target.host_bandwidth
     return max(*busy, fetches, int(moved) - int(np.count_nonzero(transfers)))
-
-
-def _scheduled(tiles: TileProgram, cores: int, schedule: Callable[[TileProgram], Program]) -> Program:
-    return replace(schedule(tiles), cores=cores)

@@ -1,4 +1,4 @@
-"""Which instructions must wait for which: conflicts between engines over rows of the memories that they share.
+"""Finds hazards: the conflicts between engines over rows of the memories that they share.
 
 An instruction that reads a row must come after the last write to it; one that writes a row, after the last write and all reads. Only
 conflicts between engines matter here, for each engine keeps the order of its own instructions.
@@ -26,7 +26,7 @@ from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 
 MOST_VISITS = 2**20
-"""Visits that are looked at together, so that memory stays bounded; more only where a single instruction makes more."""
+"""The visits that are looked at together, so that memory stays bounded; a single instruction may make more."""
 _STRIP = 32
 _INSTRUCTION = (1 << _STRIP) - 1
 """Where the strip and the instruction stand in the number of a visit."""
@@ -60,7 +60,8 @@ class _Touches:
     writes: bool
 
     def runs(self, start: int, stop: int) -> tuple[Int64, Int64, Int64, Bools]:
-        """Of the instructions from `start` to `stop`: the instruction of each run, its first row, the row after it, whether it writes."""
+        """The runs of the instructions from `start` to `stop`: for each run its instruction, its first row, the row after it, whether it
+        writes."""
         own = slice(*np.searchsorted(self.instruction, (start, stop)))
         count = self.count[own]
         run = np.arange(int(count.sum())) + np.repeat(self.first[own] - np.cumsum(count) + count, count)
@@ -75,8 +76,8 @@ def _dense(instruction: Int64, low: Int64, high: Int64, writes: bool) -> _Touche
 
 
 def _of_walks(walks: Walks, writes: bool) -> _Touches:
-    """The rows of walks that are written, or that are only read: what must wait for the reading of rows that are added to must wait for
-    their writing. Walks of one shape have the same runs, which are looked for once."""
+    """The rows of walks that are written, or that are only read. Rows that an instruction adds to count as written only: an instruction
+    that must wait for the read must wait for the write. Walks of one shape have the same runs, which are searched once."""
     used = np.flatnonzero(walks.used & (walks.writes if writes else walks.only_reads))
     plain = _dense(used, walks.low[used], walks.high[used], writes)
     holes = np.flatnonzero(~walks.dense[used])
@@ -117,7 +118,8 @@ class _Search:
             self._sizes[part.instruction + 1] += part.count
         self._sizes = np.cumsum(self._sizes)
         self._written, self._touched = np.zeros((2, len(found), 0), np.int64)
-        """For each engine and row, the last instruction of earlier pieces that wrote it, or touched it; without rows while there is one."""
+        """For each engine and row, the last instruction of earlier pieces that wrote the row, or touched it; without rows while all is one
+        piece."""
 
     def between(self, start: int, stop: int) -> None:
         """Looks at the instructions from `start` to `stop`, in halves when they make too many visits."""
@@ -151,7 +153,7 @@ class _Search:
         # lab 7 end
 
     def _compare(self, bounds: Int64, visits: list[tuple[Int64, Int64]]) -> None:
-        """`visits` are the reading and the writing ones of each engine."""
+        """Finds the waits of each engine for each other engine. `visits` has the visits of each engine that read, and that write."""
         for other, (read, written) in zip(self._units, visits, strict=True):
             touched = np.sort(np.concatenate([read, written])) if len(read) and len(written) else read if len(read) else written
             for engine, (reads, writes) in zip(self._units, visits, strict=True):

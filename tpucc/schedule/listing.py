@@ -1,4 +1,4 @@
-"""Machine instructions on their way to a program: what each belongs to, and room for more between them."""
+"""The instructions of a program while they are scheduled: each with its layer, and with a way to insert more."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tpucc.numerics import Int64
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """Instructions (`RECORD`) with their layers. `placed` is each one's index in the placed listing, -1 for what scheduling added since.
-    `names` are the layers'.
+    """Instructions (`RECORD`) with their layers. `placed` has the index of each instruction before any was inserted, -1 for an inserted
+    one. `names` has the names of the layers.
 
-    As a sequence it has each one as an `Instruction`.
+    As a sequence it has each instruction as an `Instruction`.
     """
 
     records: Records
@@ -48,7 +48,7 @@ class Listing:
         return instruction_texts(self.machine, self.records)
 
     def inserted(self, before: Int64, records: Records, layer: Int64) -> Listing:
-        """A listing with `records[i]` before instruction `before[i]` of this one; of several at one place, the first given is first."""
+        """The listing with `records[i]`, of layer `layer[i]`, before its instruction `before[i]`. Records at one place keep their order."""
         order = np.argsort(np.concatenate([2 * np.arange(len(self)) + 1, 2 * before]), kind="stable")
         added = np.full(len(records), -1, np.int64)
         layers, placed = (np.concatenate(pair)[order] for pair in ((self.layer, layer), (self.placed, added)))

@@ -1,4 +1,4 @@
-"""The stages of scheduling, one after the other, and the short ones: weight fetches, the end, the memory map, the host's part."""
+"""The steps of scheduling in their order; and the short steps: weight fetches, the end, the memory map, the host's part."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_p
 from tpucc.machine.record import RECORD, Records
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, allocate
+from tpucc.schedule.allocate_accumulators import allocate_accumulators
+from tpucc.schedule.allocate_buffers import allocate_buffers
+from tpucc.schedule.allocation import Allocation, Stay
+from tpucc.schedule.join_transfers import join_transfers
 from tpucc.schedule.listing import Listing, blank
-from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
-from tpucc.schedule.spill import Stay
 from tpucc.schedule.synchronise import Synchronise, Wait, synchronise, with_waits
 from tpucc.target import Target
 
@@ -27,8 +29,8 @@ _END = LayerInfo("end", "move", Origin(made_by="schedule"), choice="nothing is l
 
 
 def with_end(listing: Listing) -> Listing:
-    """Tells the host that all is done, by an interrupt after those of its steps if the machine has them, and halts. Both belong to the last
-    instruction's layer."""
+    """The listing with its end: an interrupt that tells the host that the program is done, if the machine has interrupts, and a halt. Both
+    belong to the layer of the last instruction."""
     interrupts = [spec.opcode for spec in listing.machine.touching(reading=listing.machine.ports)]
     end = np.concatenate([blank(1, opcode) for opcode in (*interrupts, listing.machine.halt)])
     end["index"][:-1] = np.count_nonzero(np.isin(listing.records["opcode"], interrupts))
@@ -37,20 +39,18 @@ def with_end(listing: Listing) -> Listing:
 
 
 def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[VirtualBuffer]) -> tuple[Resident, ...]:
-    """The stays with the indices of the final instructions, in the order of their beginnings."""
+    """The program's memory map: the stays with the indices of the final instructions, in the order of their first instructions."""
     final = np.flatnonzero(listing.placed >= 0).tolist()
-    found = []
-    for stay in stays:
-        buffer = buffers[stay.buffer]
-        found.append(Resident(buffer.name, buffer.layer, stay.start, buffer.rows, final[stay.first], final[stay.last]))
+    named = ((buffers[each.buffer], each) for each in stays)
+    found = (Resident(of.name, of.layer, each.start, of.rows, final[each.first], final[each.last]) for of, each in named)
     return tuple(sorted(found, key=lambda resident: (resident.first, resident.start)))
 
 
 def prefetch_entries(listing: Listing, target: Target) -> Listing:
-    """Asks for the entry of the machine's queue (v1: the weight tile) that a switch takes: as many switches ahead of it as the queue has
-    places, and after the entry is written if the program writes it.
+    """The listing with the instructions that fetch the entries of the machine's queue (v1: the weight tiles). Each entry is fetched as many
+    switches before its own switch as the queue has places, and after the write of the entry if the program writes it.
 
-    `listing` has the entry of a switch in its field `index`. A switch to the entry that is in use already is none.
+    `listing` has the entry of a switch in its field `index`. A switch to the entry that is in use already is removed.
     """
     machine, queue = listing.machine, listing.machine.queue
     if queue is None:
@@ -73,14 +73,14 @@ def prefetch_entries(listing: Listing, target: Target) -> Listing:
 
 
 def _write_of(records: Records, touched: Effects, tiles: Int64) -> Int64:
-    """For each of the tiles the instruction that writes it; -1 where none does."""
+    """The instruction that writes each tile; -1 where none writes it."""
     written = np.full(max(records["index"][touched.stores].max(initial=0), tiles.max(initial=0)) + 1, -1, np.int64)
     written[records["index"][touched.stores]] = np.flatnonzero(touched.stores)
     return written[tiles]
 
 
 def entry_waits(listing: Listing) -> list[Wait]:
-    """The waits of the unit that fetches the queue's entries for the unit that writes some of them: each as early as it can stand."""
+    """The waits of the unit that fetches the queue's entries for the unit that writes entries, each as early as possible."""
     machine, queue, touched = listing.machine, listing.machine.queue, effects(listing.records, listing.machine)
     if queue is None or not touched.stores.any():
         return []
@@ -104,31 +104,31 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     The host's part (`prologue`, `epilogue`) and `source_text` are left empty. Raises `LimitError`: E0621 when one instruction's operands
     don't fit the unified buffer, E0623 when sums don't fit the accumulators.
     """
-    groups = place_groups(tiles)
-    placement = join_transfers(place_buffers(tiles, allocate), tiles.target, tiles.machine)
-    listing = prefetch_entries(_listing(tiles, placement, groups), tiles.target)
+    groups = allocate_accumulators(tiles)
+    allocation = join_transfers(allocate_buffers(tiles, allocate), tiles.target, tiles.machine)
+    listing = prefetch_entries(_listing(tiles, allocation, groups), tiles.target)
     listing = with_end(with_waits(listing, [*synchronise(listing), *entry_waits(listing)]))
     return replace(
         surrounding_program(tiles),
         instructions=listing.records,
         layer_of=listing.layer.astype(np.uint32),
         layers=tiles.layers or (_END,),
-        host=placement.host,
-        residents=residents(listing, placement.stays, tiles.buffers),
-        lower_bound_rows=placement.lower_bound,
-        notes=tiles.notes + placement.notes,
+        host=allocation.host,
+        residents=residents(listing, allocation.stays, tiles.buffers),
+        lower_bound_rows=allocation.lower_bound,
+        notes=tiles.notes + allocation.notes,
     )
 
 
 def require_fitting(tiles: TileProgram) -> None:
-    """Raises what `schedule` raises, and makes no program."""
-    place_groups(tiles)
-    place_buffers(tiles)
+    """Raises the errors of `schedule`, without making a program."""
+    allocate_accumulators(tiles)
+    allocate_buffers(tiles)
 
 
-def _listing(tiles: TileProgram, placement: Placement, groups: Int64) -> Listing:
-    """Machine records of placed instructions, accumulator rows included; a switch keeps its entry in `index`."""
-    placed = placement.instructions
+def _listing(tiles: TileProgram, allocation: Allocation, groups: Int64) -> Listing:
+    """Machine records of allocated instructions, with rows of accumulators for groups; a switch keeps its entry in `index`."""
+    placed = allocation.instructions
     records = np.zeros(len(placed), RECORD)
     for field in RECORD.names or ():
         records[field] = placed[field]
@@ -139,7 +139,7 @@ def _listing(tiles: TileProgram, placement: Placement, groups: Int64) -> Listing
 
 
 def with_host_part(program: Program, layers: Graph, source: Source, declared: Graph, cores: int = 1) -> Program:
-    """The scheduled program with the host's part and the source.
+    """The scheduled program with the host's graphs and the source.
 
     The prologue's inputs have the types that the source declares, in the sizes of one core's part: a range there is the user's, not one
     that was measured.
@@ -161,12 +161,12 @@ def with_host_part(program: Program, layers: Graph, source: Source, declared: Gr
 
 
 def _with_places(layers: Sequence[LayerInfo], steps: Sequence[HostStep]) -> tuple[LayerInfo, ...]:
-    """The layers, those of the host's steps with the places of what they compute."""
+    """The layers, with the origins of the host's steps."""
     places = iter(_place(step.graph) for step in steps)
     return tuple(replace(layer, origin=next(places, layer.origin)) if layer.is_host_step else layer for layer in layers)
 
 
 def _place(graph: Graph) -> Origin:
-    """The places of all that a step of the host computes; of a step that computes nothing, the places of what crosses to the device."""
+    """The origin of a step of the host: the origins of the nodes that it computes, or of all its nodes where it computes none."""
     origin, *others = [node.origin for node in computing(graph) or graph]
     return origin.merged(*others)

@@ -1,9 +1,9 @@
-"""Spilling: a program whose buffers don't fit the machine's memory of values all at once.
+"""Spilling: the allocation of a program whose buffers don't fit the machine's memory of values together.
 
 A scan over the program keeps as many buffers as fit. When an instruction's operands need room, the buffer whose next use is furthest away
 leaves (Belady, "A Study of Replacement Algorithms for a Virtual-Storage Computer", 1966). Rows that the buffer's home has are dropped
 and read again later; other rows are written, once, to a new scratch buffer. Homes are in the memory that the machine spills to: on v1, host
-memory. What is read and leaves before its use isn't read.
+memory. A read whose rows leave before their use is left out.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 
 from tpucc.isa.effects import Bools, Walks, effects
 from tpucc.isa.program import HostBuffer
-from tpucc.lowering.liveness import BUFFER_FIELDS
+from tpucc.lowering.liveness import BUFFER_FIELDS, largest_live_sum
 from tpucc.lowering.room import too_large
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.machine.instruction import Spec
-from tpucc.machine.record import Records
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
+from tpucc.schedule.allocation import Allocation, Stay
 
 _BLANK = np.zeros(1, TILE_RECORD)
 """An instruction without operands."""
@@ -30,34 +30,14 @@ for _field in (*BUFFER_FIELDS, "group"):
     _BLANK[_field] = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """A buffer has the memory's rows from `start`, from instruction `first` to instruction `last`, both inclusive."""
-
-    buffer: int
-    start: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spilled:
-    """The instructions with addresses and added transfers, every stay of every buffer, and the host buffers with the scratch ones."""
-
-    instructions: Records
-    stays: tuple[Stay, ...]
-    host: tuple[HostBuffer, ...]
-    spilled_rows: int
-    reloaded_rows: int
-
-
-def spill(tiles: TileProgram) -> Spilled:
-    """Addresses for a program that doesn't fit. Raises `LimitError` E0621 when the operands of one instruction don't fit by themselves."""
+def spill(tiles: TileProgram, needed: int) -> Allocation:
+    """The allocation of a program whose buffers don't fit, with the transfers that spill and reload rows; `needed` is the largest sum of
+    rows alive at one time before. Raises `LimitError` E0621 when the operands of one instruction don't fit by themselves."""
     operands: list[list[int]] = np.stack([tiles.instructions[field] for field in BUFFER_FIELDS], axis=1).tolist()
     spiller = _Spiller(tiles, operands)
     for index, buffers in enumerate(operands):
         spiller.step(index, buffers)
-    return spiller.result()
+    return spiller.allocation(needed)
 
 
 @dataclass(slots=True)
@@ -66,24 +46,24 @@ class _Buffer:
 
     rows: int
     written: Bools
-    """Which rows hold values."""
+    """Whether each row holds a value."""
     saved: Bools
-    """Which of these the buffer's home holds, too."""
+    """Whether the buffer's home holds the value of each row."""
     uses: list[int]
-    """The instructions that are still to touch it, the next one last."""
+    """The instructions that will touch it, the next one last."""
     home: int
     """The first row of the home; -1 where there is none yet."""
     start: int = -1
     since: int = 0
-    """The number of the next instruction when it came."""
+    """The number of the first instruction of its stay."""
     last: int = -1
     """The number of the last instruction that touched it."""
     reads: list[int] | None = None
-    """The transfers that read it from its home; None once something else has touched it."""
+    """The transfers that have read it from its home; None once another instruction has touched it."""
 
 
 class _Spiller:
-    """The scan's state: where each resident buffer lies, since when, and what it holds."""
+    """The state of the scan: for each resident buffer its rows, the beginning of its stay, and which of its rows hold values."""
 
     def __init__(self, tiles: TileProgram, operands: list[list[int]]) -> None:
         self._tiles, self._machine = tiles, tiles.machine
@@ -99,7 +79,7 @@ class _Spiller:
             for number in {*operands[index]} - {-1}:
                 self._buffers[number].uses.append(index)
         self._far: list[tuple[int, int]] = []
-        """Resident buffers, those first whose next use is furthest away; some entries are out of date."""
+        """A heap of the resident buffers by the distance of their next use, the furthest first; some entries are out of date."""
         self._dropped: list[int] = []
         """The instructions that are left out."""
         self._stays: list[Stay] = []
@@ -108,12 +88,12 @@ class _Spiller:
         self._code: list[int] = []
         """The instructions: indices of the tile program's and, after them, of the added ones."""
         self._bases: list[tuple[int, ...]] = []
-        """What to add to the rows of each, by operand."""
+        """The first row of each operand's buffer, for each instruction."""
         self._added: list[bytes] = []
         self._spilled_rows = 0
 
     def step(self, index: int, operands: Sequence[int]) -> None:
-        """Instruction `index`, with the buffers of its operands (-1 for none)."""
+        """Adds instruction `index`. `operands` has the buffers of its operands, -1 for none."""
         needed = tuple(dict.fromkeys(number for number in operands if number >= 0))
         self._make_resident(needed, index)
         self._emit(index, *(self._buffers[number].start if number >= 0 else 0 for number in operands))
@@ -132,7 +112,7 @@ class _Spiller:
             else:
                 self._leave(number, buffer)
 
-    def result(self) -> Spilled:
+    def allocation(self, needed: int) -> Allocation:
         tiles = self._tiles.instructions
         added = np.frombuffer(b"".join(self._added), TILE_RECORD)  # to join arrays of records takes a hundred times as long
         code = np.concatenate([tiles, added])[np.array(self._code, np.int64)]
@@ -142,12 +122,27 @@ class _Spiller:
         kept = np.ones(len(code), np.bool_)
         kept[self._dropped] = False
         place: Int64 = np.cumsum(kept) - kept  # of one that is left out the next one's
-        stays = (replace(stay, first=int(place[stay.first]), last=int(place[stay.last])) for stay in self._stays)
+        stays = tuple(replace(each, first=int(place[each.first]), last=int(place[each.last])) for each in self._stays)
+        extents = [(each.first, each.last, self._buffers[each.buffer].rows) for each in stays]
+        first, last, rows = np.array(extents, np.int64).reshape(-1, 3).T
         read = [int(each["inner"][each["opcode"] == self._bring.opcode].sum()) for each in (code[kept], tiles)]
-        return Spilled(code[kept], tuple(stays), tuple(self._host), self._spilled_rows, read[0] - read[1])
+        note = self._note(needed, read[0] - read[1])
+        return Allocation(code[kept], stays, largest_live_sum(first, last, rows), tuple(self._host), (note,))
+
+    def _note(self, needed: int, reloaded: int) -> str:
+        """The rows that were spilled and reloaded, and why."""
+        memory = self._machine.values
+        room, home = memory.size(self._tiles.target), self._machine.by_memory[memory.spills_to]
+        moved = f"{self._spilled_rows:,} rows were spilled to {home.title} and {reloaded:,} read again"
+        if needed > room:
+            return f"{moved}: what lives at one time needs {needed:,} rows, and the {memory.title} has {room:,}"
+        return (
+            f"the allocator found no place for all buffers in the {room:,} rows of the {memory.title}, although at most {needed:,} "
+            f"are alive at one time; the built-in spilling placed them: {moved}"
+        )
 
     def _make_resident(self, needed: Sequence[int], index: int) -> None:
-        """Gives all buffers that an instruction needs their rows."""
+        """Makes all buffers that an instruction needs resident. Raises `LimitError` E0621 where they don't fit."""
         if all(self._place(number, needed) for number in needed):
             return
         for number, buffer in enumerate(self._buffers):
@@ -157,7 +152,8 @@ class _Spiller:
             raise too_large(self._tiles, needed, index)
 
     def _place(self, number: int, needed: Sequence[int]) -> bool:
-        """Finds rows for a buffer, evicting others than `needed`, and restores what it held."""
+        """Makes a buffer resident: finds rows, evicting buffers that aren't `needed`, and reads the rows that its home holds. False if none
+        are found."""
         buffer = self._buffers[number]
         if buffer.start >= 0:
             return True
@@ -190,7 +186,7 @@ class _Spiller:
         return victim
 
     def _evict(self, number: int) -> None:
-        """Saves what the buffer's home doesn't hold, and frees the rows."""
+        """Writes the rows that the buffer's home doesn't hold to it, and frees the buffer's rows."""
         buffer = self._buffers[number]
         for first, end in _runs(buffer.written & ~buffer.saved):
             self._transfer(self._take, number, first, end)
@@ -208,7 +204,7 @@ class _Spiller:
         buffer.start = -1
 
     def _touch(self, buffer: _Buffer, *, reads: bool) -> None:
-        """The last instruction so far touches a buffer, and perhaps reads it from its home."""
+        """Notes that the last instruction so far touches a buffer; `reads` says that it reads the buffer from its home."""
         buffer.last = len(self._code) - 1
         if reads and buffer.reads is not None:
             buffer.reads.append(buffer.last)
@@ -216,7 +212,7 @@ class _Spiller:
             buffer.reads = None
 
     def _transfer(self, spec: Spec, number: int, first: int, end: int) -> None:
-        """Rows `first` to `end` of a resident buffer come from their home or go there, which is made if there is none."""
+        """Adds the transfer of rows `first` to `end` of a resident buffer from or to its home, which is made where there is none."""
         buffer, virtual = self._buffers[number], self._tiles.buffers[number]
         if buffer.home < 0:
             self._host.append(HostBuffer(f"scratch:{virtual.name}", "scratch", self._host_end, virtual.rows))

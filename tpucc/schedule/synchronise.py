@@ -25,8 +25,8 @@ from tpucc.schedule.listing import Listing, blank
 
 
 class Wait(NamedTuple):
-    """A wait, as a stage gives it: it stands before instruction `before` of the listing without waits, and makes `engine` wait until
-    `engines` have done all that stands before it."""
+    """A wait. It stands before instruction `before` of the listing without waits, and makes `engine` wait until `engines` have finished all
+    their instructions before that place."""
 
     before: int
     engine: IntEnum
@@ -36,12 +36,13 @@ class Wait(NamedTuple):
 Synchronise = Callable[[Listing], Sequence[Wait]]
 """`synchronise(listing)`: the waits of a listing that has none."""
 Clock = tuple[int, ...]
-"""For each engine the last instruction that is certainly finished, or -1."""
+"""A vector clock: for each engine the last instruction that is certainly finished, or -1."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """A wait that stands before instruction `before`, for `engine` up to its instruction `until`; `needed` would be enough."""
+    """A wait before instruction `before` for `engine` to finish its instruction `until`. To wait for instruction `needed` would be
+    enough."""
 
     engine: int
     before: int
@@ -50,12 +51,12 @@ class _Wait:
 
 
 def synchronise(listing: Listing) -> list[Wait]:
-    """Every wait that the program needs, and none that it doesn't."""
+    """The waits of a listing: every wait that the program needs, and no other."""
     return waits_for(effects(listing.records, listing.machine), listing.machine)
 
 
 def waits_for(touched: Effects, machine: Machine = DEFAULT) -> list[Wait]:
-    """The waits of instructions that touch these rows."""
+    """The waits of the instructions whose effects are `touched`."""
     # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
     needs = conflicts(touched, machine)
     state = _State(touched, machine)
@@ -78,7 +79,8 @@ def with_waits(listing: Listing, waits: Sequence[Wait]) -> Listing:
 
 
 def _waiting(listing: Listing, before: Int64, engine: AnyArray) -> Int64:
-    """The first instruction of each wait's engine from there on; the last instruction where there is none."""
+    """The instruction that each wait holds up: the first of its engine from `before` on; the last instruction of all where there is
+    none."""
     engines, found = effects(listing.records, listing.machine).engine, np.full(len(before), len(listing) - 1, np.int64)
     for number in np.unique(engine).tolist():
         own, waits = np.append(np.flatnonzero(engines == number), len(listing) - 1), np.flatnonzero(engine == number)
@@ -87,7 +89,7 @@ def _waiting(listing: Listing, before: Int64, engine: AnyArray) -> Int64:
 
 
 def _candidates(needs: Int64, touched: Effects, machine: Machine) -> Int64:
-    """Instructions that must wait for something later than everything their engine has waited for so far; others are ordered already."""
+    """The instructions that must wait for a later instruction than their engine has waited for so far; others are ordered already."""
     # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
     found = []
     for engine in machine.row_units:
@@ -112,7 +114,7 @@ class _State:
         self._clocks: list[list[Clock]] = [[self._none] for _ in engines]
 
     def waits(self, index: int, engine: int, needed: list[int]) -> list[_Wait]:
-        """The waits that instruction `index` lacks; from here on its engine knows what they bring."""
+        """The waits that instruction `index` lacks. Its engine's clock advances by them."""
         # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
         clock = self._clocks[engine][-1]
         previous = self.last_before(engine, index)
@@ -136,7 +138,7 @@ class _State:
         return own[position - 1] if position else -1
 
     def _without_implied(self, waits: list[_Wait]) -> list[_Wait]:
-        """Leaves out each wait that the others bring about."""
+        """The waits without each wait that the others imply."""
         # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
         kept = list(waits)
         for wait in waits:
@@ -159,7 +161,7 @@ class _State:
 
 
 def _merged(waits: list[_Wait], state: _State) -> list[tuple[int, list[int]]]:
-    """The waits of one instruction as (before, engines): two are one when the earlier may stand later without waiting for more."""
+    """The waits of one instruction as (before, engines). Two waits are one where the earlier may stand later without waiting for more."""
     # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
     merged: list[tuple[int, list[_Wait]]] = []
     for wait in sorted(waits, key=lambda wait: wait.before):

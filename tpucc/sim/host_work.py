@@ -15,21 +15,21 @@ Edges = tuple[int, int]
 
 
 def edge_seconds(program: Program, edges: Edges) -> tuple[float, float]:
-    """What the host's work takes before the device starts, and after it has finished."""
+    """The seconds of the host's work before the device starts, and after it has finished."""
     before, after = (program.cores * program.target.host_part_seconds(elements) for elements in edges)
     return before, after
 
 
 def host_step_cycles(program: Program, timeline: Timeline) -> int:
-    """The cycles of the steps of the host for all cores."""
+    """The cycles of the host's steps for all cores."""
     return int((timeline.end - timeline.start)[effects(program.instructions, program.machine).interrupts].sum())
 
 
 def host_seconds(program: Program, timeline: Timeline, edges: Edges) -> float:
-    """What all the host's work for a batch takes: at both ends, and in the steps between."""
+    """The seconds of the host's work for a batch: at both ends, and in the steps between."""
     return sum(edge_seconds(program, edges)) + host_step_cycles(program, timeline) / program.target.clock_hz
 
 
 def stream_seconds(program: Program, timeline: Timeline, edges: Edges) -> float:
-    """What each batch of a stream takes: the busier of host and device."""
+    """The seconds of each batch of a stream: of the busier one of host and device."""
     return max(stream(program, timeline).cycles / program.target.clock_hz, host_seconds(program, timeline, edges))

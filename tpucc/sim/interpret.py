@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import Instruction
+from tpucc.machine.instruction import DecodedInstruction
 from tpucc.numerics import DeviceInts, Int8, Int64
-from tpucc.sim.memories import Applied, Memories, applied, rows_of
+from tpucc.sim.memories import AppliedInstruction, Memories, applied, rows_of
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
-Watch = Callable[[int, Instruction, "Interpreter"], None]
+Watch = Callable[[int, DecodedInstruction, "Interpreter"], None]
 """Called after each instruction with its index, the instruction and the interpreter, whose memories may be read."""
 
 
@@ -22,7 +22,7 @@ class Interpreter:
     """A machine that runs one program. The program must have passed the verifier.
 
     Between instructions, `memories` holds the rows of all memories, `fifo` the entries of the queue that have been asked for and not been
-    taken, `tile` the one in use and `block` the parameter block in use (indices; -1 before the first). `host` is whom interrupts ask.
+    taken, `tile` the entry in use and `block` the parameter block in use (indices; -1 before the first). Interrupts call `host`.
     """
 
     def __init__(self, program: Program) -> None:
@@ -48,10 +48,10 @@ class Interpreter:
         self.host = host
         fill(self.program.prologue_ports, inputs, self.program, self.memories.buffers)
 
-    def execute(self, index: int, only: Int64 | None = None) -> Instruction:
-        """Executes the instruction of this number. They must be executed in their order.
+    def execute(self, index: int, only: Int64 | None = None) -> DecodedInstruction:
+        """Executes the instruction with this index. Instructions must be executed in their order.
 
-        `only` are places in its walk: of the rows that it writes to the buffer, the accumulators or the host only those are computed.
+        With `only`, only the rows at these places of the walk of the result are computed.
         """
         instruction = self.program.machine.read(self.program.instructions[index])
         self._execute(instruction, only)
@@ -62,7 +62,7 @@ class Interpreter:
         self.fifo: deque[int] = deque()
         self.tile = self.block = -1
 
-    def _execute(self, instruction: Instruction, only: Int64 | None) -> None:
+    def _execute(self, instruction: DecodedInstruction, only: Int64 | None) -> None:
         """Changes the state as the instruction's row says, and computes its meaning on the memories."""
         machine, number = self.program.machine, instruction.values.get("index", 0)
         reads, writes = int(instruction.reads), int(instruction.writes)
@@ -83,14 +83,14 @@ class Interpreter:
         if action is not None:
             (action if only is None else action.only(only)).run(self.memories)
 
-    def _stored(self, instruction: Instruction) -> Int8:
+    def _stored(self, instruction: DecodedInstruction) -> Int8:
         """The rows that an instruction reads to write them to an entry of the queue."""
         machine = self.program.machine
         (place,) = machine.rows_in(instruction.reads)
         rows: Int8 = self.memories[place.memory][rows_of(machine, instruction, place)]
         return rows
 
-    def applied(self, instruction: Instruction) -> Applied | None:
+    def applied(self, instruction: DecodedInstruction) -> AppliedInstruction | None:
         """The effect of an instruction on rows with the tile and the block in use; None if it has none."""
         tile = self.memories.tiles[self.tile] if self.tile >= 0 else None
         return applied(self.program, instruction, tile, self.block)

@@ -11,12 +11,12 @@ import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import Instruction, Meaning
+from tpucc.machine.instruction import DecodedInstruction, Meaning
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents, RowPlace, Shape
+from tpucc.machine.memory import AccessPattern, Contents, RowPlace
 from tpucc.numerics import AnyArray, DeviceInts, Int8, Int16, Int64
 
-Rows = slice | Int64
+RowIndex = slice | Int64
 """Rows of a memory, as an index: a slice where the walk is regular (reading makes no copy), else the row numbers."""
 
 
@@ -53,12 +53,12 @@ class Memories:
         """Puts rows into the first rows of a tile; its other rows become zero."""
         self.tiles[tile, : len(values)], self.tiles[tile, len(values) :] = values, 0
 
-    def load(self, memory: str, rows: Rows, values: DeviceFormat, lanes: slice = slice(None)) -> AnyArray:
-        """The values of rows; of 16-bit values in a memory of bytes `rows` are those of the low bytes."""
+    def load(self, memory: str, rows: RowIndex, values: DeviceFormat, lanes: slice = slice(None)) -> AnyArray:
+        """The values of rows. Where 16-bit values lie in a memory of bytes, `rows` are the rows of the low bytes."""
         held = self.rows[memory][:, lanes]
         return joined(held[rows], held[after(rows)]) if values.bytes_per_value > 1 and held.itemsize == 1 else held[rows]
 
-    def store(self, memory: str, rows: Rows, values: AnyArray, lanes: slice = slice(None)) -> None:
+    def store(self, memory: str, rows: RowIndex, values: AnyArray, lanes: slice = slice(None)) -> None:
         """Puts values into rows: 16-bit ones into the low and the high bytes of a memory of bytes."""
         held = self.rows[memory][:, lanes]
         if values.dtype == np.int16 and held.itemsize == 1:
@@ -86,12 +86,12 @@ def halves(values: DeviceInts) -> tuple[Int8, Int8]:
     return values.astype(np.uint8).view(np.int8), (values >> 8).astype(np.int8)
 
 
-def after(rows: Rows) -> Rows:
-    """The row after each: that of the high bytes."""
+def after(rows: RowIndex) -> RowIndex:
+    """The row after each row: the row of the high bytes."""
     return slice(rows.start + 1, rows.stop + 1, rows.step) if isinstance(rows, slice) else rows + 1
 
 
-def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> Rows:
+def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> RowIndex:
     """The rows `start + o * pitch + i * stride`, o below `outer` and i below `inner`, in that order."""
     if outer * inner == 1:
         return slice(start, start + 1)
@@ -102,7 +102,7 @@ def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> Rows:
     return start + offsets(outer, inner, pitch, stride)
 
 
-def numbered(rows: Rows) -> Int64:
+def numbered(rows: RowIndex) -> Int64:
     """The numbers of rows, however they are given."""
     return np.arange(rows.start, rows.stop, rows.step or 1, dtype=np.int64) if isinstance(rows, slice) else rows
 
@@ -113,28 +113,29 @@ def offsets(outer: int, inner: int, pitch: int, stride: int) -> Int64:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Applied:
-    """An instruction that moves or computes rows, with all that it uses.
+class AppliedInstruction:
+    """An instruction that moves or computes rows, with its operands.
 
-    `constants` are the queue's entry and the parameter block in use, by the names that meanings have for them, if it reads them.
+    `constants` has the queue's entry and the parameter block in use, if the instruction reads them, by the names of a meaning's operands.
     """
 
     machine: Machine
     meaning: Meaning
     flags: IntFlag
     constants: dict[str, Any]
-    reads: tuple[tuple[IntFlag, Rows], ...]
-    writes: tuple[IntFlag, Rows]
+    reads: tuple[tuple[IntFlag, RowIndex], ...]
+    writes: tuple[IntFlag, RowIndex]
 
-    def only(self, places: Int64) -> Applied:
-        """The same for some of the rows that it writes: their places in the walk, ascending. Each row is computed from its own sources."""
+    def only(self, places: Int64) -> AppliedInstruction:
+        """The instruction for some of the rows that it writes: the rows at `places` of the walk, ascending. Each row has its own
+        sources."""
         place, rows = self.writes
         reads = tuple((source, self.sources(source, read, places)) for source, read in self.reads)
         return replace(self, reads=reads, writes=(place, numbered(rows)[places]))
 
-    def sources(self, place: IntFlag, rows: Rows, places: Int64) -> Int64:
+    def sources(self, place: IntFlag, rows: RowIndex, places: Int64) -> Int64:
         """The rows of an operand that the rows of the result at `places` of the walk are computed from."""
-        return numbered(rows) if self.machine.rows_at(place).shape is Shape.KERNEL else numbered(rows)[places]
+        return numbered(rows) if self.machine.rows_at(place).pattern is AccessPattern.KERNEL else numbered(rows)[places]
 
     def run(self, memories: Memories) -> None:
         """All source rows are read before any row is written."""
@@ -143,7 +144,7 @@ class Applied:
         place, rows = self.writes
         memories.store(at(place).memory, rows, self.meaning(self.machine.operands(self.flags, **values, **self.constants)))
 
-    def loaded(self, memories: Memories, place: IntFlag, rows: Rows) -> AnyArray:
+    def loaded(self, memories: Memories, place: IntFlag, rows: RowIndex) -> AnyArray:
         """The values of rows; lane 0 alone where it stands for all."""
         of = self.machine.rows_at(place)
         lanes = slice(0, 1) if of.splat and self.flags & of.splat else slice(None)
@@ -155,7 +156,7 @@ class Applied:
         return self.machine.format_of(self.flags).bytes_per_value if of_bytes else 1
 
 
-def applied(program: Program, instruction: Instruction, tile: Int8 | None, block: int) -> Applied | None:
+def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None, block: int) -> AppliedInstruction | None:
     """The effect of an instruction on rows of the memories when `tile` (None before the first) and `block` are in use; None if it neither
     moves nor computes any."""
     machine, reads, meaning = program.machine, instruction.reads, instruction.meaning
@@ -169,30 +170,30 @@ def applied(program: Program, instruction: Instruction, tile: Int8 | None, block
     sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(reads))
     target = written(machine, instruction)
     assert target is not None  # what has a meaning writes rows
-    return Applied(machine, meaning, instruction.flags, constants, sources, target)
+    return AppliedInstruction(machine, meaning, instruction.flags, constants, sources, target)
 
 
-def written(machine: Machine, instruction: Instruction) -> tuple[IntFlag, Rows] | None:
-    """The place that an instruction writes rows of, and these rows; None if it writes none."""
+def written(machine: Machine, instruction: DecodedInstruction) -> tuple[IntFlag, RowIndex] | None:
+    """The place whose rows an instruction writes, and these rows; None where it writes none."""
     return next(((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(instruction.writes)), None)
 
 
-def rows_of(machine: Machine, instruction: Instruction, place: RowPlace) -> Rows:
-    """The rows that an instruction visits at a place: of windows [rows of the result, rows of a window]. Of 16-bit values in a memory of
-    bytes they are the rows of the low bytes."""
+def rows_of(machine: Machine, instruction: DecodedInstruction, place: RowPlace) -> RowIndex:
+    """The rows that an instruction visits at a place; for windows [rows of the result, rows of a window]. Where 16-bit values lie in a
+    memory of bytes, they are the rows of the low bytes."""
     values, first = instruction.values, instruction[place.field]
     width = machine.format_of(instruction.flags).bytes_per_value if machine.by_memory[place.memory].is_of_bytes else 1
-    match place.shape:
-        case Shape.DENSE:
+    match place.pattern:
+        case AccessPattern.DENSE:
             return slice(first, first + values.get("outer", 1) * values["inner"])
-        case Shape.WALK:
+        case AccessPattern.WALK:
             pitch, stride = values.get(f"{place.field}_pitch", 0), values.get(f"{place.field}_stride", width)
             return walk(first, values.get("outer", 1), values["inner"], pitch, stride)
-        case Shape.WINDOWS:
+        case AccessPattern.WINDOWS:
             steps = offsets(values["outer"], values["inner"], values[f"{place.field}_pitch"], values[f"{place.field}_stride"])
             window = offsets(values["window_outer"], values["window_inner"], values["ub2_pitch"], values["ub2_stride"])
             return first + steps[:, None] + window
-        case Shape.KERNEL:
+        case AccessPattern.KERNEL:
             return walk(first, 1, values["window_outer"] * values["window_inner"], 0, width)
         case _:
-            assert_never(place.shape)
+            assert_never(place.pattern)

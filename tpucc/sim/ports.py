@@ -13,8 +13,8 @@ from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.sim.memories import halves, joined
 
 Host = Callable[[int, Mapping[str, DeviceInts]], Mapping[str, DeviceInts]]
-"""The host at an interrupt: from the number of the step and the arrays of the output ports that it reads, those of the input ports that it
-fills, each of its port's integers and shape."""
+"""The host at an interrupt: a function from the number of the step and the arrays of the output ports that the step reads to the arrays of
+the input ports that it fills. Each array has its port's integers and shape."""
 
 
 def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: Int8) -> None:
@@ -23,7 +23,7 @@ def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: In
     Lanes past the last column stay as they are.
     """
     matrix = tensor.reshape(_matrix_shape(port))
-    for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
+    for rows, columns, stretch in column_blocks(port, buffers, host.shape[1]):
         part, lines = matrix[rows, columns], host[stretch]
         if port.format.bytes_per_value > 1:
             lines[::2, : part.shape[1]], lines[1::2, : part.shape[1]] = halves(part)
@@ -34,7 +34,7 @@ def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: In
 def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> DeviceInts:
     """The tensor [*port.shape] whose column blocks lie in `host`: a new array."""
     matrix = np.empty(_matrix_shape(port), port.format.numpy)
-    for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
+    for rows, columns, stretch in column_blocks(port, buffers, host.shape[1]):
         part = matrix[rows, columns]
         lines = host[stretch, : part.shape[1]]
         part[...] = joined(lines[::2], lines[1::2]) if port.format.bytes_per_value > 1 else lines
@@ -49,9 +49,10 @@ def fill(ports: Sequence[Port], tensors: Mapping[str, DeviceInts], program: Prog
 
 
 def interrupt(program: Program, step: int, memory: Int8, host: Host) -> None:
-    """A host step: what `host` makes of the ports that the step reads in host memory goes to those that it fills.
+    """Runs a host step: calls `host` with the ports that the step reads from host memory, and packs the result into the ports that it
+    fills.
 
-    Raises `InputError` E0480 when the host's answer doesn't fit the ports.
+    Raises `InputError` E0480 where the result doesn't fit the ports.
     """
     reads, writes = program.step_ports[step]
     fill(writes, host(step, {port.name: unpack(port, program.host, memory) for port in reads}), program, memory)
@@ -79,24 +80,17 @@ def _problems(port: Port, tensor: AnyArray | None) -> Iterator[str]:
         yield f"the input {port.name} is {tensor.dtype}{list(tensor.shape)}, expected {wanted}"
 
 
-def stretches(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[int, slice]]:
-    """For each host buffer of the port, in order: how many lanes hold columns, and the rows of host memory."""
-    columns = _matrix_shape(port)[1]
-    for _, block, stretch in _blocks(port, buffers, mxu):
-        yield min(block.stop, columns) - block.start, stretch
-
-
 def _matrix_shape(port: Port) -> tuple[int, int]:
     return prod(port.shape[:-1]), port.shape[-1] if port.shape else 1
 
 
-def _blocks(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[slice, slice, slice]]:
+def column_blocks(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[slice, slice, slice]]:
     """For each host buffer of the port, in order: the matrix's rows, its columns, and the rows of host memory."""
-    width = -(-_matrix_shape(port)[1] // mxu)
-    first = 0
-    for part, rows in enumerate(port.splits):
-        for block in range(width):
-            buffer = buffers[port.blocks[part * width + block]]
-            stretch = slice(buffer.start, buffer.start + rows * port.format.bytes_per_value)
-            yield slice(first, first + rows), slice(block * mxu, (block + 1) * mxu), stretch
+    _, width = _matrix_shape(port)
+    blocks, first = iter(port.blocks), 0
+    for rows in port.splits:
+        for column in range(0, width, mxu):
+            start = buffers[next(blocks)].start
+            stretch = slice(start, start + rows * port.format.bytes_per_value)
+            yield slice(first, first + rows), slice(column, min(column + mxu, width)), stretch
         first += rows

@@ -34,7 +34,7 @@ MOST_RUNS = 12
 
 
 def in_step(machine: Machine) -> tuple[int, ...]:
-    """The units that wait for the batch before: all but those that fill the queue, which run ahead."""
+    """The units that wait for the batch before: all units except those that fill the queue, which run ahead."""
     ahead = {spec.engine for spec in machine.instructions if machine.queue is not None and spec.writes & machine.queue.place}
     return tuple(unit.engine.value for unit in machine.units if unit.engine not in ahead)
 
@@ -44,14 +44,15 @@ class Stream:
     """A batch of a stream, when the stream has settled. Cycles."""
 
     cycles: int
-    """From one batch to the next: the larger one of `computing` and `link`; those of a batch alone if it doesn't fit."""
+    """From one batch to the next: the larger of `computing` and `link`; the cycles of a batch alone where two batches don't fit."""
     computing: int
     link: int
     rows: int
     """Rows of the unified buffer that a stream needs."""
     fits: bool
     timeline: Timeline
-    """Of the computing batch, from its first cycle on; what was done ahead has negative times. Of one that doesn't fit: the one alone."""
+    """The timeline of the computing batch, from its first cycle on; instructions that ran ahead have negative times. The timeline of a
+    batch alone where two batches don't fit."""
 
     @property
     def waiting(self) -> int:
@@ -107,6 +108,6 @@ def _settled(program: Program, touched: Effects, cycles: Int64, link: int) -> Ti
 
 
 def _ahead(program: Program, loop: EventLoop, begin: int) -> tuple[int, ...]:
-    """How far the weight fetch is when the next batch begins: all that its times depend on, counted from there."""
+    """The state of the weight fetch when the next batch begins: the times that its further times depend on, counted from `begin`."""
     last = slice(-program.machine.queue.depth(program.target) if program.machine.queue is not None else 0, None)
     return tuple(time - begin for column in (loop.arrived[last], loop.shifted[last], loop.taken[-1:]) for time in column)

@@ -40,7 +40,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import DeviceProgram, Program
 from tpucc.machine.machine import Machine
-from tpucc.machine.unit import Work
+from tpucc.machine.unit import Workload
 from tpucc.numerics import Int64
 
 
@@ -121,15 +121,16 @@ class EventLoop:
         self.start = [0] * len(records)
         self.end = [0] * len(records)
         self.free = [0] * units
-        """When each unit can start its next instruction, for all that it knows itself."""
+        """The cycle in which each unit has finished its own last instruction."""
         self.finished = [0] * units
-        """When each unit has finished, for others."""
+        """The cycle in which other units see each unit's results: its end and the drain."""
         self.hold = [[0] * units for _ in range(units)]
-        """For each unit, until when its next instruction waits for each other unit."""
+        """For each unit the cycle until which its next instruction waits for each other unit."""
         self.asked, self.arrived = list[int](), list[int]()
         self.shifting, self.shifted, self.taken = list[int](), list[int](), list[int]()
         self.held: list[tuple[int, int]] = []
-        """For each instruction of the unit that computes, until when it waits for the units that finish and supply."""
+        """For each instruction of the unit that computes the cycles until which it waits for the unit that finishes and for the unit that
+        supplies."""
 
     def run(self) -> None:
         """Times all instructions. Run again, the program starts anew on units that are as the run before has left them."""
@@ -169,7 +170,7 @@ class EventLoop:
             self.held.append((hold[self._finishes], hold[self._supplies]))
 
     def _shift_in(self) -> int:
-        """The shift of the next entry into the shadow; the end of it."""
+        """Shifts the next entry into the shadow, and returns the cycle in which the shift ends."""
         shadow_free = self.taken[-1] if self.taken else 0
         start = max(self.arrived[len(self.shifting)], shadow_free)
         self.shifting.append(start)
@@ -182,7 +183,7 @@ class EventLoop:
         self.start[index] = self.end[index] = time
 
     def _wait(self, waiting: int, awaited: int) -> int:
-        """Holds a unit back until others have finished; when that is."""
+        """Holds a unit back until others have finished, and returns the cycle in which they have."""
         hold, times = self.hold[waiting], []
         for unit, finished in enumerate(self.finished):
             if awaited >> unit & 1:
@@ -217,7 +218,7 @@ def durations(program: DeviceProgram, touched: Effects, cores: int = 1, host_ste
     records, elements = program.instructions, np.array([*host_steps, -1], np.int64)
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
     moved = link_bytes(program, touched)
-    work = Work(touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, program.target, cores)
+    work = Workload(touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, program.target, cores)
     taken = np.zeros(len(touched), np.int64)
     for opcode in np.flatnonzero(np.bincount(records["opcode"])).tolist():
         own = np.flatnonzero(records["opcode"] == opcode)

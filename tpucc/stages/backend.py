@@ -32,7 +32,7 @@ from tpucc.stages.tile_numbers import scheduled_places, tile_numbers
 from tpucc.target import Target
 
 if TYPE_CHECKING:
-    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
+    from tpucc.isa.listing.lines import ListingSpans  # the listings' reader: a model that is compiled from its source needs none
 
 T = TypeVar("T")
 OF_TILES = ("lower_fc", "lower_conv", "order")
@@ -45,7 +45,7 @@ class GuardedBackEnd(BackEnd):
 
     of_user: Mapping[str, Callable[..., Any]]
     whole: Callable[[Program], Program]
-    places: Places | None
+    places: ListingSpans | None
 
     @property
     def replaced(self) -> Mapping[str, Callable[..., Any]]:

@@ -34,7 +34,7 @@ def lowerer_of(lower: ReadLowering) -> Lowerer:
 
 
 def _emit(lower: ReadLowering, work: Product, at: Emission) -> None:
-    levels = [at.layout.blocks(level.x.tensor, at.part)[level.block] for level in work.levels]
+    levels = [at.layout.column_blocks(level.x.tensor, at.part)[level.column_block] for level in work.levels]
     buffers = tuple(dict.fromkeys((*levels, *at.results)))
     product = lower(_layer(work, levels, buffers, at))
     code, base = product.records, len(at.emitter.groups)
@@ -77,7 +77,7 @@ def _layer(work: Product, levels: Sequence[int], buffers: tuple[int, ...], at: E
         results=tuple(name_text(layout.buffers[buffer].name) for buffer in at.results),
         start=at.step.y.start * width,
         steps=steps[0],
-        blocks=work.blocks,
+        blocks=work.parameter_blocks,
         wide=width > 1,
         target=layout.plan.target,
         buffers=tuple(layout.buffers[buffer] for buffer in buffers),

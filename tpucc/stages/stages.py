@@ -16,7 +16,7 @@ from tpucc.schedule.synchronise import Synchronise, synchronise
 from tpucc.stages.products import LowerProduct, lower_product
 
 if TYPE_CHECKING:
-    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
+    from tpucc.isa.listing.lines import ListingSpans  # the listings' reader: a model that is compiled from its source needs none
 
 Order = Callable[[TileProgram], Sequence[int]]
 """`order(tiles)`: the numbers of the tile instructions in their new order."""
@@ -53,7 +53,7 @@ class Stages(BackEnd):
         given = {stage: getattr(self, stage) for stage in STAGES}
         return {stage: function for stage, function in given.items() if function is not getattr(BUILT_IN, stage)}
 
-    def of(self, whole: Callable[[Program], Program], places: Places | None = None) -> BackEnd:
+    def of(self, whole: Callable[[Program], Program], places: ListingSpans | None = None) -> BackEnd:
         """Calls of the user's functions; the built-in back end where none is the user's."""
         if not self.replaced:
             return BackEnd()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import Program
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.machine.machine import Machine
@@ -31,7 +31,7 @@ def tile_numbers(tiles: TileProgram, program: Program) -> Int64:
     return numbers
 
 
-def scheduled_places(places: Places, tiles: TileProgram, program: Program) -> Places:
+def scheduled_places(places: ListingSpans, tiles: TileProgram, program: Program) -> ListingSpans:
     """Where the instructions of the machine program of `tiles` stand in the text of these."""
     spans = (places.spans[number] if number >= 0 else None for number in tile_numbers(tiles, program).tolist())
     return replace(places, spans=tuple(spans))

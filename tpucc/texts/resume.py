@@ -24,7 +24,7 @@ from tpucc.driver import back_end, choose_for_stream, compile_source, drafts_wit
 from tpucc.interop.sources import read_source
 from tpucc.ir import Graph, Node
 from tpucc.ir.codec import require_version, unquote
-from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
+from tpucc.ir.parser import GraphSpans, Head, head_of, read_graph
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check
@@ -182,7 +182,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     state = base.state(options) if base is not None else _alone(graph, text, options)
     state.like = base.compilation.graph if base is not None and base.compilation is not None else None
     recorder = Recorder(observer, options.stop_after, before[:-1])
-    declared = state.graph or (Runtime(base.program).prologue if base is not None else None)
+    declared = state.graph or (Runtime(base.program).host.prologue if base is not None else None)
 
     with explaining(state):
         state.graph = graph if done == 0 else declared
@@ -195,7 +195,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     return state.compilation(recorder)
 
 
-def verify_text(graph: Graph, places: GraphPlaces, model: Source | None = None) -> None:
+def verify_text(graph: Graph, places: GraphSpans, model: Source | None = None) -> None:
     """Checks a graph that was read from a text, as `verify_stage` does: a message shows the line of the text, then that of the model."""
     names = {span: name for name, span in places.nodes.items()}
     try:
@@ -211,7 +211,7 @@ def _with_model(found: Diagnostic, node: Node | None, model: Source | None) -> D
     return replace(found, labels=(*found.labels, *(Label(span, "compiled from here", model) for span in spans)))
 
 
-def _require_zeros(graph: Graph, where: GraphPlaces) -> None:
+def _require_zeros(graph: Graph, where: GraphSpans) -> None:
     """Raises `ProgramError` E0824 where an edit gave a layer's epilogue another zero point than its type; a table comes after it."""
     wrong = [
         Diagnostic(

@@ -18,8 +18,9 @@ from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
 from tpucc.numerics import AnyArray
 from tpucc.ops.one_hot import require_labels
+from tpucc.passes.check_inputs import checked_inputs
 from tpucc.passes.divide_batch import batch_of
-from tpucc.passes.model_inputs import checked, made_up
+from tpucc.passes.synthetic_inputs import synthetic_inputs
 from tpucc.training.labelled import read_taken
 
 TAKEN = "training takes them as they are, but 8-bit integers will cut them off there"
@@ -29,7 +30,7 @@ Arrays = Mapping[str, AnyArray]
 
 @dataclass(frozen=True)
 class Examples:
-    """`arrays` have `count` rows each; `batch` of them make a step. `made_up` says that they are random, for want of others.
+    """`arrays` have `count` rows each; `batch` of them make a step. `synthetic` says that they are random, for want of others.
 
     `notes` are sentences about what is allowed but probably a mistake.
     """
@@ -37,7 +38,7 @@ class Examples:
     arrays: Arrays
     count: int
     batch: int
-    made_up: bool = False
+    synthetic: bool = False
     notes: tuple[str, ...] = ()
 
     @property
@@ -64,7 +65,7 @@ def read_examples(model: Model, folder: Path, given: Path | Arrays | None) -> Ex
     batch = batch_of(training.graph)
     if given is None and training.examples is None:
         note = 'the source names no examples: these are random numbers, to try a step with; examples "FILE.npz" names some'
-        return Examples(made_up(training.graph.inputs, batch), batch, batch, made_up=True, notes=(note,))
+        return Examples(synthetic_inputs(training.graph.inputs, batch), batch, batch, synthetic=True, notes=(note,))
     if isinstance(given, Mapping):
         return _fitting(model, training, given, batch)
     path = given if given is not None else beside(folder, str(training.examples), training.examples_span, "examples")
@@ -76,7 +77,7 @@ def read_examples(model: Model, folder: Path, given: Path | Arrays | None) -> Ex
 
 def _fitting(model: Model, training: Training, arrays: Arrays, batch: int) -> Examples:
     inputs = training.graph.inputs
-    fitting = checked(inputs, arrays, "training set", "train")
+    fitting = checked_inputs(inputs, arrays, "training set", "train")
     _require_classes(training, fitting)
     count = _count(inputs, fitting, batch)
     return Examples(fitting, count, batch, notes=(*_left_out(count, batch), *notices(_ranged(model, inputs), fitting, TAKEN)))

@@ -17,7 +17,8 @@ from tpucc.explain.quality import Measure, score
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
-from tpucc.passes.model_inputs import checked, rounds
+from tpucc.passes.batching import batches
+from tpucc.passes.check_inputs import checked_inputs
 from tpucc.training.labelled import LABELS, read_taken, without_labels
 from tpucc.training.plan import Plan
 
@@ -54,7 +55,7 @@ class HeldOut:
     @classmethod
     def _fitting(cls, graph: Graph, arrays: Arrays, arithmetic: Arithmetic) -> Self:
         if LABELS in arrays:
-            inputs = checked(graph.inputs, {name: array for name, array in arrays.items() if name != LABELS}, "held-out set")
+            inputs = checked_inputs(graph.inputs, {name: array for name, array in arrays.items() if name != LABELS}, "held-out set")
             _require_one_each(arrays[LABELS], inputs)
             return cls(graph, inputs, arrays[LABELS], arithmetic)
         mend = (
@@ -72,7 +73,7 @@ class HeldOut:
             return {}
         plan = Plan(self.graph, self.arithmetic, (output,))
         given = {node.name: weights[key] for key, node in weights_of(self.graph).items()}
-        found = [plan.run(given, [part])[output] for part in rounds(self.graph.inputs, self.inputs)]
+        found = [plan.run(given, [part])[output] for part in batches(self.graph.inputs, self.inputs)]
         with np.errstate(all="ignore"):
             scores = score(self.graph[output].type, self.labels, np.concatenate(found)[: len(self.labels)])
         return {name: value for name, value in scores.items() if math.isfinite(value)}

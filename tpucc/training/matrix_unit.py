@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from tpucc.floating import exact
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.floating.exact import Booleans, Places
+from tpucc.floating.exact import Booleans, Indices
 from tpucc.floating.functions import CHUNK
 from tpucc.floating.nan import NAN
 from tpucc.numerics import Float32, Float64
@@ -236,7 +236,7 @@ def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> Float64:
     return np.array(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
 
 
-def _soon(sums: Float64, coarse: Float64, depth: int) -> tuple[Places, Places] | None:
+def _soon(sums: Float64, coarse: Float64, depth: int) -> tuple[Indices, Indices] | None:
     """Step 2 before step 1: rows and columns of the sums that the `coarse` bound of all leaves open; None where these aren't few.
 
     Tried only where that takes less time than step 1: where sums are few, or few beside the elements of the operands.
@@ -266,7 +266,7 @@ def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
     return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
 
 
-def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: Float64) -> tuple[Places, Places]:
+def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: Float64) -> tuple[Indices, Indices]:
     """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding a bound of their error leaves open.
 
     Of few sums it is `coarse`, a bound of all. Else it follows from the sum of the products' magnitudes, which is at most the length of
@@ -281,7 +281,7 @@ def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: Float64
     return rows[still], columns[still]
 
 
-def _places(wide: Booleans) -> tuple[Places, Places]:
+def _places(wide: Booleans) -> tuple[Indices, Indices]:
     """`np.nonzero`, which is slow with two axes."""
     rows, columns = np.divmod(np.flatnonzero(wide), wide.shape[1])
     return rows, columns

@@ -21,7 +21,7 @@ from tpucc.interop.sources import read_source
 from tpucc.ir import Graph, Range
 from tpucc.options import Options
 from tpucc.passes.base import Context
-from tpucc.passes.calibrate import Calibrate, Probed
+from tpucc.passes.calibrate import Calibrate, ProbeGraph
 from tpucc.sim.timing import time_program
 from tpucc.target import FASTEST, Target
 
@@ -51,7 +51,7 @@ class UnitRanges(Calibrate):
     """Stands in for calibration and runs nothing: it gives -1…1 to every value that needs a range, since time depends on none."""
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        probed = Probed.of(graph, context.format)
+        probed = ProbeGraph.of(graph, context.format)
         return probed.ranged(dict.fromkeys(probed.measured, Range(-1.0, 1.0)))
 
 

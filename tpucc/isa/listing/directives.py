@@ -80,7 +80,7 @@ _STEP = Row(HostWork, Entry("elements", default=0))
 
 @dataclass(slots=True)
 class Parts:
-    """A program in the making: what the directives have said so far."""
+    """The parts of a program that the directives have given so far."""
 
     target: Target
     known: Known | None
@@ -89,7 +89,7 @@ class Parts:
     said: dict[str, Any]
     """Names, numbers and texts, by the fields of `Program`."""
     lists: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    """What has several parts, likewise: `notes`, `layers`, `host`, …"""
+    """The values of fields that are tuples, by the fields of `Program`: `notes`, `layers`, `host`, …"""
     fills: list[list[tuple[int, int, int]]] = field(default_factory=list)
     """The tiles of each layer."""
     free_row: int = 0
@@ -112,7 +112,7 @@ class Parts:
 
     @property
     def program(self) -> Program:
-        """All that the directives say, as a program without instructions."""
+        """The program of the directives, without instructions."""
         arrays = array_types(self.machine, self.target.mxu).items()
         joined = {array: np.concatenate([np.zeros((0, *shape), dtype), *self.lists[array]]) for array, (dtype, shape) in arrays}
         layers = [replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.lists["layers"], self.fills, strict=True)]

@@ -48,7 +48,7 @@ def instruction_texts(machine: Machine, records: Records, operands: Operands = S
 
 
 def instruction_text(machine: Machine, record: Records) -> str:
-    """One record as text; one that is no well-formed instruction as its bytes."""
+    """One record as text: as an instruction, or as its bytes where it isn't a well-formed instruction."""
     row = record.reshape(1)
     return instruction_texts(machine, row)[0] if well_formed(machine, row)[0] else raw_text(row)
 
@@ -90,7 +90,7 @@ def _flags(spec: Spec, function: int, records: Records, indices: Int64) -> list[
 
 
 def instruction_fields(machine: Machine, line: Sequence[Word], resolve: Resolve, operands: Operands = Spec.operands_for) -> dict[str, int]:
-    """The fields of the instruction whose words are `line` (at least one); those that it doesn't name have their default.
+    """The fields of the instruction whose words are `line` (at least one word); fields that it doesn't name have their defaults.
 
     Raises `LineError`: E0710 unknown mnemonic, E0711 unknown operand or flag, E0712 missing operand, E0713 bad value, E0714 given twice.
     """

@@ -1,7 +1,7 @@
-"""Labels: rows of host memory and of the unified buffer by the names of what lies there.
+"""Labels: rows of host memory and of the unified buffer by the names of the buffers that lie there.
 
-`host=x.0+8` is row 8 of the host buffer x.0. `ub=h.0+8` is row 8 of the stay of h.0 in the unified buffer; where a name has several
-stays, it is the one of the instruction's time, for a source one that began before. Numbers are always good.
+`host=x.0+8` is row 8 of the host buffer x.0. `ub=h.0+8` is row 8 of the stay of h.0 in the unified buffer. Where a name has several stays,
+the label means the stay at the time of the instruction; for a source, a stay that began before it. A number is always allowed.
 """
 
 from __future__ import annotations

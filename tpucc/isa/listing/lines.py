@@ -62,10 +62,12 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Places:
-    """`spans` has the place of each instruction in `source`, a listing or the text of a tile program, None for one that isn't in the text;
-    `directives` those of its directives,
-    by their name and what they name, and by their name and number: `("buffer", "h.0")`, `("tile", "3")`."""
+class ListingSpans:
+    """The places of a program's lines in `source`, which is a listing or the text of a tile program.
+
+    `spans` has the place of each instruction, None for an instruction that isn't in the text. `directives` has the place of each directive,
+    by its kind and the name that it defines, and by its kind and its number: `("buffer", "h.0")`, `("tile", "3")`.
+    """
 
     source: Source
     spans: tuple[Span | None, ...]
@@ -83,12 +85,12 @@ class Places:
         return printable(self._lines[span.line - 1].partition(";")[0].strip()) if span is not None else ""
 
     def labels(self, instruction: int, text: str = "") -> tuple[Label, ...]:
-        """The line of an instruction; nothing for one that the text doesn't have."""
+        """The line of an instruction; empty for an instruction that the text doesn't have."""
         span = self.spans[instruction] if 0 <= instruction < len(self.spans) else None
         return (Label(span, text, self.source),) if span is not None else ()
 
     def line(self, instruction: int) -> str:
-        """The line of an instruction, in short: `iris.tile:37`; empty for one that the text doesn't have."""
+        """The line of an instruction, in short: `iris.tile:37`; empty for an instruction that the text doesn't have."""
         return "".join(f"{printable(self.source.name)}:{label.span.line}" for label in self.labels(instruction))
 
     @cached_property
@@ -108,8 +110,8 @@ class Places:
         return (Label(span, "", self.source),)
 
 
-def directive_places(lines: Lines) -> dict[tuple[str, str], Span]:
-    """The `directives` of `Places`."""
+def directive_spans(lines: Lines) -> dict[tuple[str, str], Span]:
+    """The `directives` of `ListingSpans`."""
     found: dict[tuple[str, str], Span] = {}
     numbers: Counter[str] = Counter()
     for directive in (*lines.directives, *(line for line in lines.code if isinstance(line, Directive))):
@@ -121,7 +123,7 @@ def directive_places(lines: Lines) -> dict[tuple[str, str], Span]:
     return found
 
 
-def with_numbering(found: Sequence[Diagnostic], places: Places | None) -> list[Diagnostic]:
+def with_numbering(found: Sequence[Diagnostic], places: ListingSpans | None) -> list[Diagnostic]:
     """Messages about a text's instructions; where its comments number them otherwise, the first message says which numbers are meant."""
     if places is None or not places.is_renumbered:
         return list(found)
@@ -130,7 +132,7 @@ def with_numbering(found: Sequence[Diagnostic], places: Places | None) -> list[D
 
 
 def read_lines(text: str, errors: Errors) -> Lines:
-    """The lines of a listing; those that can't be split into words are left out and reported."""
+    """The lines of a listing. Lines that can't be split into words are left out and reported."""
     lines = Lines([], [])
     block: list[BlockLine] | None = None
     for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
@@ -162,7 +164,7 @@ def _add(line: str, number: int, lines: Lines, block: list[BlockLine]) -> None:
 
 @dataclass(slots=True)
 class Arguments:
-    """The words of a directive, taken one by one; `done` complains of what is left."""
+    """The words of a directive, taken one by one. `done` raises an error for the words that are left."""
 
     directive: Directive
     positional: list[Word] = field(init=False)

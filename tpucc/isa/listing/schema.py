@@ -36,7 +36,7 @@ INTEGERS = Codec(_bracketed, integers)
 QUOTED = Codec(quote, name)
 SHAPE = Codec(_times, sizes)
 WORD = Codec(str, lambda word: word)
-"""For what can be read only when other words are known."""
+"""The codec of a value that can be read only when other words are known."""
 _CODECS: Mapping[object, Codec] = {
     int: Codec(str, integer),
     float: Codec(repr, real),
@@ -72,7 +72,7 @@ class Entry:
         return replace(self, codec=self.codec or _CODECS[type_], default=default if brief else self.default, brief=brief)
 
     def text(self, of: object) -> str:
-        """The word that says the field of `of`, with a blank before it; nothing for what is left out."""
+        """The word of the field of `of`, with a blank before it; empty where the field is left out."""
         value = attrgetter(self.field)(of)
         assert self.codec is not None
         return (
@@ -87,7 +87,7 @@ class Entry:
 
 
 class Row:
-    """How the values of a dataclass stand in lines of one directive; a field alone is an entry by its name."""
+    """The entries by which values of a dataclass stand in lines of one directive. A string is an entry by the name of its field."""
 
     def __init__(self, kind: type, *entries: Entry | str) -> None:
         self.kind, self._given = kind, entries

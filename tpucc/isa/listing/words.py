@@ -92,7 +92,7 @@ def number_in(text: str) -> int | None:
 
 
 def signed_in(text: str) -> int | None:
-    """The same, with a minus sign before it or none."""
+    """The integer that `text` is, with or without a minus sign before it; None when it is none."""
     magnitude = number_in(text.removeprefix("-"))
     return -magnitude if magnitude is not None and text.startswith("-") else magnitude
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
-from tpucc.isa.listing.lines import Places, with_numbering
+from tpucc.isa.listing.lines import ListingSpans, with_numbering
 from tpucc.isa.program import Program
 from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
 from tpucc.isa.verify.events import Events
@@ -30,7 +30,7 @@ RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES
 """Every rule by its code, in order."""
 
 
-def verify(program: Program, places: Places | None = None) -> tuple[Violation, ...]:
+def verify(program: Program, places: ListingSpans | None = None) -> tuple[Violation, ...]:
     """The program's violations of the machine's rules, in order of instructions; none when it may execute. Messages show
     instructions as they stand in `places`, the listing that the program was assembled from.
 
@@ -44,7 +44,7 @@ def verify(program: Program, places: Places | None = None) -> tuple[Violation, .
     return ()
 
 
-def check(program: Program, places: Places | None = None) -> None:
+def check(program: Program, places: ListingSpans | None = None) -> None:
     """Raises `ProgramError` with a diagnostic for each violation; the source's line stands with it where the program knows it.
 
     `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
@@ -69,7 +69,7 @@ def raise_violations(
     found: Sequence[Violation],
     model: Source | None,
     source: Source | None,
-    places: Places | None = None,
+    places: ListingSpans | None = None,
 ) -> None:
     """Raises `ProgramError` about `source` with a diagnostic for each violation, if there are any; each shows the instruction's line in
     `places`, and the line of `model` that its layer comes from, where these are known."""
@@ -85,7 +85,7 @@ def _structure(context: Context) -> Iterator[Violation]:
 
 
 def _meaning(context: Context) -> Iterator[Violation]:
-    """Groups 4 to 10: what the instructions do, in the order of the program."""
+    """The violations of groups 4 to 10, which are about the instructions in the order of the program."""
     yield from endings.halts(context)
     yield from endings.written(context)
     yield from endings.interrupts(context)
@@ -106,7 +106,7 @@ def _meaning(context: Context) -> Iterator[Violation]:
 
 
 def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Violation]]:
-    """The rules of groups 4, 5, 7, 9 and 10 about what the rows of a memory hold."""
+    """The rules of groups 4, 5, 7, 9 and 10 about the contents of a memory's rows."""
     match memory.contents:
         case Contents.VALUES:
             return lambda events: chain(definitions.values(context, events, memory), residents.stays(context, events, memory))
@@ -122,23 +122,19 @@ def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Viol
 
 
 def reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:
-    """In order of instructions, of each rule and instruction one, of each rule the first few."""
+    """The violations to report, in the order of instructions: one for each rule and instruction, and the first few of each rule."""
     first: dict[tuple[str, int, str], Violation] = {}
     for violation in violations:
         first.setdefault((violation.code, violation.instruction, violation.message if violation.instruction < 0 else ""), violation)
     kept, counts = list[Violation](), Counter[str]()
-    for violation in sorted(first.values(), key=_order):
+    for violation in sorted(first.values(), key=lambda violation: (violation.instruction, violation.code)):
         counts[violation.code] += 1
         if counts[violation.code] <= MAX_REPORTED:
             kept.append(violation)
     return tuple(kept)
 
 
-def _order(violation: Violation) -> tuple[int, str]:
-    return violation.instruction, violation.code
-
-
-def _diagnostic(program: Program, violation: Violation, model: Source | None, places: Places | None) -> Diagnostic:
+def _diagnostic(program: Program, violation: Violation, model: Source | None, places: ListingSpans | None) -> Diagnostic:
     labels: tuple[Label, ...] = ()
     if places is not None:
         labels = places.labels(violation.instruction) + places.labels(violation.other, f"instruction {violation.other:,}")

@@ -13,7 +13,7 @@ import numpy as np
 from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import HostBuffer, Program
 from tpucc.machine.memory import Contents, Memory
 from tpucc.numerics import Int64
@@ -24,7 +24,7 @@ MAX_REPORTED = 10
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: its code (group and number), its name, and what it demands and why."""
+    """A rule: its code (group and number), its name, and its demand with the reason."""
 
     code: str
     name: str
@@ -57,7 +57,7 @@ class Context:
     listing that the program was assembled from."""
 
     program: Program
-    places: Places | None = None
+    places: ListingSpans | None = None
 
     @cached_property
     def effects(self) -> Effects:

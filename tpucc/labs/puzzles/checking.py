@@ -17,7 +17,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, Source, Span, counted, printable
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.effects import effects
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import Program
 from tpucc.isa.verify import RULES, Violation, verify
 from tpucc.labs.puzzles.setting import Setting
@@ -144,7 +144,7 @@ def _read(puzzle: Task, setting: Setting, text: str) -> Solution:
         raise Wrong(_coded(error.diagnostics[0].code, error.diagnostics[0].message)) from None
 
 
-def _lines(places: Places) -> tuple[int, ...]:
+def _lines(places: ListingSpans) -> tuple[int, ...]:
     """The line of each instruction of a text."""
     return tuple(0 if span is None else span.line for span in places.spans)
 

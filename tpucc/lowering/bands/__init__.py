@@ -1,1 +1,1 @@
-"""Maps computed in horizontal bands: which operators can be, what a band reads, what it takes, and where it pays."""
+"""Feature maps computed in horizontal bands: the operators that can be, the lines that a band reads, its cost, and the choice of bands."""

@@ -18,7 +18,7 @@ from itertools import accumulate
 from tpucc.ir import Node
 from tpucc.lowering.bands.estimate import Estimate, RunContext
 from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
-from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.lowering.cost import costs_on
 
 LONGEST = 12
@@ -30,26 +30,26 @@ PATIENCE = 3
 LEFT_WHOLE = 10**15
 """Cycles that an operator costs which is too large and left so."""
 LONGEST_SPARING = 6
-"""The same, where runs are to take few rows: what is computed again takes rows, too."""
+"""As `LONGEST`, for runs that take few rows: lines that are computed again take rows, too."""
 THINNEST = (1, 2, 3)
 """Lines of the bands that are tried there. A window on two lines reads them where they are, or a copy that is made line by line."""
 
 BREADTH = 2
 """Ways up to a node that are kept there."""
 
-Weight = tuple[int, int]
-"""What a way costs: the smaller, the better. The first numbers of two stretches count as the larger of both, the second as their sum."""
+Cost = tuple[int, int]
+"""The cost of a way. The cost of two stretches together has the larger of their first numbers and the sum of their second numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A run, the place before its first node and behind its last in the order of the graph's nodes, and what it takes; and the run before
-    it on the same way."""
+    """A run of the graph's nodes from `start` to `stop` (exclusive) with its estimate and its cost, and the run before it on the same
+    way."""
 
     start: int
     stop: int
     estimate: Estimate
-    weight: Weight
+    cost: Cost
     before: Choice | None
 
     @property
@@ -57,31 +57,31 @@ class Choice:
         return self.estimate.context.run
 
 
-Way = tuple[Weight, Choice | None]
-"""What a way up to a node weighs, and its last run."""
+Way = tuple[Cost, Choice | None]
+"""A way up to a node: its cost, and its last run."""
 
 
 @dataclass(frozen=True)
 class Chooser:
-    """Chooses runs of a graph, of at most `most` bands each: the cheapest, or when `sparing` those that take fewest rows."""
+    """Chooses runs of a graph, of at most `most` bands each: the cheapest runs, or with `sparing` the runs that take fewest rows."""
 
-    sizes: Sizes
+    sizes: ImageSizes
     most: int
     sparing: bool = False
 
     def choices(self) -> tuple[Choice, ...]:
-        """The runs that are best, in the order of the graph; empty when all that can be computed by line fits as it is."""
+        """The best runs, in the order of the graph; empty where every node that can be computed by line fits as a whole."""
         if not (self.sizes.maps.by_line if self.sparing else self._large):
             return ()
         ways: list[tuple[Way, ...]] = [(((0, 0), None),)]
         for stop in range(1, len(self._nodes) + 1):
-            whole = ((_sum(weight, self._left_whole(self._nodes[stop - 1], last)), last) for weight, last in ways[-1])
-            runs = ((_sum(weight, choice.weight), choice) for weight, choice in self._ending(stop, ways))
+            whole = ((_sum(cost, self._left_whole(self._nodes[stop - 1], last)), last) for cost, last in ways[-1])
+            runs = ((_sum(cost, choice.cost), choice) for cost, choice in self._ending(stop, ways))
             ways.append(self._kept((*whole, *runs), stop))
         return tuple(reversed(list(_path(ways[-1][0][1]))))
 
     def _kept(self, ways: Sequence[Way], stop: int) -> tuple[Way, ...]:
-        """The best way up to a place, and others that leave smaller pieces for what comes after it."""
+        """The best way up to a place, and further ways that leave smaller pieces for the nodes after it."""
         alive, kept, smallest = tuple(self._read_after(stop)), list[Way](), sys.maxsize
         for way in sorted(ways, key=lambda way: way[0]):
             size = self._left(way[1], alive)
@@ -91,7 +91,7 @@ class Chooser:
         return tuple(kept)
 
     def _left(self, last: Choice | None, alive: Sequence[str]) -> int:
-        """Rows of a column block of values that a way leaves: of the largest piece of each, or of the whole."""
+        """The rows of a column block of the values `alive` after a way: of the largest piece of each value, or of the whole value."""
         pieces = {name: found for choice in _path(last) for name, found in choice.estimate.pieces.items()}
         return sum(
             max((self.sizes.rows(name, piece.has, piece.border) for piece in pieces.get(name, ())), default=self.sizes.image(name))
@@ -99,14 +99,14 @@ class Chooser:
         )
 
     def _read_after(self, stop: int) -> Iterator[str]:
-        """The device's values before a place that it reads after it."""
+        """The values that the device computes before a place and reads after it."""
         users = self.sizes.maps.graph.users
         for node in self._nodes[:stop]:
             if node.on_device and any(user.on_device and self._place[user.name] >= stop for user in users[node.name]):
                 yield node.name
 
-    def _left_whole(self, node: Node, last: Choice | None) -> Weight:
-        """What a node weighs that is in no run, after the way up to it whose last run is given."""
+    def _left_whole(self, node: Node, last: Choice | None) -> Cost:
+        """The cost of a node that is in no run, after the way up to it whose last run is `last`."""
         if node.name not in self.sizes.maps.by_line:
             return 0, 0
         at_once = max(self.sizes.whole(node)[0], *self._joins(node, last), 0)
@@ -115,7 +115,7 @@ class Chooser:
         return 0, self._large.get(node.name, 0) if at_once <= self._room else LEFT_WHOLE
 
     def _joins(self, node: Node, last: Choice | None) -> Iterator[int]:
-        """The rows at once of the copies that put the operands of a node together that runs on the way up to it compute."""
+        """The rows that the copies work on that join the bands of a node's operands."""
         for choice in _path(last):
             for name in choice.estimate.pieces.keys() & set(node.operands):
                 readers = choice.estimate.context.joined.get(name, ())
@@ -132,8 +132,8 @@ class Chooser:
 
     @cached_property
     def _large(self) -> Mapping[str, int]:
-        """The nodes that can be computed by line, and whose images don't fit the unified buffer together; with what they cost when they are
-        left so: an error, or rows that come and go with each chunk of the accumulators."""
+        """The nodes that can be computed by line and whose images don't fit the unified buffer together, with their cycles as a whole: of
+        the rows that are spilled with each chunk of the accumulators, or `LEFT_WHOLE` for an error."""
         maps, target = self.sizes.maps, self.sizes.target
         found: dict[str, int] = {}
         for node in maps.graph:
@@ -151,7 +151,7 @@ class Chooser:
 
     @cached_property
     def _crossing(self) -> Sequence[int]:
-        """Before each node the rows of the device's values that were made and are still to be read."""
+        """Before each node the rows of the device's values that were computed and will be read."""
         maps = self.sizes.maps
         changes = [0] * (len(self._nodes) + 2)
         for at, node in enumerate(self._nodes):
@@ -161,9 +161,9 @@ class Chooser:
                 changes[max(readers) + 1] -= self.sizes.item(node.name)
         return tuple(accumulate(changes))
 
-    def _ending(self, stop: int, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Weight, Choice]]:
-        """The best run from each node on that the node before `stop` is the last of, and what the way before it weighs; `ways` has those
-        up to each node."""
+    def _ending(self, stop: int, ways: Sequence[Sequence[Way]]) -> Iterator[tuple[Cost, Choice]]:
+        """The best run from each node on whose last node is the node before `stop`, and the cost of the way before the run. `ways` has the
+        ways up to each node."""
         by_line = self.sizes.maps.by_line
         if self._nodes[stop - 1].name not in by_line:
             return
@@ -173,9 +173,9 @@ class Chooser:
             name = self._nodes[start].name
             large |= {name} & (by_line if self.sparing else self._large.keys())
             if large and name in by_line and misses < PATIENCE:
-                found = [(weight, self._between(start, stop, large, last)) for weight, last in ways[start]]
+                found = [(cost, self._between(start, stop, large, last)) for cost, last in ways[start]]
                 misses = misses + 1 if all(choice is None for _, choice in found) else 0
-                yield from ((weight, choice) for weight, choice in found if choice is not None)
+                yield from ((cost, choice) for cost, choice in found if choice is not None)
 
     def _between(self, start: int, stop: int, large: set[str], last: Choice | None) -> Choice | None:
         """The run of all nodes from one place to another, in the number of bands that is best; None when there is none."""
@@ -186,7 +186,7 @@ class Chooser:
         readers = {node.name: self._read_whole_by(node.name, run) for node in run.exits}
         joined = {name: nodes for name, nodes in readers.items() if nodes}
         whole = [name for name in (*run.device_entries, *joined) if name not in supply]
-        if not self.sparing and not all(map(self._leaves_room, whole)):
+        if not self.sparing and any(self.sizes.all_rows(name) >= self._room for name in whole):
             return None
         entries = {name: self._entry(name, run, start, last) for name in run.device_entries if name not in supply}
         context = RunContext(self.sizes, run, supply, entries, joined, self._passing(run, start))
@@ -198,14 +198,14 @@ class Chooser:
         return Choice(start, stop, best, (0, sum(self._large[name] for name in large - run.names) + self._cost(best)), last)
 
     def _thinnest(self, context: RunContext, start: int, stop: int, last: Choice | None) -> Choice | None:
-        """The run in bands of few lines: those that work on fewest rows at once, the nodes beside the run included."""
+        """The run in the bands of few lines that work on fewest rows at once. The nodes beside the run count, too."""
         beside = [node for node in self._nodes[start:stop] if node.name not in context.run.names]
         others = [self._left_whole(node, last) for node in beside]
         counts = dict.fromkeys(min(self.most, -(-context.run.most // lines)) for lines in THINNEST)
         found = [Estimate(context, bands) for count in counts if count > 1 and (bands := context.run.bands(count)) is not None]
         rows = [(estimate, (estimate.at_once, estimate.at_once * len(context.run.nodes))) for estimate in found]
-        choices = (Choice(start, stop, estimate, reduce(_sum, others, weight), last) for estimate, weight in rows)
-        return min(choices, key=lambda choice: choice.weight, default=None)
+        choices = (Choice(start, stop, estimate, reduce(_sum, others, cost), last) for estimate, cost in rows)
+        return min(choices, key=lambda choice: choice.cost, default=None)
 
     def _entry(self, name: str, run: Run, start: int, last: Choice | None) -> int:
         """Rows of a column block of a value that the device has whole, with a border for those convolutions that read it whole."""
@@ -228,22 +228,19 @@ class Chooser:
         return found
 
     def _read_whole_by(self, name: str, run: Run) -> tuple[Node, ...]:
-        """The readers of a value on the device that aren't in a run, without those that are too large: these should be in one."""
+        """The readers of a value on the device that aren't in a run, except the readers that are too large, which should be in a run."""
         maps = self.sizes.maps
         readers = (user for user in maps.graph.users[name] if user.name not in run.names)
         sought = maps.by_line if self.sparing else self._large
         return tuple(user for user in readers if user.on_device and user.name not in sought)
-
-    def _leaves_room(self, name: str) -> bool:
-        """Whether a value that is whole on the device can have others beside it."""
-        return self.sizes.all_rows(name) < self._room
 
     def _passing(self, run: Run, start: int) -> int:
         """Rows of the device's values that pass the run by."""
         return max(0, self._crossing[start] - sum(self.sizes.item(name) for name in run.device_entries))
 
     def _tried(self, context: RunContext) -> Iterator[Estimate]:
-        """The run in more and more bands, each of whose steps fits the unified buffer, until all that is alive does or more don't help."""
+        """The estimates of a run in more and more bands, each of whose steps fits the unified buffer; until all live rows fit, or more
+        bands cost more."""
         room, most = self._room, min(self.most, context.run.most)
         best, worse = None, 0
         for count in _counts(most) if self._can_fit(context, most) else ():
@@ -263,7 +260,7 @@ class Chooser:
         return band is not None and Estimate(replace(context, joined={}), (band,)).at_once <= self._room
 
     def _cost(self, estimate: Estimate) -> int:
-        """The cycles that the bands take more than the whole, and those of spilling what doesn't fit."""
+        """The cycles that the bands take more than the whole, plus the cycles of spilling the rows that don't fit."""
         target = self.sizes.target
         missing = max(0, estimate.live - target.unified_buffer_rows)
         return estimate.cycles - self._whole_cycles(estimate.context.run) + (2 * costs_on(target).transfer(missing) if missing else 0)
@@ -284,7 +281,7 @@ def _step(count: int) -> int:
     return 1 if count < FINE else count // 5 + 1
 
 
-def _sum(first: Weight, second: Weight) -> Weight:
+def _sum(first: Cost, second: Cost) -> Cost:
     return max(first[0], second[0]), first[1] + second[1]
 
 

@@ -1,6 +1,6 @@
 """The cost of a run that is computed in bands: rows of the unified buffer, and cycles.
 
-The steps are those that lowering will make: the nodes, the copies that get a border (`tpucc.lowering.tensors`), and the copies that put
+The steps are the steps that lowering will make: the nodes, the copies that get a border (`tpucc.lowering.tensors`), and the copies that put
 the bands together. The estimate is for one image of the batch.
 """
 
@@ -14,7 +14,7 @@ from tpucc.ir import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines
 from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares
-from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.lowering.cost import costs_on
 from tpucc.lowering.liveness import largest_sum_alive
 from tpucc.lowering.tensors import NO_SIDES, widest
@@ -22,7 +22,7 @@ from tpucc.lowering.tensors import NO_SIDES, widest
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One step: the rows of each value that it touches, those that one instruction works on, and its cycles."""
+    """One step: the rows of each value that it touches, the rows that one instruction works on, and its cycles."""
 
     touched: Mapping[Hashable, int]
     at_once: int = 0
@@ -31,14 +31,14 @@ class StepCost:
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run among others.
+    """A run with its surroundings.
 
-    `supply` has the pieces of entries that earlier runs compute, `whole` the rows of a column block of those that the device has whole.
-    `joined` are the exits that must be whole on the device, each with those who read it so. `passing` are the rows of values that only
-    pass by: made before the run, read after it.
+    `supply` has the pieces of the entries that earlier runs compute, `whole` the rows of a column block of the entries that the device has
+    whole. `joined` has the exits that must be whole on the device, each with its readers. `passing` is the number of rows of values that
+    are computed before the run and read after it.
     """
 
-    sizes: Sizes
+    sizes: ImageSizes
     run: Run
     supply: Supply
     whole: Mapping[str, int]
@@ -54,7 +54,7 @@ class Estimate:
     bands: tuple[Band, ...]
 
     @cached_property
-    def works(self) -> tuple[StepCost, ...]:
+    def step_costs(self) -> tuple[StepCost, ...]:
         run = self.context.run
         found = [self._entries(run.device_entries)]
         for number in range(len(self.bands)):
@@ -70,17 +70,17 @@ class Estimate:
 
     @cached_property
     def cycles(self) -> int:
-        return sum(work.cycles for work in self.works)
+        return sum(step.cycles for step in self.step_costs)
 
     @cached_property
     def at_once(self) -> int:
-        """The most rows that one instruction works on."""
-        return max(work.at_once for work in self.works)
+        """The largest number of rows that one instruction works on."""
+        return max(step.at_once for step in self.step_costs)
 
     @cached_property
     def live(self) -> int:
-        """The most rows alive at a time."""
-        return self.context.passing + largest_sum_alive([work.touched for work in self.works])
+        """The largest number of rows alive at one time."""
+        return self.context.passing + largest_sum_alive([step.touched for step in self.step_costs])
 
     @property
     def lines(self) -> int:
@@ -95,7 +95,7 @@ class Estimate:
 
     @cached_property
     def supplied(self) -> Mapping[tuple[str, int], int]:
-        """Rows of a column block of each piece of the entries, with the border that it gets when a band reads it as it is."""
+        """The rows of a column block of each piece of the entries, with the border for the bands that read the piece without a copy."""
         borders = {(name, at): piece.border for name, pieces in self.context.supply.items() for at, piece in enumerate(pieces)}
         for band in self.bands if borders else ():
             for node in band.nodes:
@@ -110,7 +110,7 @@ class Estimate:
 
     @cached_property
     def shared(self) -> Mapping[tuple[str, Lines], Sides]:
-        """The widest border of those who read the same lines of a value that is in pieces: they share a copy."""
+        """For lines of a value in pieces the widest border of their readers, which share a copy."""
         found: dict[tuple[str, Lines], Sides] = {}
         for band in self.bands if self.context.supply else ():
             for node in band.nodes:
@@ -120,19 +120,19 @@ class Estimate:
         return found
 
     def _entries(self, names: Iterable[str]) -> StepCost:
-        """Values of the device from outside are there from the first band to the last, or longer."""
+        """The step of the device's values from outside, which live from the first band to the last at least."""
         touched: dict[Hashable, int] = {}
         for name in names:
             for at in range(len(self.context.supply.get(name, ()))):
-                touched[name, at] = self.supplied[name, at] * self.context.sizes.blocks(name)
+                touched[name, at] = self.supplied[name, at] * self.context.sizes.column_blocks(name)
             if name not in self.context.supply:
-                touched[name] = self.context.whole[name] * self.context.sizes.blocks(name)
+                touched[name] = self.context.whole[name] * self.context.sizes.column_blocks(name)
         return StepCost(touched)
 
     def join(self, name: str, readers: Sequence[Node]) -> StepCost:
-        """The copies that put the pieces of an exit together, for those who read it whole."""
+        """The step of the copies that join the pieces of an exit for the readers of the whole."""
         sizes, maps = self.context.sizes, self.context.run.maps
-        whole, blocks = sizes.all_rows(name, maps.stored(name, readers)), sizes.blocks(name)
+        whole, blocks = sizes.all_rows(name, maps.stored(name, readers)), sizes.column_blocks(name)
         pieces = [sizes.rows(name, band.lines[name], band.borders.get(name, NO_SIDES)) for band in self.bands]
         touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
         return StepCost({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
@@ -164,12 +164,12 @@ class _Steps:
             }
             bordered = self._band.borders.get(node.name, NO_SIDES) != NO_SIDES
             at_once = sizes.at_once(node, {name: value.rows for name, value in values.items()}, bordered=bordered)
-            touched = {value.key: value.rows * sizes.blocks(name) for name, value in values.items()}
+            touched = {value.key: value.rows * sizes.column_blocks(name) for name, value in values.items()}
             reloading = sizes.reloading(node, lines, sum(touched.values()))
             self.found.append(StepCost(touched, at_once, sizes.cycles(node, lines) + reloading))
 
     @property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> ImageSizes:
         return self.estimate.context.sizes
 
     @property
@@ -186,12 +186,12 @@ class _Steps:
         if name in context.run.device_entries:
             return self._bordered(name, _Value(name, context.whole[name]), lines, around)
         sent = _Value((self.number, name, lines), sizes.rows(name, lines))
-        rows = sent.rows * sizes.blocks(name)
+        rows = sent.rows * sizes.column_blocks(name)
         self.found.append(StepCost({sent.key: rows}, sent.rows, costs_on(sizes.target).transfer(rows)))
         return self._bordered(name, sent, lines, around)
 
     def _supplied(self, name: str, lines: Lines, around: Sides) -> _Value:
-        """Lines of a value that is in pieces: of one of them, or a copy of lines of several."""
+        """Lines of a value in pieces: one of the pieces, or a copy of lines of several pieces."""
         pieces, rows = self.estimate.context.supply[name], self.estimate.supplied
         one = covering(pieces, lines)
         if one is not None:
@@ -204,7 +204,7 @@ class _Steps:
         return source if around == NO_SIDES or at_hand == lines else self._copy(name, [source], lines, around)
 
     def _copy(self, name: str, sources: Sequence[_Value], lines: Lines, around: Sides) -> _Value:
-        copy, blocks = _Value((self.number, name, lines, around), self._sizes.rows(name, lines, around)), self._sizes.blocks(name)
+        copy, blocks = _Value((self.number, name, lines, around), self._sizes.rows(name, lines, around)), self._sizes.column_blocks(name)
         touched = {value.key: value.rows * blocks for value in (*sources, copy)}
         self.found.append(StepCost(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks))
         return copy

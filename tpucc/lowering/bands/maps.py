@@ -1,4 +1,4 @@
-"""A graph, seen as one of images: which operators compute them line by line, and which lines of their operands they read."""
+"""A graph as operators on images: the operators that compute images line by line, and the lines of the operands that they read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Lines = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How lines of a result are computed: the lines read of each operand (None: all of a constant), and the attributes for just these.
+    """The computation of some lines of a result: the lines that are read of each operand (None: all of a constant), and the attributes for
+    them.
 
     `border` is the padding of a convolution, for which lines are stored with a border.
     """
@@ -35,7 +36,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Maps:
-    """A graph and what is asked of it again and again; each answer is found once."""
+    """A graph with facts about its lines; each fact is computed once."""
 
     graph: Graph
 
@@ -46,7 +47,7 @@ class Maps:
 
     @cached_property
     def by_line(self) -> frozenset[str]:
-        """The nodes of the device each line of whose image depends on some lines of their operands."""
+        """The nodes of the device that compute images whose lines each depend on some lines of the operands."""
         return frozenset(node.name for node in self.graph if node.on_device and self._computes_by_line(node))
 
     @cached_property
@@ -60,7 +61,7 @@ class Maps:
         return sides(*self.axes[node.name]) if _is_convolution(node) else NO_SIDES
 
     def stored(self, name: str, readers: Iterable[Node] | None = None) -> Sides:
-        """The border with which the device holds a value that `readers` read; all that do on the device, unless they are given.
+        """The border with which the device holds a value that `readers` read. Without `readers`, these are all its readers on the device.
 
         Values that the host gives or takes, and views of a value, have no border: convolutions read a copy (`tpucc.lowering.tensors`).
         """
@@ -71,7 +72,7 @@ class Maps:
         return widest(self.border(user) for user in users if user.operands[0] == name)
 
     def reading(self, node: Node, lines: Lines) -> Reading | None:
-        """The lines from which lines of a result are computed. None if these are padding only: an image has at least one line."""
+        """The lines from which lines of a result are computed; None where they are padding only: an image has at least one line."""
         if (node.name, lines) not in self._readings:
             self._readings[node.name, lines] = self._read(node, lines)
         return self._readings[node.name, lines]
@@ -103,8 +104,8 @@ class Maps:
         return [self.graph[name].type.shape for name in node.operands]
 
     def _computes_by_line(self, node: Node) -> bool:
-        """Whether the operator makes images of its own, whose lines are computed from lines of images. A constant with lines isn't cut, and
-        weights that the host writes aren't."""
+        """Whether the operator computes images from lines of images. Constants with lines aren't cut, nor are weights that the host
+        writes."""
         computed = [self.graph[name].type for name in node.operands if name not in self.constants]
         if any(as_weights.made(self.graph[name]) for name in node.operands) or any(
             type_.rank != 4 or type_.dtype != "f32" for type_ in (node.type, *computed)

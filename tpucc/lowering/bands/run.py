@@ -15,8 +15,8 @@ from tpucc.lowering.tensors import NO_SIDES, widest
 
 @dataclass(frozen=True)
 class Band:
-    """Some lines of the exits of a run. `pieces` are those of each exit; `lines` has all that each node's copy computes for them and for
-    its readers in the band, `readings` how."""
+    """Some lines of the exits of a run: `pieces` has the lines of each exit. `lines` has the lines that each node's copy computes, for the
+    exit and for its readers in the band; `readings` has how they are computed."""
 
     nodes: tuple[Node, ...]
     pieces: Mapping[str, Lines]
@@ -25,7 +25,7 @@ class Band:
 
     @cached_property
     def borders(self) -> Mapping[str, Sides]:
-        """The border of each copy that convolutions of the band read as it is."""
+        """The border of each copy that convolutions of the band read without a further copy."""
         found: dict[str, Sides] = {}
         for node in self.nodes:
             name = node.operands[0]
@@ -36,7 +36,8 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One of the bands that a value consists of: the lines `own` are its part, of the lines `has` that were computed, with a border."""
+    """One of the bands that a value consists of: the lines `own` are its part of the value. The lines `has` were computed, with a
+    border."""
 
     own: Lines
     has: Lines
@@ -48,26 +49,26 @@ Supply = Mapping[str, tuple[Piece, ...]]
 
 
 def overlap(first: Lines, second: Lines) -> Lines:
-    """The lines of both, which have some in common."""
+    """The lines that both ranges have; there must be some."""
     return max(first[0], second[0]), min(first[1], second[1])
 
 
 def covering(pieces: Sequence[Piece], lines: Lines) -> int | None:
-    """The piece that has all of these lines; None when they must be put together from several."""
+    """The number of the piece that has all of these lines; None where several pieces must be joined."""
     near = shares(pieces, lines).start
     found = (at for at in (near, near - 1, near + 1) if 0 <= at < len(pieces) and overlap(pieces[at].has, lines) == lines)
     return next(found, None)
 
 
 def shares(pieces: Sequence[Piece], lines: Lines) -> range:
-    """The pieces that own some of these lines."""
+    """The numbers of the pieces that own some of these lines."""
     first = bisect_right(pieces, lines[0], key=lambda piece: piece.own[0]) - 1
     return range(first, bisect_left(pieces, lines[1], key=lambda piece: piece.own[0]))
 
 
 @dataclass(frozen=True)
 class Run:
-    """Nodes that are computed in bands, in the graph's order. `exits` are those whose values others read."""
+    """Nodes that are computed in bands, in the graph's order. `exits` are the nodes whose values other nodes or outputs read."""
 
     maps: Maps
     nodes: tuple[Node, ...]
@@ -88,7 +89,7 @@ class Run:
 
     @cached_property
     def device_entries(self) -> tuple[str, ...]:
-        """Those of the entries that the device computes."""
+        """The entries that the device computes."""
         return tuple(name for name in self.entries if self.maps.graph[name].on_device)
 
     def is_read_on_device(self, name: str) -> bool:
@@ -98,11 +99,11 @@ class Run:
 
     @property
     def most(self) -> int:
-        """The most bands: no exit has fewer lines."""
+        """The largest number of bands: no exit has fewer lines."""
         return min(node.type.shape[1] for node in self.exits)
 
     def band(self, number: int, count: int) -> Band | None:
-        """Band `number` of `count`. None when some of its lines would see nothing but padding."""
+        """Band `number` of `count` bands; None where some of its lines would depend on padding only."""
         pieces = {node.name: _share(node.type.shape[1], number, count) for node in self.exits}
         lines: dict[str, Lines] = dict(pieces)
         readings: dict[str, Reading] = {}
@@ -131,7 +132,7 @@ class Run:
 
 
 def run_of(maps: Maps, nodes: Sequence[Node], wanted: Collection[str]) -> Run | None:
-    """The run of those `nodes`, neighbours in the graph's order, that compute by line and hang together with one of `wanted`.
+    """The run of the nodes among `nodes`, neighbours in the graph's order, that compute by line and are connected with one of `wanted`.
 
     None when a value would have to leave the run and come back.
     """
@@ -153,7 +154,7 @@ def _piece(band: Band, name: str) -> Piece:
 
 
 def _together(nodes: Iterable[Node], wanted: Collection[str]) -> set[str]:
-    """The names of the nodes that are connected to one of `wanted`, whichever way the edges go."""
+    """The names of the nodes that are connected to one of `wanted`, along edges in either direction."""
     group: dict[str, set[str]] = {}
     for node in nodes:
         joined = {node.name}

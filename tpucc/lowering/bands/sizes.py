@@ -1,4 +1,4 @@
-"""How large the values of a graph are on a target, and how long its operators take, by estimates that need no lowering."""
+"""The rows of a graph's values on a target, and the cycles of its operators, by estimates that need no lowering."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tpucc.target import Target
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ImageSizes:
     """Rows and cycles for one image of the batch: the batch is split before an image is.
 
     Rows are those of the unified buffer, `bytes_per_value` for each row of values.
@@ -29,7 +29,7 @@ class Sizes:
     target: Target
     bytes_per_value: int = 1
 
-    def blocks(self, name: str) -> int:
+    def column_blocks(self, name: str) -> int:
         """Column blocks of a value."""
         return -(-self.maps.graph[name].type.columns // self.target.mxu)
 
@@ -43,8 +43,8 @@ class Sizes:
         return self.rows(name, (0, self.maps.graph[name].type.shape[1]), sides)
 
     def resident(self, name: str, sides: Sides) -> int:
-        """Rows of one column block of the tensor that a whole value is read from; it has a border of `sides` if it is made for this value.
-        A view shows rows of another."""
+        """Rows of one column block of the tensor that a whole value is read from. It has a border of `sides` if it is computed for this
+        value. A view is read from another value's tensor."""
         maps = self.maps
         value = base = maps.graph[name]
         while base.on_device and isinstance(OPS[base.op].legalisation, View):
@@ -57,7 +57,7 @@ class Sizes:
 
     def item(self, name: str) -> int:
         """Rows of a value of any rank, all column blocks, for one item of the batch."""
-        return self.image(name) * self.blocks(name)
+        return self.image(name) * self.column_blocks(name)
 
     def image(self, name: str) -> int:
         """Rows of one column block of a value of any rank, for one item of the batch."""
@@ -76,11 +76,11 @@ class Sizes:
         return rows[node.name] + (max(read) if facts_of(node.op).values in COPIED else sum(read))
 
     def whole(self, node: Node) -> tuple[int, int]:
-        """The rows that one instruction works on when the whole of an image is computed, and those that the operator does: a product all
-        that it sums over, so that no chunk of it waits for rows to come back."""
+        """The rows that one instruction works on, and the rows that the operator works on, when a whole image is computed. A product works
+        on all rows that it sums over, so that no chunk waits for rows to be read again."""
         images = self._images(node)
         rows = {name: self._rows_read(node, name) for name in (*images, node.name)}
-        reads = sum(rows[name] * (self.blocks(name) if _is_product(node) else 1) for name in images)
+        reads = sum(rows[name] * (self.column_blocks(name) if _is_product(node) else 1) for name in images)
         copies = (self.resident(name, NO_SIDES) + rows[name] for name in images[:1] if self._held(node, name) != self.maps.stored(name))
         bordered = self._held(node, node.name) != NO_SIDES
         return max((self.at_once(node, rows, bordered=bordered), *copies)), rows[node.name] + reads
@@ -107,11 +107,11 @@ class Sizes:
         rows, costs = self.rows(node.name, lines), costs_on(self.target)
         if isinstance(OPS[node.op].legalisation, Matrix):
             *taps, depth, _ = self.maps.graph[node.operands[1]].type.shape
-            tiles = prod(taps) * -(-depth // self.target.mxu) * self.blocks(node.name)
+            tiles = prod(taps) * -(-depth // self.target.mxu) * self.column_blocks(node.name)
             return tiles * costs.tile(rows)
         height, width = self.maps.axes.get(node.name, (None, None))
         area = height.window * width.window if height is not None and width is not None else 1
-        return rows * self.blocks(node.name) * area * costs.vector
+        return rows * self.column_blocks(node.name) * area * costs.vector
 
     def reloading(self, node: Node, lines: Lines, rows: int) -> int:
         """Cycles of the transfers when an operator works on more rows than there are: they come and go with each chunk of accumulators."""
@@ -122,6 +122,6 @@ class Sizes:
 
 
 def _is_product(node: Node) -> bool:
-    """Whether the matrix unit does it: lanes are joined by products, too."""
+    """Whether the matrix unit computes it: lanes are joined by products, too."""
     lanes = isinstance(node.attributes, ConcatAttributes) and node.attributes.axis % node.type.rank == node.type.rank - 1
     return lanes or isinstance(OPS[node.op].legalisation, Matrix)

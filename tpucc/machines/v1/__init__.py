@@ -1,4 +1,4 @@
-"""TPU v1 (Jouppi et al., ISCA 2017): its tables, each in a file, and the machine that they make. Other packages import these names."""
+"""TPU v1 (Jouppi et al., ISCA 2017): its tables, each in a file, and the machine of these tables."""
 
 from __future__ import annotations
 

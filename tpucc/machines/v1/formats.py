@@ -1,4 +1,4 @@
-"""How v1's instructions and parameter blocks say which number format they are about: one row for each format of the device."""
+"""The encoding of number formats in v1's instructions and parameter blocks: one row for each format of the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpucc.machines.v1.places import FORMAT_FLAGS, Flag
 ENCODINGS: Mapping[str, Encoding] = MappingProxyType(
     {row.format.name: row for row in (Encoding(I8, Flag(0), "table"), Encoding(I16, Flag.WIDE, "points"))}
 )
-"""By the name of the format."""
+"""The encodings, by the names of their formats."""
 
 
 def encoding_of(format: DeviceFormat) -> Encoding:

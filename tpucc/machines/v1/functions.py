@@ -3,7 +3,7 @@
 A function is added here and nowhere else: a member of `Function`, and its row in `FUNCTIONS`. The assembler, the verifier, both simulators
 and the page of instructions ask the row. The reference of the layers doesn't: it is another answer, which this one is compared with. No
 lane depends on another one. Products and the sums of windows are exact. All else is float32, step by step in the order in which
-`block_dtype` (`blocks.py`) writes it. The rows of `SPECS` (`instructions.py`) call `matrix_product` and `activate`.
+`parameter_block_dtype` (`parameter_block.py`) writes it. The rows of `SPECS` (`instructions.py`) call `matrix_product` and `activate`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tpucc.machines.v1.formats import encoding_of, format_of
 from tpucc.machines.v1.places import Flag, Place
 from tpucc.numerics import DeviceInts, Float32, Int8, Int32, interpolate, requantise, saturate
 
-Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
+InputRows = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
 """The rows that a multiply reads."""
-Block = np.void
-"""One parameter block: a record of `block_dtype`."""
+ParameterBlock = np.void
+"""One parameter block: a record of `parameter_block_dtype`."""
 
 
-def matrix_product(rows: Values, tile: Int8) -> Int32:
+def matrix_product(rows: InputRows, tile: Int8) -> Int32:
     """`rows` [M, mxu] times `tile` [mxu, mxu]. float64 is exact: no sum of products of a tile comes near 2^53.
 
     The rows and columns of the tile after its last weights are zero, and so is what they add: they are left out.
@@ -46,13 +46,14 @@ def used_size(tile: Int8) -> tuple[int, int]:
     return (int(rows[-1]) + 1, int(columns[-1]) + 1) if len(rows) else (0, 0)
 
 
-def unsigned(rows: DeviceInts) -> Values:
-    """The same bits as unsigned integers."""
+def unsigned(rows: DeviceInts) -> InputRows:
+    """The rows with their bits as unsigned integers."""
     return rows.view(np.uint16) if rows.dtype == np.int16 else rows.view(np.uint8)
 
 
-def activate(accumulators: Int32, block: Block, to: DeviceFormat = I8) -> DeviceInts:
-    """Accumulators [M, mxu], or those of the first lanes, plus bias, requantised, clamped, through the table if there is one."""
+def activate(accumulators: Int32, block: ParameterBlock, to: DeviceFormat = I8) -> DeviceInts:
+    """Accumulators [M, lanes] plus bias, requantised, clamped, and looked up in the table if there is one. There may be fewer lanes than
+    mxu."""
     lanes = accumulators.shape[-1]
     biased = accumulators + block["bias"][:lanes]
     values = requantise(biased, block["multiplier"][:lanes], int(block["zero"]), int(block["low"]), int(block["high"]), to)
@@ -64,30 +65,30 @@ def centred(a: DeviceInts, zero: np.int32) -> Float32:
     return a.astype(np.float32) - np.float32(zero)
 
 
-def rounded(real: Float32, block: Block, to: DeviceFormat) -> DeviceInts:
-    """`real` rounded, plus the block's zero point, clamped, through the table if there is one."""
+def rounded(real: Float32, block: ParameterBlock, to: DeviceFormat) -> DeviceInts:
+    """`real` rounded, plus the block's zero point, clamped, and looked up in the table if there is one."""
     return looked_up(saturate(np.rint(real), int(block["zero"]), int(block["low"]), int(block["high"]), to), block, to)
 
 
-def lookup(a: DeviceInts, block: Block, of: DeviceFormat) -> DeviceInts:
+def lookup(a: DeviceInts, block: ParameterBlock, of: DeviceFormat) -> DeviceInts:
     """`table[a + 128]`; for 16-bit values the function that `points` give."""
     table: DeviceInts = block[encoding_of(of).table]
     return np.take(table, a.view(np.uint8) ^ 0x80) if of.has_exact_tables else interpolate(a, table, of)
 
 
-def looked_up(values: DeviceInts, block: Block, of: DeviceFormat) -> DeviceInts:
-    """`values` through the block's table if it has one."""
+def looked_up(values: DeviceInts, block: ParameterBlock, of: DeviceFormat) -> DeviceInts:
+    """`values` looked up in the block's table; `values` itself where the block has none."""
     return lookup(values, block, of) if block["has_table"] else values
 
 
-def average(window: DeviceInts, block: Block, to: DeviceFormat) -> DeviceInts:
+def average(window: DeviceInts, block: ParameterBlock, to: DeviceFormat) -> DeviceInts:
     """The mean of `window` [M, W, mxu] over its rows; the block's `scale_a` contains 1 / W."""
     total = window.sum(axis=1, dtype=np.int64) - int(block["zero_a"]) * window.shape[1]
     mean = np.rint(block["scale_a"] * total.astype(np.float32))
     return saturate(mean, int(block["zero"]), int(block["low"]), int(block["high"]), to)
 
 
-def weighted(window: DeviceInts, weights: DeviceInts, block: Block, to: DeviceFormat) -> DeviceInts:
+def weighted(window: DeviceInts, weights: DeviceInts, block: ParameterBlock, to: DeviceFormat) -> DeviceInts:
     """The rows of `window` [M, W, lanes] times the rows of `weights` [W, lanes], value by value, summed over W; then as `activate`."""
     sums = np.zeros((len(window), window.shape[-1]), np.int32)
     for position in range(window.shape[1]):
@@ -102,9 +103,9 @@ _NO_BLOCK = np.void(b"")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operands:
-    """The values that an instruction has read, from which its meaning computes: rows [M, mxu], or [M, 1] where lane 0 stands for all.
+    """The operands of an instruction's meaning: rows [M, mxu], or [M, 1] where lane 0 stands for all.
 
-    Sums that it doesn't read count as 0; other things that it doesn't read are empty, so that computing with them raises.
+    Sums that the instruction doesn't read are 0; other operands that it doesn't read are empty, so that computing with them raises.
     """
 
     flags: Flag
@@ -114,11 +115,11 @@ class Operands:
     """The second source, or the rows of weights of a window [W, mxu]."""
     sums: Int32 = field(default_factory=lambda: _NO_SUMS)
     tile: Int8 = field(default_factory=lambda: _UNREAD)
-    block: Block = _NO_BLOCK
+    block: ParameterBlock = _NO_BLOCK
 
     @property
     def format(self) -> DeviceFormat:
-        """The integers that the values are."""
+        """The integer format of the values."""
         return format_of(self.flags)
 
     @property
@@ -134,7 +135,7 @@ class Operands:
         return scaled
 
     def rounded(self, real: Float32) -> DeviceInts:
-        """Real results as the values to be written: with the zero point, clamped, through the table, as the block says."""
+        """Real results as integers: rounded, with the block's zero point, clamped, and looked up in its table if it has one."""
         return rounded(real, self.block, self.format)
 
 

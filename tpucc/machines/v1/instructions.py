@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.machine.instruction import OperandSpec, Spec
 from tpucc.machine.memory import NOWHERE
 from tpucc.machine.tables import one_row_each
-from tpucc.machine.unit import Work, no_time, one_a_row, one_cycle
+from tpucc.machine.unit import Workload, no_time, one_a_row, one_cycle
 from tpucc.machines.v1.functions import Operands, activate, functions, matrix_product, unsigned
 from tpucc.machines.v1.places import FORMAT_FLAGS, UNITS, Engine, Flag, Place, flag_rows
 from tpucc.machines.v1.sentences import activates, brings, computes, multiplies, stores_tile, synchronises, takes
@@ -47,18 +47,18 @@ class Opcode(IntEnum):
 # Durations that only v1's instructions have. The first sentence of a docstring stands in the reference of the instruction set.
 
 
-def _tile_fetch(work: Work) -> int:
+def _tile_fetch(work: Workload) -> int:
     """Takes the time of a tile's bytes at the bandwidth of the weight memory."""
     return work.target.tile_fetch_cycles
 
 
-def _transfer(work: Work) -> Int64:
+def _transfer(work: Workload) -> Int64:
     """Takes the latency of the host link, and the time of all cores' bytes at its bandwidth."""
     sizes, which = np.unique(work.link_bytes, return_inverse=True)
     return np.array([work.target.link_cycles(size * work.cores) for size in sizes.tolist()], np.int64)[which]
 
 
-def _host_step(work: Work) -> Int64:
+def _host_step(work: Workload) -> Int64:
     """Takes the time of what the host computes, for one core after the other; the last interrupt takes none."""
     each = [work.target.host_step_cycles(count) * work.cores if count >= 0 else 0 for count in work.elements.tolist()]
     return np.array(each, np.int64)

@@ -6,13 +6,13 @@ from operator import attrgetter
 
 from tpucc.ir.dtypes import I8, I32
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents, Memory, RowPlace, Shape
+from tpucc.machine.memory import AccessPattern, Contents, Memory, RowPlace
 from tpucc.machine.state import Queue, Register
 from tpucc.machine.unit import Account, Unit
-from tpucc.machines.v1.blocks import DEFAULTS, block_dtype
 from tpucc.machines.v1.formats import ENCODINGS
 from tpucc.machines.v1.functions import Operands
 from tpucc.machines.v1.instructions import SPECS, Opcode
+from tpucc.machines.v1.parameter_block import DEFAULTS, parameter_block_dtype
 from tpucc.machines.v1.places import Engine, Flag, Place
 
 V1 = Machine(
@@ -24,11 +24,11 @@ V1 = Machine(
     ),
     rows=(
         RowPlace(Place.UB, "ub", "ub", operand="a", splat=Flag.SPLAT),
-        RowPlace(Place.WINDOWS, "ub", "ub", Shape.WINDOWS, "a"),
-        RowPlace(Place.HOST, "host", "host", Shape.DENSE, "a"),
+        RowPlace(Place.WINDOWS, "ub", "ub", AccessPattern.WINDOWS, "a"),
+        RowPlace(Place.HOST, "host", "host", AccessPattern.DENSE, "a"),
         RowPlace(Place.UB2, "ub", "ub2", operand="b", splat=Flag.SPLAT2),
-        RowPlace(Place.KERNEL, "ub", "ub2", Shape.KERNEL, "b"),
-        RowPlace(Place.ACC, "acc", "acc", Shape.DENSE, "sums"),
+        RowPlace(Place.KERNEL, "ub", "ub2", AccessPattern.KERNEL, "b"),
+        RowPlace(Place.ACC, "acc", "acc", AccessPattern.DENSE, "sums"),
         RowPlace(Place.DEST, "ub", "dest"),
     ),
     units=(
@@ -50,7 +50,7 @@ V1 = Machine(
     halt=Opcode.HALT,
     account=Account(Engine.MATRIX, Engine.ACTIVATION, Engine.HOST),
     queue=Queue(Place.FIFO, Place.TILE, Place.MEMORY, "tile", attrgetter("weight_fifo_tiles"), attrgetter("tile_shift_cycles")),
-    register=Register(Place.BLOCK, "block", block_dtype, DEFAULTS),
+    register=Register(Place.BLOCK, "block", parameter_block_dtype, DEFAULTS),
     ports=Place.PORTS,
 )
 """The weight FIFO with its shadow tile is the queue; the parameter block of the activation unit is the register."""

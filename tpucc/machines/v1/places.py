@@ -11,10 +11,11 @@ from tpucc.machine.tables import one_row_each
 
 
 class Engine(IntEnum):
-    """The units that work at the same time, each on its own instructions in order."""
+    """The engines: units that work at the same time, each on its own instructions in order; and the number of instructions without a
+    unit."""
 
     HOST = 0
-    """Transfers between host memory and the unified buffer, both ways, or to weight memory, and what the host computes between two."""
+    """Transfers between host memory and the unified buffer, and to weight memory; and the host's steps between them."""
     WEIGHTS = 1
     """Fetches of tiles from weight memory to the FIFO."""
     MATRIX = 2
@@ -29,7 +30,7 @@ class Engine(IntEnum):
 
 
 UNITS = tuple(engine for engine in Engine if engine is not Engine.CONTROL)
-"""Engines that execute something, and so can wait or be waited for."""
+"""The engines that are units, which can wait and be waited for."""
 
 
 class Place(IntFlag):
@@ -73,7 +74,7 @@ class Flag(IntFlag):
 
 
 FORMAT_FLAGS = Flag.WIDE
-"""Those that say a number format, together (see `tpucc.machines.v1.formats`)."""
+"""The flags that encode a number format (see `tpucc.machines.v1.formats`)."""
 
 
 FLAGS = one_row_each(

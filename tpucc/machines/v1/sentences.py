@@ -1,47 +1,47 @@
-"""Instructions in sentences: what one reads, what it does with it, and where the result goes, for the rows of v1's instructions.
+"""Instructions of v1 in sentences: the rows that an instruction reads, its function, and the rows of its result.
 
-The numbers are those of its fields; of a walk with pitches and strides it says how many rows it visits, and from which on.
+The numbers are the values of its fields. For a walk with pitches and strides, they are the number of rows and the first row.
 """
 
 from __future__ import annotations
 
 from tpucc.diagnostics import counted, listed
-from tpucc.machine.instruction import Instruction
+from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1.formats import format_of
 from tpucc.machines.v1.functions import FUNCTIONS, Function
 from tpucc.machines.v1.places import Engine, Flag, Place
 
 
-def brings(instruction: Instruction) -> str:
+def brings(instruction: DecodedInstruction) -> str:
     return f"brings {_rows(instruction, 'host')} of host memory to {_rows(instruction, 'dest')} of the unified buffer"
 
 
-def takes(instruction: Instruction) -> str:
+def takes(instruction: DecodedInstruction) -> str:
     return f"takes {_rows(instruction, 'ub')} of the unified buffer to {_rows(instruction, 'host')} of host memory"
 
 
-def stores_tile(instruction: Instruction) -> str:
+def stores_tile(instruction: DecodedInstruction) -> str:
     return f"stores {_rows(instruction, 'host')} of host memory as tile {instruction['index']:,} of weight memory"
 
 
-def activates(instruction: Instruction) -> str:
+def activates(instruction: DecodedInstruction) -> str:
     sums = _rows(instruction, "acc", "accumulator")
     return f"makes values of {sums} as the parameter block says, into {_rows(instruction, 'dest')} of the unified buffer"
 
 
-def synchronises(instruction: Instruction) -> str:
+def synchronises(instruction: DecodedInstruction) -> str:
     waits = listed([str(engine) for engine in Engine if instruction["engines"] >> engine & 1])
     return f"lets the next instruction of the {Engine(instruction['index'])} unit wait until {waits} has done all that stands before this"
 
 
-def multiplies(instruction: Instruction) -> str:
+def multiplies(instruction: DecodedInstruction) -> str:
     first = "takes the next tile of the FIFO into use; " if Flag.SWITCH in instruction.flags else ""
     adds = "adding to" if Flag.ACCUMULATE in instruction.flags else "into"
     sums = _rows(instruction, "acc", "accumulator")
     return f"{first}multiplies {_rows(instruction, 'ub')} of the unified buffer by the tile in use, {adds} {sums}"
 
 
-def computes(instruction: Instruction) -> str:
+def computes(instruction: DecodedInstruction) -> str:
     function, values = FUNCTIONS[Function(instruction["function"])], instruction.values
     sources = [f"a is {_rows(instruction, 'ub')}"] + ([f"b is {_rows(instruction, 'ub2')}"] if Place.UB2 in function.reads else [])
     if Place.WINDOWS in function.reads:
@@ -51,8 +51,8 @@ def computes(instruction: Instruction) -> str:
     return f"computes {function.summary} in the unified buffer ({', '.join(sources)}), into {_rows(instruction, 'dest')}"
 
 
-def _rows(instruction: Instruction, field: str, what: str = "row") -> str:
-    """`rows 0 to 399`, `row 7`; of a walk that leaves rows out `400 rows from row 9 on`."""
+def _rows(instruction: DecodedInstruction, field: str, what: str = "row") -> str:
+    """`rows 0 to 399`, `row 7`, and for a walk that leaves rows out `400 rows from row 9 on`."""
     values, count = instruction.values, instruction.values.get("outer", 1) * instruction["inner"]
     first, width = values[field], 1 if field in ("acc", "host") else format_of(instruction.flags).bytes_per_value
     pitch, stride = values.get(f"{field}_pitch", 0), values.get(f"{field}_stride", width)

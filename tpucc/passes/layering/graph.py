@@ -49,8 +49,8 @@ class LayerGraph:
         self._balanced = _balanced(graph)
         self._symmetric: dict[tuple[str, float], Node] = {}
         self._shared: dict[tuple[str, bytes], Node] = {}
-        self.reads_made_up = False
-        """Whether parameters were found from a range that was measured on made-up inputs."""
+        self.reads_synthetic = False
+        """Whether parameters were found from a range that was measured on synthetic inputs."""
 
     def nodes(self) -> Iterator[Node]:
         """The nodes, each with the values of the operator graph that it has."""
@@ -95,7 +95,7 @@ class LayerGraph:
 
     def reading(self, value: Node) -> None:
         """Notes that parameters are found from the value's range, or from that before its activation."""
-        self.reads_made_up = self.reads_made_up or (value.type.range is not None and value.type.range.made_up)
+        self.reads_synthetic = self.reads_synthetic or (value.type.range is not None and value.type.range.synthetic)
 
     def symmetric_scale(self, value: Node) -> float:
         """The scale with which 127 is the value's largest magnitude, by its range or by what the source fixes; one that the source fixes

@@ -110,7 +110,7 @@ def _numbers(session: Session, parts: Parts) -> Iterator[tuple[str, str, str]]:
     yield (
         "examples",
         f"{examples.count:,}",
-        "made up, for want of others" if examples.made_up else f"{counted(examples.steps, 'step')} an epoch",
+        "made up, for want of others" if examples.synthetic else f"{counted(examples.steps, 'step')} an epoch",
     )
     yield (
         "batch",

@@ -48,9 +48,9 @@ class Integers:
 
 
 def integers(backend: Backend, weights: Int8, signed: npt.NDArray[np.bool_]) -> Integers | None:
-    """The product of inputs with `weights` [K, N] by the backend; None where NumPy's float32 is better, or int32 too small.
+    """The product of inputs with `weights` [K, N] by the backend; None where NumPy's float32 is faster, or where sums exceed int32.
 
-    `signed` [K] says which inputs were signed.
+    `signed` [K] says which inputs were signed before they were shifted.
     """
     if backend != "onnxruntime" or weights.size < SMALLEST or (column_bound(weights, 255) > INT32_MAX).any():
         return None
@@ -59,7 +59,7 @@ def integers(backend: Backend, weights: Int8, signed: npt.NDArray[np.bool_]) -> 
 
 
 def chosen(backend: Backend, multiplications: Callable[[], int]) -> Backend:
-    """The backend that `backend` stands for; `multiplications` counts those of a run."""
+    """The backend for `backend`, which may be `auto`; `multiplications` counts the multiplications of a run."""
     if backend != "auto":
         return backend
     return "onnxruntime" if multiplications() >= LARGE and _is_usable() else "numpy"

@@ -18,38 +18,38 @@ import numpy as np
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import Instruction
+from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import V1, Flag, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.numerics import DeviceInts, Int8, Int32
 from tpucc.sim.fast.backends import Backend, chosen, require
-from tpucc.sim.fast.bound import bound
-from tpucc.sim.fast.groups import Chain, Group, find_groups
+from tpucc.sim.fast.binding import bind
+from tpucc.sim.fast.groups import Chain, ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Lanes
-from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
+from tpucc.sim.fast.product import Activation, JoinedProduct, Output, RequantisedColumns, Scratch, Source, choose_sum, tail_lanes
 from tpucc.sim.fast.walks import looker, regular
 from tpucc.sim.fast.weights import WeightStore, spans
-from tpucc.sim.interpret import Interpreter, Watch
-from tpucc.sim.memories import Applied, Memories, Rows, applied, rows_of
-from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
+from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, applied, rows_of
+from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 
-class Step(Protocol):
-    """Something that changes the machine."""
+class PreparedStep(Protocol):
+    """A part of a prepared program that changes the machine's memories."""
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        """The step on these memories, whose rows are looked up once."""
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        """The function that runs the step on these memories; rows are looked up once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Products:
-    """The products of one group. When some result overwrites some input, all products come before all results."""
+class GroupProducts:
+    """The products of one group. With `overlapping`, some result overwrites some input, and all products run before all results are
+    written."""
 
-    products: tuple[Product, ...]
+    products: tuple[JoinedProduct, ...]
     overlapping: bool
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        found = [bound(product, memories, scratch) for product in self.products]
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        found = [bind(product, memories, scratch) for product in self.products]
         multiplies, finishes = [product.multiply for product in found], [product.finish for product in found]
         both = [step for product in found for step in product]
         return partial(_in_order, [*multiplies, *finishes] if self.overlapping else both)
@@ -61,60 +61,60 @@ def _in_order(steps: Sequence[Callable[[], None]]) -> None:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Single:
+class SingleInstruction:
     """One instruction that fits no group."""
 
-    action: Applied
+    action: AppliedInstruction
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         return partial(self.action.run, memories)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class TileWrite:
-    """Rows of host memory that become a weight tile."""
+class TileStore:
+    """The write of a weight tile from rows of host memory."""
 
     tile: int
     rows: slice
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         return partial(memories.write_tile, self.tile, memories.buffers[self.rows])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Late:
-    """Products by tiles that the program writes: only when they run their weights are known. `make` prepares them, on memory of their
-    own, and `dest` are the rows that they write."""
+class LateProducts:
+    """Products by tiles that the program writes: their weights are known only when they run. `make` prepares them on scratch memory of
+    their own; `dest` has the rows that they write."""
 
-    make: Callable[[Scratch], Products]
-    dest: tuple[tuple[Rows, DeviceFormat], ...]
+    make: Callable[[Scratch], GroupProducts]
+    dest: tuple[tuple[RowIndex, DeviceFormat], ...]
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         def run() -> None:
             own = Scratch()
-            self.make(own).bound(memories, own)()
+            self.make(own).bind(memories, own)()
 
         return run
 
 
-def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[Step]]:
-    """The steps of a verified program, a list for each segment between the host's steps; `scratch` gets the memory that they need.
+def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[PreparedStep]]:
+    """The steps of a verified program: a list for each segment between the host's steps. `scratch` is made large enough for them.
 
-    `tiles` are those of the machine that will run it: the program's unless it writes some.
+    `tiles` are the tiles of the machine that will run the program: the program's own tiles where it writes none.
     """
     weights = program.tiles if tiles is None else tiles
-    segments: list[list[Step]] = [list(steps) for steps in _Preparation(program, scratch, backend, weights).segments()]
+    segments: list[list[PreparedStep]] = [list(steps) for steps in _Preparation(program, scratch, backend, weights).segments()]
     lanes = Lanes(program)
     lanes.filled(program.prologue_ports)
     for number, steps in enumerate(segments):
         if number:
             lanes.filled(program.step_ports[number - 1][1])
         for index, step in enumerate(steps):
-            if isinstance(step, Products):
+            if isinstance(step, GroupProducts):
                 lanes.multiplied(step.products)
-            elif isinstance(step, Late):
+            elif isinstance(step, LateProducts):
                 lanes.written(step.dest)
-            elif isinstance(step, Single) and (narrow := lanes.narrowed(step.action)) is not None:
+            elif isinstance(step, SingleInstruction) and (narrow := lanes.narrowed(step.action)) is not None:
                 steps[index] = narrow
     return segments
 
@@ -129,45 +129,45 @@ class _Preparation:
         self._backend = chosen(backend, self._multiplications)
 
     def _multiplications(self) -> int:
-        """Of a run, by rows and columns of the program's tiles up to their last weights."""
+        """The multiplications of a run, by the used rows and columns of the program's tiles."""
         tiles = ((index, self._tile[index]) for index in np.flatnonzero(self._effects.multiplies).tolist())
         known = ((index, tile) for index, tile in tiles if tile < len(self._program.tiles))
         return sum(int(self._effects.rows[index]) * math.prod(self._store.used_size(tile)) for index, tile in known)
 
-    def segments(self) -> list[list[Step]]:
+    def segments(self) -> list[list[PreparedStep]]:
         code = self._program.instructions
         stops = np.flatnonzero(self._effects.interrupts & (code["index"] < len(self._program.host_steps))).tolist()
-        segments: list[list[Step]] = [[]]
+        segments: list[list[PreparedStep]] = [[]]
         for item in find_groups(self._effects, self._program.target, stops):
-            if isinstance(item, Group):
+            if isinstance(item, ChainGroup):
                 segments[-1].append(self._late(item) if self._is_late(item) else self._products(item, self._scratch, self._store))
             elif self._effects.interrupts[item]:
                 segments.append([])
             elif self._effects.stores[item]:
-                segments[-1].append(TileWrite(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
+                segments[-1].append(TileStore(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
             elif (action := self._action(item)) is not None:
-                segments[-1].append(Single(action))
+                segments[-1].append(SingleInstruction(action))
         return segments
 
-    def _action(self, index: int) -> Applied | None:
+    def _action(self, index: int) -> AppliedInstruction | None:
         tile = self._tiles[self._tile[index]] if self._tile[index] >= 0 else None
         return applied(self._program, self._instruction(index), tile, self._block[index])
 
-    def _instruction(self, index: int) -> Instruction:
+    def _instruction(self, index: int) -> DecodedInstruction:
         return V1.read(self._program.instructions[index])
 
-    def _is_late(self, group: Group) -> bool:
+    def _is_late(self, group: ChainGroup) -> bool:
         """Whether a group multiplies by a tile that the program writes."""
         return any(self._tile[index] >= len(self._program.tiles) for chain in group.chains for index in chain.multiplies)
 
-    def _late(self, group: Group) -> Late:
+    def _late(self, group: ChainGroup) -> LateProducts:
         activates = [self._instruction(chain.activate) for chain in group.chains if chain.activate >= 0]
         dest = tuple((_rows(activate, Place.DEST), format_of(activate.flags)) for activate in activates)
-        return Late(lambda scratch: self._products(group, scratch, WeightStore(self._tiles)), dest)
+        return LateProducts(lambda scratch: self._products(group, scratch, WeightStore(self._tiles)), dest)
 
-    def _products(self, group: Group, scratch: Scratch, store: WeightStore) -> Products:
+    def _products(self, group: ChainGroup, scratch: Scratch, store: WeightStore) -> GroupProducts:
         """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
-        products: list[Product] = []
+        products: list[JoinedProduct] = []
         offset = 0
         for chains in self._alike(group.chains):
             product = self._product(chains, offset, store)
@@ -175,7 +175,7 @@ class _Preparation:
             scratch.reserve(product.inputs_size, offset + product.results_size)
             if group.overlapping:
                 offset += product.results_size
-        return Products(tuple(products), group.overlapping)
+        return GroupProducts(tuple(products), group.overlapping)
 
     def _alike(self, chains: Sequence[Chain]) -> Iterator[list[Chain]]:
         """The chains by the walks of their input rows, in order of appearance."""
@@ -187,7 +187,7 @@ class _Preparation:
             by_rows.setdefault(b"".join(column.tobytes() for column in columns), []).append(chain)
         yield from by_rows.values()
 
-    def _product(self, chains: list[Chain], offset: int, store: WeightStore) -> Product:
+    def _product(self, chains: list[Chain], offset: int, store: WeightStore) -> JoinedProduct:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
         walks = [_rows(multiply, Place.UB) for multiply in multiplies]
         sources = tuple(
@@ -199,7 +199,7 @@ class _Preparation:
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
         rows = _dense(multiplies[0], Place.ACC)
-        return Product(
+        return JoinedProduct(
             rows=rows.stop - rows.start,
             sources=sources,
             weights=weights,
@@ -222,7 +222,7 @@ class _Preparation:
 
 
 def _bias(output: Output) -> Int32:
-    """The bias of the output's used columns; zeros when it isn't activated."""
+    """The bias of the output's used columns; zeros where the output isn't activated."""
     used = output.columns.stop - output.columns.start
     if output.activation is None:
         return np.zeros(used, np.int32)
@@ -230,15 +230,15 @@ def _bias(output: Output) -> Int32:
     return bias
 
 
-def _passes(outputs: Sequence[Output]) -> Iterator[Pass]:
-    """Runs of outputs that are activated, each requantised at once."""
+def _passes(outputs: Sequence[Output]) -> Iterator[RequantisedColumns]:
+    """The passes over runs of activated outputs."""
     for activated, run in groupby(outputs, lambda output: output.activation is not None):
         if activated:
             yield _pass(list(run))
 
 
-def _pass(outputs: Sequence[Output]) -> Pass:
-    """Numbers that are the same in all columns stand once."""
+def _pass(outputs: Sequence[Output]) -> RequantisedColumns:
+    """One pass over several outputs. A number that is the same in all columns stands once."""
     widths = [output.columns.stop - output.columns.start for output in outputs]
     blocks = [output.activation.block for output in outputs if output.activation is not None]
     columns = slice(outputs[0].columns.start, outputs[-1].columns.stop)
@@ -248,22 +248,19 @@ def _pass(outputs: Sequence[Output]) -> Pass:
         numbers = [int(block[name]) for block in blocks]
         return numbers[0] if len(set(numbers)) == 1 else np.repeat(np.array(numbers, np.int32), widths)
 
-    return Pass(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
+    return RequantisedColumns(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
 
 
-def _rows(instruction: Instruction, place: Place) -> Rows:
+def _rows(instruction: DecodedInstruction, place: Place) -> RowIndex:
     """The rows that an instruction visits at a place."""
     return rows_of(V1, instruction, V1.rows_at(place))
 
 
-def _dense(instruction: Instruction, place: Place) -> slice:
-    """The same at a place whose rows are dense."""
+def _dense(instruction: DecodedInstruction, place: Place) -> slice:
+    """The rows that an instruction visits at a place whose rows are dense."""
     rows = _rows(instruction, place)
     assert isinstance(rows, slice)
     return rows
-
-
-__all__ = ["Host", "Interpreter", "Simulator", "Watch", "pack", "unpack"]
 
 
 class Simulator:
@@ -278,10 +275,11 @@ class Simulator:
         self._memories = Memories.of(program)
         self._scratch = Scratch()
         segments = prepare(program, self._scratch, backend, self._memories.tiles)
-        self._segments = [[step.bound(self._memories, self._scratch) for step in steps] for steps in segments]
+        self._segments = [[step.bind(self._memories, self._scratch) for step in steps] for steps in segments]
 
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
-        """For each port of the prologue an array of its integers and shape; returns the output ports' arrays, each new.
+        """Runs the program. `inputs` has an array of integers for each port of the prologue; the result has a new array for each output
+        port.
 
         `host` is called between the device's segments, once for each of the program's host steps; it must not run this simulator again.
         Raises `InputError` E0480 when arrays don't fit their ports. A run leaves nothing behind that a later one could see, because a

@@ -1,14 +1,15 @@
-"""Finds multiplies that can run as one matrix product, and proves it from what the instructions touch.
+"""Finds multiplies that can run as one matrix product, by a proof from the rows that instructions read and write.
 
-A *chain* is a multiply that overwrites accumulators, those that add to the same rows, and the activate that empties them. A *group* is a
-set of chains that runs as a whole: all of its input rows are read, then all of its results are written. Instructions that stand between
-the group's run before it or after it. The outcome is that of program order, because of what must hold when an instruction comes in:
+A *chain* is a multiply that overwrites accumulators, the multiplies that add to the same rows, and the activate that empties them. A
+*group* is a set of chains that runs as a whole: all of its input rows are read, then all of its results are written. Instructions that
+stand between the group's run before it or after it. The outcome is that of program order, because of what must hold when an instruction
+comes in:
 
 - a multiply of the group reads no unified-buffer row that the group or a postponed instruction writes;
 - an accumulating multiply adds to exactly the rows of one chain that nobody has read yet;
 - an activate of the group reads exactly the rows of one chain, and writes no row that the group writes or a postponed instruction touches;
 - an instruction that runs before the group writes no row that the group or a postponed instruction touches and reads none that they write;
-  a transfer never overtakes another one, whatever its rows of host memory.
+a transfer never overtakes another one, whatever its rows of host memory.
 
 An instruction that can't run before the group is postponed. A multiply or activate that can't join closes the group; accumulators that are
 still needed then are written by the group, so that it may close anywhere. Only a chain that a multiply goes on with, or may go on with,
@@ -28,7 +29,7 @@ import numpy.typing as npt
 from tpucc.isa.effects import Effects, Walks
 from tpucc.machines.v1 import SPECS, Engine
 from tpucc.machines.v1.instructions import activated, multiplied
-from tpucc.sim.memories import Rows
+from tpucc.sim.memories import RowIndex
 from tpucc.target import Target
 
 MULTIPLIES = [opcode for opcode, spec in SPECS.items() if spec.meaning is multiplied]
@@ -40,7 +41,7 @@ RESULT_LIMIT = 2**23
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Instruction indices: the multiplies of one accumulator interval in order, and their activate (-1: none in this group).
+    """The indices of instructions: the multiplies of one accumulator interval in order, and their activate (-1: none in this group).
 
     `live` says that the accumulators are read after the group.
     """
@@ -51,14 +52,14 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Chains that run as a whole. `overlapping`: some chain writes rows that another one, or it itself, reads."""
+class ChainGroup:
+    """Chains that run as a whole. With `overlapping`, some chain writes rows that a chain of the group reads."""
 
     chains: tuple[Chain, ...]
     overlapping: bool
 
 
-Item = Group | int
+Item = ChainGroup | int
 """A group, or the index of an instruction that runs by itself."""
 
 
@@ -158,14 +159,14 @@ class _Finder:
         self.items.append(index)
 
     def close(self, keep: bool = False) -> None:
-        """Ends the open group. Chains whose sums nobody reads are dropped; `keep` moves those that aren't finished to the next group."""
+        """Ends the open group. Chains whose sums nobody reads are dropped; with `keep`, unfinished chains move to the next group."""
         kept = [chain for chain in self._chains if keep and self._movable(chain)]
         staying = {chain.number for chain in kept}
         ended = [chain for chain in self._chains if chain.number not in staying]
         chains = [Chain(tuple(c.multiplies), c.activate, self._live[max(c.multiplies[-1], c.activate)]) for c in ended]
         needed = tuple(chain for chain in chains if chain.live or chain.activate >= 0)
         if needed:
-            self.items.append(Group(needed, self._overlapping))
+            self.items.append(ChainGroup(needed, self._overlapping))
         self.items.extend(self._postponed)
         self._touched.clear()
         self._touched_later.clear()
@@ -208,13 +209,13 @@ class _Finder:
         start, end = chain.interval
         return bool((self._owner[start:end] == chain.number).all())
 
-    def _written(self, rows: Rows) -> bool:
+    def _written(self, rows: RowIndex) -> bool:
         return self._touched.writes(rows) or self._touched_later.writes(rows)
 
     def _full(self) -> bool:
         return self._results > RESULT_LIMIT and all(chain.activate >= 0 for chain in self._chains)
 
-    def _commutes(self, sources: Iterable[Rows], target: Rows) -> bool:
+    def _commutes(self, sources: Iterable[RowIndex], target: RowIndex) -> bool:
         marks = (self._touched, self._touched_later)
         return not any(m.touches(target) or any(m.writes(rows) for rows in sources) for m in marks)
 
@@ -229,13 +230,13 @@ class _Touched:
     def clear(self) -> None:
         self.number += 1
 
-    def reads(self, rows: Rows) -> bool:
+    def reads(self, rows: RowIndex) -> bool:
         return bool((self.read[rows] == self.number).any())
 
-    def writes(self, rows: Rows) -> bool:
+    def writes(self, rows: RowIndex) -> bool:
         return bool((self.written[rows] == self.number).any())
 
-    def touches(self, rows: Rows) -> bool:
+    def touches(self, rows: RowIndex) -> bool:
         return self.reads(rows) or self.writes(rows)
 
 
@@ -246,7 +247,7 @@ class _Visits:
         self._walks = walks
         self._low, self._high, self._dense = walks.low.tolist(), walks.high.tolist(), walks.dense.tolist()
 
-    def rows(self, index: int) -> Rows:
+    def rows(self, index: int) -> RowIndex:
         low, high = self._low[index], self._high[index]
         return slice(low, high) if self._dense[index] or high <= low else self._walks.rows(index)
 

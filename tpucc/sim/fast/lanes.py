@@ -1,4 +1,4 @@
-"""The lanes in use: a vector or pool instruction computes those that depend on inputs, and the others get their constants.
+"""The lanes in use: a vector or pool instruction computes the lanes that depend on inputs, and the other lanes get their constants.
 
 A layer of 32 outputs uses 32 of 256 lanes. The values of the other lanes are constants that follow from the program: requantised products
 without weights, zeros in host memory, or results of the vector unit on such values. So they are computed when the program is prepared, by
@@ -20,32 +20,33 @@ from tpucc.isa.program import Program
 from tpucc.machine.instruction import FunctionSpec, Meaning
 from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
-from tpucc.machines.v1.functions import Block
+from tpucc.machines.v1.functions import ParameterBlock
 from tpucc.numerics import EXACT, Float32, Int8, Int64, requantise_in_place
-from tpucc.sim.fast.product import Product, Scratch
-from tpucc.sim.fast.walks import Grid, Places, looker, near, put, regular, taken
-from tpucc.sim.memories import Applied, Memories, Rows, after
-from tpucc.sim.ports import stretches
+from tpucc.sim.fast.product import JoinedProduct, Scratch
+from tpucc.sim.fast.walks import Grid, RowsOrGrid, looker, near, put, regular, taken
+from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, after
+from tpucc.sim.ports import column_blocks
 
 Compute = Callable[[Sequence[Int8]], Int8]
-"""From the sources to the result, all with the lanes in use."""
+"""A function from the sources to the result, all with the lanes in use."""
 CACHED = 2**17
-"""The values of windows that are computed at once."""
+"""The number of values of windows that are computed at once."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Narrow:
     """An 8-bit vector or pool instruction: `compute` on the lanes in use, `tail` in all others."""
 
-    sources: tuple[tuple[Places, slice], ...]
-    dest: Places
+    sources: tuple[tuple[RowsOrGrid, slice], ...]
+    dest: RowsOrGrid
     lanes: slice
     rest: slice
     tail: Int8
     compute: Compute
 
-    def bound(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        """The same on these memories: on views of rows that lie regularly. All source rows are read before any row is written."""
+    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
+        """The function that runs the instruction on these memories, on views of rows that lie regularly. All source rows are read before
+        any row is written."""
         memory, (first, lanes), *others = memories["ub"], *self.sources
         if _are_windows(first) and self.lanes.stop:
             return partial(self._finish, memory, partial(self._of_windows, memory, *near(first), lanes, others))
@@ -66,7 +67,7 @@ class Narrow:
         return run
 
     def _finish(self, memory: Int8, results: Callable[[], Int8]) -> None:
-        """The same on rows of which some don't lie regularly."""
+        """Writes the results and the tail, where some rows don't lie regularly."""
         if self.lanes.stop:
             put(memory, self.dest, self.lanes, results())
         if len(self.tail):
@@ -75,7 +76,7 @@ class Narrow:
     def _of_rows(self, memory: Int8) -> Int8:
         return self.compute([taken(memory, rows, lanes) for rows, lanes in self.sources])
 
-    def _of_windows(self, memory: Int8, rows: slice, windows: Int64, lanes: slice, others: Sequence[tuple[Places, slice]]) -> Int8:
+    def _of_windows(self, memory: Int8, rows: slice, windows: Int64, lanes: slice, others: Sequence[tuple[RowsOrGrid, slice]]) -> Int8:
         """The results [M, lanes] of windows [M, W] of rows, so many at once as stay in the cache."""
         image, beside = np.ascontiguousarray(memory[rows, lanes]), [taken(memory, places, columns) for places, columns in others]
         step = max(1, CACHED // (windows.shape[1] * image.shape[1]))
@@ -84,23 +85,24 @@ class Narrow:
 
 
 @dataclass(eq=False)
-class Known:
-    """For each row of a memory: the lanes in use [rows], and the constant row that has the other lanes [rows]."""
+class RowLanes:
+    """For each row of a memory the number of lanes in use, int64 [rows], and the number of the constant row with its other lanes, int64
+    [rows]."""
 
     used: Int64
     kind: Int64
 
     @classmethod
-    def of(cls, rows: int) -> Known:
+    def of(cls, rows: int) -> RowLanes:
         return cls(np.zeros(rows, np.int64), np.zeros(rows, np.int64))
 
-    def set(self, rows: Rows, used: int, kind: int) -> None:
+    def set(self, rows: RowIndex, used: int, kind: int) -> None:
         self.used[rows], self.kind[rows] = used, kind
 
 
 @dataclass(eq=False)
 class Lanes:
-    """The lanes in use after the program's steps so far; `narrowed` continues by one step of the vector unit."""
+    """The lanes in use after the steps of the program so far. Each method adds a step."""
 
     program: Program
     rows: list[Int8] = field(default_factory=list)
@@ -110,7 +112,7 @@ class Lanes:
         program, self._numbers = self.program, dict[bytes, int]()
         self.mxu = program.target.mxu
         self._kind(np.zeros(self.mxu, np.int8))
-        self.ub, self.host = Known.of(program.target.unified_buffer_rows), Known.of(program.host_rows)
+        self.ub, self.host = RowLanes.of(program.target.unified_buffer_rows), RowLanes.of(program.host_rows)
         first = 0
         for buffer in program.host:
             if buffer.kind == "constant":
@@ -121,13 +123,13 @@ class Lanes:
                 self.host.set(slice(buffer.start, buffer.end), self.mxu, 0)
 
     def filled(self, ports: Iterable[Any]) -> None:
-        """The host has filled these ports: lanes past the last column stay as they were."""
+        """Adds that the host fills these ports: lanes past the last column stay as they were."""
         for port in ports:
-            for columns, rows in stretches(port, self.program.host, self.mxu):
-                self.host.used[rows] = np.maximum(self.host.used[rows], columns)
+            for _, columns, rows in column_blocks(port, self.program.host, self.mxu):
+                self.host.used[rows] = np.maximum(self.host.used[rows], columns.stop - columns.start)
 
-    def multiplied(self, products: Iterable[Product]) -> None:
-        """Products have written their results."""
+    def multiplied(self, products: Iterable[JoinedProduct]) -> None:
+        """Adds products, which write their results."""
         for product in products:
             for output in product.outputs:
                 if (done := output.activation) is not None:
@@ -137,14 +139,14 @@ class Lanes:
                     else:
                         self._unknown(done.dest, done.to.bytes_per_value)
 
-    def written(self, dest: Iterable[tuple[Rows, DeviceFormat]]) -> None:
-        """Results of which nothing is known have gone to these rows."""
+    def written(self, dest: Iterable[tuple[RowIndex, DeviceFormat]]) -> None:
+        """Adds the write of unknown results to these rows."""
         for rows, format in dest:
             self._unknown(rows, format.bytes_per_value)
 
-    def narrowed(self, action: Applied) -> Narrow | None:
-        """The action on the lanes in use, where the vector unit does it in 8 bits; None for any other. The lanes that it writes are known
-        then."""
+    def narrowed(self, action: AppliedInstruction) -> Narrow | None:
+        """Adds an action. Returns the action on the lanes in use, where the vector unit computes it in 8 bits; None for any other
+        action."""
         place, dest = action.writes
         if place is not Place.DEST:
             if place is Place.HOST:
@@ -160,7 +162,7 @@ class Lanes:
             return None
         return self._narrow(compute, action, dest)
 
-    def _narrow(self, compute: Compute, action: Applied, dest: Rows) -> Narrow:
+    def _narrow(self, compute: Compute, action: AppliedInstruction, dest: RowIndex) -> Narrow:
         used, kinds = 0, list[Int64]()
         for place, rows in action.reads:
             own = int(self.ub.used[rows].max())
@@ -181,7 +183,7 @@ class Lanes:
         sources = tuple(zip(_alike([rows for _, rows in action.reads]), read, strict=True))
         return Narrow(sources, regular(dest), lanes, slice(used, None), tail, compute)
 
-    def _tail(self, action: Applied, kinds: Sequence[Int64]) -> Int8:
+    def _tail(self, action: AppliedInstruction, kinds: Sequence[Int64]) -> Int8:
         """The result of the action on rows of constants: one row. The rows of a source are alike, but for weights."""
         values: dict[str, Any] = {}
         for (place, rows), kind in zip(action.reads, kinds, strict=True):
@@ -199,10 +201,10 @@ class Lanes:
         """The constant rows of these numbers [rows, mxu]."""
         return np.stack([self.rows[each] for each in kinds.tolist()])
 
-    def _copied(self, source: Known, rows: Rows, target: Known, dest: Rows) -> None:
+    def _copied(self, source: RowLanes, rows: RowIndex, target: RowLanes, dest: RowIndex) -> None:
         target.used[dest], target.kind[dest] = source.used[rows], source.kind[rows]
 
-    def _unknown(self, rows: Rows, bytes_per_value: int) -> None:
+    def _unknown(self, rows: RowIndex, bytes_per_value: int) -> None:
         for _ in range(bytes_per_value):
             self.ub.set(rows, self.mxu, 0)
             rows = after(rows)
@@ -218,20 +220,20 @@ class Lanes:
 _ROW_OF: dict[Meaning, FunctionSpec] = {row.meaning: row for row in FUNCTIONS.values()}
 
 
-def _are_windows(rows: Places) -> TypeGuard[Int64]:
+def _are_windows(rows: RowsOrGrid) -> TypeGuard[Int64]:
     """Whether rows are windows [rows of the result, rows of a window]."""
     return isinstance(rows, np.ndarray) and rows.ndim == 2
 
 
-def _alike(sources: Sequence[Rows]) -> Sequence[Places]:
-    """The sources as grids of one shape where all of them are; else as they are."""
+def _alike(sources: Sequence[RowIndex]) -> Sequence[RowsOrGrid]:
+    """The sources as grids, where all are grids of one shape; else the sources themselves."""
     grids = [rows if _are_windows(rows) else regular(rows) for rows in sources]
     same = {(grid.outer, grid.inner) if isinstance(grid, Grid) else None for grid in grids}
     return grids if len(same) == 1 and None not in same else sources
 
 
-def compute_of(action: Applied) -> Compute | None:
-    """The action's function on 8-bit values, with what it needs of its block taken out once; None for an action that has none."""
+def compute_of(action: AppliedInstruction) -> Compute | None:
+    """The action's function on 8-bit values, whose parameters are read from the block once; None for an action without such a function."""
     operands, constants = [action.machine.rows_at(place).operand for place, _ in action.reads], action.constants
 
     def computed(sources: Sequence[Int8]) -> Int8:
@@ -251,7 +253,7 @@ def compute_of(action: Applied) -> Compute | None:
     return _by_table(computed) if row.reads & Place.UB2 else computed
 
 
-def _weighted(computed: Compute, block: Block) -> Compute:
+def _weighted(computed: Compute, block: ParameterBlock) -> Compute:
     """A function of windows of rows times rows of weights, in float32 where its sums and its bias are exact in it: then adding them rounds
     once, as the conversion of an int32 sum does."""
     bias = block["bias"].astype(np.float32)

@@ -1,4 +1,4 @@
-"""A matrix product that stands for many multiplies, and the activates that follow it, in one pass over its result.
+"""A matrix product that replaces many multiplies, and one pass over its result that replaces the activates after them.
 
 Column blocks with the same input rows lie side by side in one product [M, K] @ [K, N]. Its result is float32(acc + bias) for the exact
 integers acc and bias, obtained in one of four ways:
@@ -20,14 +20,14 @@ from enum import Enum
 import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.machines.v1.functions import Block, activate
+from tpucc.machines.v1.functions import ParameterBlock, activate
 from tpucc.numerics import EXACT, DeviceInts, Float32, Int32, Int64
-from tpucc.sim.fast.walks import LookUp, Places
+from tpucc.sim.fast.walks import LookUp, RowsOrGrid
 from tpucc.sim.fast.weights import Part, Weights
-from tpucc.sim.memories import Rows
+from tpucc.sim.memories import RowIndex
 
 
-class Sum(Enum):
+class Summation(Enum):
     SINGLE = "single"
     PAIR = "pair"
     WIDE = "wide"
@@ -38,23 +38,23 @@ class Sum(Enum):
 class Source:
     """The unified-buffer rows that one level of the product reads; `places` are the same rows."""
 
-    rows: Rows
-    places: Places
+    rows: RowIndex
+    places: RowsOrGrid
     values: DeviceFormat
     unsigned: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Activation:
-    """Where and how an activate writes one column block.
+    """An activate of one column block: the rows that it writes, and the parameter block.
 
     `tail` are the lanes past the used columns [mxu - used]: they have no weights, so they are the same in every row. `places` are the
     same rows as `dest`. `look_up` is the block's table on 8-bit values, if it has one.
     """
 
-    dest: Rows
-    places: Places
-    block: Block
+    dest: RowIndex
+    places: RowsOrGrid
+    block: ParameterBlock
     to: DeviceFormat
     tail: DeviceInts
     look_up: LookUp | None
@@ -70,7 +70,7 @@ class Output:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Pass:
+class RequantisedColumns:
     """Consecutive columns that requantise at once. `zero`, `low` and `high` are numbers, or have one for each column."""
 
     columns: slice
@@ -81,14 +81,14 @@ class Pass:
 
 
 class Scratch:
-    """Float32 memory that the products share: inputs of one part at a time, results side by side."""
+    """Float32 memory that products share, for the inputs of one part at a time and for results side by side."""
 
     def __init__(self) -> None:
         self._inputs = np.empty(0, np.float32)
         self._results = np.empty(0, np.float32)
 
     def reserve(self, inputs: int, results: int) -> None:
-        """Makes room for so many numbers. The memory's old contents are lost."""
+        """Makes room for so many numbers of inputs and results. The old contents are lost."""
         if inputs > self._inputs.size:
             self._inputs = np.empty(inputs, np.float32)
         if results > self._results.size:
@@ -102,7 +102,7 @@ class Scratch:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Product:
+class JoinedProduct:
     """`rows` of every source times the weights. `offset` is where the results begin in the scratch memory."""
 
     rows: int
@@ -110,8 +110,8 @@ class Product:
     weights: Weights
     outputs: tuple[Output, ...]
     bias: Int32
-    passes: tuple[Pass, ...]
-    sum: Sum
+    passes: tuple[RequantisedColumns, ...]
+    sum: Summation
     offset: int
 
     @property
@@ -129,20 +129,20 @@ class Product:
         return self.rows * len(self.bias) * max(1, len(self.weights.parts))
 
 
-def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
-    """The cheapest way of summing that is exact; see the module."""
+def choose_sum(parts: Sequence[Part], bias: Int32) -> Summation:
+    """The cheapest exact way of summing; see the module's docstring."""
     if not parts:
-        return Sum.INTEGERS
+        return Summation.INTEGERS
     if any(part.matrix.dtype == np.float64 for part in parts):
-        return Sum.WIDE
+        return Summation.WIDE
     if len(parts) == 1 and (bias.astype(np.float32).astype(np.float64) == bias).all():
-        return Sum.SINGLE
+        return Summation.SINGLE
     if len(parts) == 2 and (parts[1].bound + np.abs(bias.astype(np.int64)) < EXACT).all():
-        return Sum.PAIR
-    return Sum.WIDE
+        return Summation.PAIR
+    return Summation.WIDE
 
 
-def tail_lanes(block: Block, used: int, to: DeviceFormat) -> DeviceInts:
+def tail_lanes(block: ParameterBlock, used: int, to: DeviceFormat) -> DeviceInts:
     """The results of an activate in the lanes without weights: [mxu - used]."""
     bias: Int64 = block["bias"]
     return activate(np.zeros((1, len(bias)), np.int32), block, to)[0, used:]

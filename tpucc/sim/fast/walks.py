@@ -1,4 +1,4 @@
-"""The ways to 8-bit values: rows of a memory as a view where they lie regularly, and tables as translations of bytes."""
+"""Fast access to 8-bit values: rows of a memory as a view where they lie regularly, and tables as translations of bytes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tpucc.machines.v1.functions import Block
+from tpucc.machines.v1.functions import ParameterBlock
 from tpucc.numerics import Int8, Int64
-from tpucc.sim.memories import Rows, offsets
+from tpucc.sim.memories import RowIndex, offsets
 
 
 class Grid(NamedTuple):
@@ -29,12 +29,12 @@ class Grid(NamedTuple):
         return view
 
 
-Places = Rows | Grid
+RowsOrGrid = RowIndex | Grid
 LookUp = Callable[[Int8], Int8]
 
 
-def regular(rows: Rows) -> Places:
-    """The rows as a grid where they are one and go up; else as they are."""
+def regular(rows: RowIndex) -> RowsOrGrid:
+    """The rows as a grid, where they are an ascending one; else the rows themselves."""
     if isinstance(rows, slice) or rows.ndim != 1 or len(rows) < 2:
         return rows
     steps = np.diff(rows)
@@ -49,7 +49,7 @@ def regular(rows: Rows) -> Places:
     return grid if np.array_equal(grid.start + offsets(*grid[1:]), rows) else rows
 
 
-def taken(memory: Int8, rows: Places, lanes: slice) -> Int8:
+def taken(memory: Int8, rows: RowsOrGrid, lanes: slice) -> Int8:
     """Rows of `memory`, their `lanes` alone: [rows, lanes], or [outer, inner, lanes] of a grid. A view where they lie regularly."""
     if isinstance(rows, Grid):
         return rows.of(memory, lanes)
@@ -58,12 +58,12 @@ def taken(memory: Int8, rows: Places, lanes: slice) -> Int8:
 
 
 def near(rows: Int64) -> tuple[slice, Int64]:
-    """The stretch of a memory in which rows lie, and their places in it."""
+    """The smallest slice of a memory that has all of the rows, and the rows' numbers in the slice."""
     low = int(rows.min())
     return slice(low, int(rows.max()) + 1), rows - low
 
 
-def put(memory: Int8, rows: Places, lanes: slice, values: Int8) -> None:
+def put(memory: Int8, rows: RowsOrGrid, lanes: slice, values: Int8) -> None:
     """Writes values [rows, lanes], or one row for all, into rows of `memory`."""
     if isinstance(rows, Grid):
         view = rows.of(memory, lanes)
@@ -72,7 +72,7 @@ def put(memory: Int8, rows: Places, lanes: slice, values: Int8) -> None:
         memory[rows, lanes] = values if values.ndim == 1 else values.reshape(-1, values.shape[-1])
 
 
-def looker(block: Block) -> LookUp:
+def looker(block: ParameterBlock) -> LookUp:
     """The block's table on 8-bit values, as a translation of bytes: several times as fast as taking entries by their numbers."""
     table = block["table"].astype(np.int8)[np.arange(256) ^ 0x80].tobytes()
 

@@ -16,7 +16,7 @@ from tpucc.machines.v1.functions import used_size
 from tpucc.numerics import EXACT, AnyArray, Int8, Int64, column_bound
 from tpucc.sim.fast.backends import Backend, Integers, integers
 
-TileGrid = tuple[tuple[int, ...], ...]
+TileIndices = tuple[tuple[int, ...], ...]
 """Tile indices: one tuple for each column block, from the top tile to the bottom one."""
 
 
@@ -36,7 +36,8 @@ class Part:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Weights:
-    """A grid of tiles without its trailing zero rows and columns: used rows of each level, used columns of each block."""
+    """The weights of a grid of tiles without trailing zero rows and columns: the used rows of each level, the used columns of each column
+    block."""
 
     depths: tuple[int, ...]
     widths: tuple[int, ...]
@@ -50,9 +51,9 @@ class WeightStore:
     def __init__(self, tiles: Int8) -> None:
         self._tiles = tiles
         self._used: dict[int, tuple[int, int]] = {}
-        self._made: dict[tuple[TileGrid, tuple[int, ...]], Weights] = {}
+        self._made: dict[tuple[TileIndices, tuple[int, ...]], Weights] = {}
 
-    def weights(self, grid: TileGrid, largest: tuple[int, ...], backend: Backend) -> Weights:
+    def weights(self, grid: TileIndices, largest: tuple[int, ...], backend: Backend) -> Weights:
         """The weights of `grid` for a backend; `largest` is the largest magnitude of an input at each level: 128 signed, 255 unsigned;
         16-bit ones 32,768 and 65,535."""
         key = grid, largest
@@ -60,7 +61,7 @@ class WeightStore:
             self._made[key] = self._widened(grid, largest, backend)
         return self._made[key]
 
-    def _widened(self, grid: TileGrid, largest: tuple[int, ...], backend: Backend) -> Weights:
+    def _widened(self, grid: TileIndices, largest: tuple[int, ...], backend: Backend) -> Weights:
         used = [[self.used_size(tile) for tile in column] for column in grid]
         depths = tuple(max(column[level][0] for column in used) for level in range(len(largest)))
         widths = tuple(max(width for _, width in column) for column in used)
@@ -75,7 +76,7 @@ class WeightStore:
             self._used[tile] = used_size(self._tiles[tile])
         return self._used[tile]
 
-    def _joined(self, grid: TileGrid, depths: Sequence[int], widths: Sequence[int]) -> Int8:
+    def _joined(self, grid: TileIndices, depths: Sequence[int], widths: Sequence[int]) -> Int8:
         matrix = np.empty((sum(depths), sum(widths)), np.int8)
         for column, (start, end) in zip(grid, spans(widths), strict=True):
             for tile, (top, bottom) in zip(column, spans(depths), strict=True):
@@ -99,7 +100,7 @@ def spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _parts(matrix: Int8, depths: Sequence[int], largest: Sequence[int]) -> Iterator[Part]:
-    """Cuts the depth into parts, each as deep as stays exact."""
+    """The parts of a product's depth, each as deep as its sums stay exact."""
     levels = list(spans(depths))
     bounds = [column_bound(matrix[top:bottom], limit) for (top, bottom), limit in zip(levels, largest, strict=True)]
     if any((bound >= EXACT).any() for bound in bounds):

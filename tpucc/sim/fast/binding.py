@@ -1,4 +1,4 @@
-"""A product on one machine: the rows that it reads and writes are looked up once, when the program is prepared.
+"""Binds a product to the memories of one machine: the rows that it reads and writes are looked up once, when the program is prepared.
 
 A recurrent network has thousands of small products. In each, finding rows and converting parameters took longer than the arithmetic. Where
 8-bit values lie regularly, a product works on views of them; other rows are found, and put together, each time.
@@ -16,7 +16,7 @@ import numpy as np
 from tpucc.machines.v1.functions import looked_up, unsigned
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int32
 from tpucc.sim.fast.backends import SHIFT
-from tpucc.sim.fast.product import Activation, Product, Scratch, Source, Sum
+from tpucc.sim.fast.product import Activation, JoinedProduct, Scratch, Source, Summation
 from tpucc.sim.fast.walks import put, taken
 from tpucc.sim.fast.weights import spans
 from tpucc.sim.memories import Memories
@@ -24,7 +24,7 @@ from tpucc.sim.memories import Memories
 Act = Callable[[], object]
 
 
-class Bound(NamedTuple):
+class BoundProduct(NamedTuple):
     """The two halves of a product: `multiply` leaves its sums in scratch memory, `finish` requantises and writes them."""
 
     multiply: Callable[[], None]
@@ -41,8 +41,8 @@ class Requantised(NamedTuple):
     zero: Float32 | None
 
 
-def bound(product: Product, memories: Memories, scratch: Scratch) -> Bound:
-    """The product on this machine and this scratch memory."""
+def bind(product: JoinedProduct, memories: Memories, scratch: Scratch) -> BoundProduct:
+    """The product on these memories and this scratch memory."""
     parts = list(_parts(product, memories, scratch))
     sums = scratch.result(product.offset, product.rows, len(product.bias))
     results: list[AnyArray] = []
@@ -68,11 +68,11 @@ def bound(product: Product, memories: Memories, scratch: Scratch) -> Bound:
         for tail in tails:
             tail()
 
-    return Bound(multiply, finish)
+    return BoundProduct(multiply, finish)
 
 
-def _parts(product: Product, memories: Memories, scratch: Scratch) -> Iterator[Callable[[], AnyArray]]:
-    """The product of each part [M, N], in scratch memory where it is float32."""
+def _parts(product: JoinedProduct, memories: Memories, scratch: Scratch) -> Iterator[Callable[[], AnyArray]]:
+    """For each part a function that computes its product [M, N], in scratch memory where the product is float32."""
     sources, depths, columns = product.sources, product.weights.depths, len(product.bias)
     if (backend := product.weights.integers) is not None:
         values = np.empty((product.rows, sum(depths)), np.uint8)
@@ -104,7 +104,8 @@ def _multiplied(moves: Sequence[Act], inputs: Float32, matrix: AnyArray, result:
 
 
 def _reading(memories: Memories, x: AnyArray, source: Source, span: tuple[int, int], *, shift: bool = False) -> Act:
-    """Puts the rows of a source into columns of x: widened, or, where they `shift`, as bytes to which 128 is added if they are signed."""
+    """The function that puts the rows of a source into columns of x: widened, or with `shift` as bytes, to which 128 is added if they are
+    signed."""
     memory, lanes, into = memories["ub"], slice(span[1] - span[0]), x[:, slice(*span)]
     if source.values.bytes_per_value > 1:
 
@@ -128,8 +129,8 @@ def _reading(memories: Memories, x: AnyArray, source: Source, span: tuple[int, i
     return partial(setitem, into, ..., rows.view(np.uint8) if source.unsigned else rows)  # a tenth faster than np.copyto
 
 
-def _adding(product: Product, sums: Float32) -> Callable[[list[AnyArray]], None]:
-    """From the products of the parts to float32(acc + bias), in `sums`."""
+def _adding(product: JoinedProduct, sums: Float32) -> Callable[[list[AnyArray]], None]:
+    """The function that adds the products of the parts and the bias: float32(acc + bias), in `sums`."""
     bias = product.bias.astype(np.float32)
 
     def exactly(results: list[AnyArray]) -> None:
@@ -141,9 +142,9 @@ def _adding(product: Product, sums: Float32) -> Callable[[list[AnyArray]], None]
         sums[...] = _total(results) + product.bias
 
     match product.sum:
-        case Sum.SINGLE | Sum.PAIR:
+        case Summation.SINGLE | Summation.PAIR:
             return exactly
-        case Sum.WIDE | Sum.INTEGERS:
+        case Summation.WIDE | Summation.INTEGERS:
             return in_integers
         case _:
             assert_never(product.sum)
@@ -162,7 +163,7 @@ def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
     accumulators[:, used:] = 0
 
 
-def _requantised(product: Product, sums: Float32) -> Iterator[Requantised]:
+def _requantised(product: JoinedProduct, sums: Float32) -> Iterator[Requantised]:
     for step in product.passes:
         low, high = (np.asarray(bound - step.zero, np.float32) for bound in (step.low, step.high))
         zero = None if isinstance(step.zero, int) and not step.zero else np.asarray(step.zero, np.float32)
@@ -180,7 +181,8 @@ def _requantise(sums: Float32, multiplier: Float32, low: Float32, high: Float32,
 
 
 def _writing(memories: Memories, used: int, activation: Activation) -> Callable[[AnyArray], None]:
-    """Writes requantised values [M, used], as int8 or still float32, through the table if there is one, into the unified buffer."""
+    """The function that writes requantised values [M, used], int8 or float32, through the table if there is one, into the unified
+    buffer."""
     lanes, look_up, places, memory = slice(used), activation.look_up, activation.places, memories["ub"]
     if activation.to.bytes_per_value > 1:
 
@@ -203,7 +205,7 @@ def _writing(memories: Memories, used: int, activation: Activation) -> Callable[
 
 
 def _tail(memories: Memories, activation: Activation) -> Act:
-    """Writes the lanes past the used columns."""
+    """The function that writes the lanes past the used columns."""
     lanes, tail, places = slice(-len(activation.tail), None), activation.tail, activation.places
     if activation.to.bytes_per_value > 1:
         return partial(memories.store, "ub", activation.dest, tail, lanes)

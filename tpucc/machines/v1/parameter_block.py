@@ -15,7 +15,7 @@ DEFAULTS: Mapping[str, float] = MappingProxyType({"multiplier": 1.0, "low": -128
 
 
 @cache
-def block_dtype(mxu: int) -> np.dtype[np.void]:
+def parameter_block_dtype(mxu: int) -> np.dtype[np.void]:
     """A parameter block of the activation unit.
 
     activate: `clamp(requantise(acc + bias, multiplier) + zero, low, high)`, then `table[value + 128]` if `has_table`; weighted pooling

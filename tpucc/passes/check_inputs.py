@@ -1,0 +1,114 @@
+"""Checks the arrays that are given for the inputs of a model against the types that the source declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean, listed
+from tpucc.ir import Node, TensorType
+from tpucc.numerics import AnyArray, place_of_largest
+
+InputArrays = dict[str, AnyArray]
+"""An array for each input of a model, by the input's name, in the input's data type."""
+REPORTED = 20
+"""Problems that one error shows."""
+
+
+def checked_inputs(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, taker: str = "the model") -> InputArrays:
+    """The arrays in the data types of the inputs of the model, or of another `taker`; `what` names the arrays in messages ("calibration").
+
+    Each array has its input's shape, or another leading size: then it is divided into batches. Floating-point inputs take real numbers of
+    any type, integer inputs only integers. Raises `InputError` with all that is wrong: E0441 missing, E0442 unknown, E0443 shape, E0444
+    data type, E0445 NaN or infinity, E0446 integers out of range, E0447 inputs of more than one batch that have different numbers of
+    examples.
+    """
+    found = list(_name_problems(inputs, arrays, what, taker))
+    found += (d for node in inputs if node.name in arrays for d in _array_problems(node, arrays[node.name], what, taker))
+    found = found or list(_count_problems(inputs, arrays, what))
+    if found:
+        raise InputError(found[:REPORTED])
+    return {node.name: arrays[node.name].astype(node.type.numpy, copy=False) for node in inputs}
+
+
+def _name_problems(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, taker: str) -> Iterator[Diagnostic]:
+    wanted = {node.name for node in inputs}
+    takes = f"{taker} takes {listed([node.name for node in inputs])}" if inputs else ""
+    for node in inputs:
+        if node.name not in arrays:
+            near = did_you_mean(node.name, arrays.keys() - wanted) or takes
+            yield Diagnostic("E0441", f"the {what} has no array {node.name}, which {taker} takes as {node.type.brief}", help=(near,))
+    for name in sorted(arrays.keys() - wanted):
+        near = did_you_mean(name, wanted - arrays.keys()) or takes
+        yield Diagnostic("E0442", f"the {what} has an array {name}, but {taker} has no such input", help=(near,))
+
+
+def _array_problems(node: Node, array: AnyArray, what: str, taker: str) -> Iterator[Diagnostic]:
+    about = f"the {what}'s {node.name}"
+    fits = array.shape[1:] == node.type.shape[1:] and array.ndim == node.type.rank and array.size > 0
+    if array.ndim and not len(array):
+        yield Diagnostic("E0443", f"{about} has no rows", help=("one example at least is needed",))
+    elif not fits:
+        rest = f"{node.type.brief}; the first size may be another" if node.type.rank else node.type.brief
+        yield Diagnostic("E0443", f"{about} has shape {list(array.shape)}", help=(f"{taker} takes {rest}", _reshaped(node, array)))
+    elif array.dtype.kind not in ("iub" if node.type.dtype != "f32" else "fiub"):
+        mend = f'{node.name}.astype("int32") makes integers of them' if array.dtype.kind == "f" else ""
+        yield Diagnostic("E0444", f"{about} is of type {array.dtype}", help=(f"{taker} takes {node.type.brief}", mend))
+    elif node.type.dtype == "f32":
+        yield from _at_first(_not_finite(array), "E0445", lambda index: f"{about} is {array[index]} at {list(index)}")
+    else:
+        low, high = _integer_limits(node.type)
+        outside = (array < low) | (array > high)
+        yield from _at_first(outside, "E0446", lambda index: f"{about} is {array[index]} at {list(index)}, outside {low:,}…{high:,}")
+
+
+def channels_last(name: str, found: tuple[int, ...], row: tuple[int, ...]) -> str:
+    """The call that moves the channels of images [n, channels, height, width] last; empty where the shape `found` isn't that of such images
+    or the rows then don't have the shape `row`."""
+    if len(found) == 4 and (found[2], found[3], found[1]) == row:
+        return f"images have their channels last here: {name}.transpose(0, 2, 3, 1)"
+    return ""
+
+
+def _reshaped(node: Node, array: AnyArray) -> str:
+    """The call that makes an array fit: one with an axis of one column too few or too many, with channels before pixels, or with one-hot
+    rows in place of the numbers of classes. Empty for other arrays."""
+    if turned := channels_last(node.name, array.shape, node.type.shape[1:]):
+        return turned
+    if array.ndim == node.type.rank - 1 and array.shape[1:] == node.type.shape[1:-1] and node.type.shape[-1] == 1:
+        return f"{node.name}.reshape({', '.join(map(str, (-1, *node.type.shape[1:])))}) has that shape"
+    if array.ndim == node.type.rank + 1 and array.shape[1:-1] == node.type.shape[1:]:
+        if array.shape[-1] == 1:
+            return f"{node.name}.reshape({', '.join(map(str, (-1, *node.type.shape[1:])))}) has that shape"
+        if node.type.dtype != "f32":
+            return f"{node.name}.argmax(axis={array.ndim - 1}) makes numbers of classes of one-hot rows"
+    return ""
+
+
+def _not_finite(array: AnyArray) -> AnyArray:
+    with np.errstate(over="ignore"):
+        return ~np.isfinite(array.astype(np.float32, copy=False))
+
+
+def _integer_limits(type_: TensorType) -> tuple[int, int]:
+    if type_.range:
+        return int(type_.range.low), int(type_.range.high)
+    limits = np.iinfo(type_.numpy)
+    return int(limits.min), int(limits.max)
+
+
+def _at_first(wrong: AnyArray, code: str, message: Callable[[tuple[int, ...]], str]) -> Iterator[Diagnostic]:
+    count = int(np.count_nonzero(wrong))
+    if count:
+        index = place_of_largest(wrong)
+        yield Diagnostic(code, message(index), help=(f"{counted(count, 'value')} like this" if count > 1 else "",))
+
+
+def _count_problems(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:
+    batches = {node.name: Fraction(arrays[node.name].shape[0], node.type.shape[0]) for node in inputs if node.type.shape}
+    several = {name: count for name, count in batches.items() if count > 1}
+    if len(set(several.values())) > 1:
+        sizes = ", ".join(f"{name} has {counted(arrays[name].shape[0], 'row')}" for name in several)
+        yield Diagnostic("E0447", f"the arrays of the {what} don't have the same number of examples: {sizes}")
