@@ -120,7 +120,7 @@ BODIES = {
     "returns what has no class": ("return Liar()", r"E052\d", "r"),
     "takes the timer away": ("import signal; signal.setitimer(signal.ITIMER_REAL, 0); loop()", "E0522", "takes longer than 0.3 s"),
     "takes the signals away": (
-        "import signal; [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGALRM, signal.SIGURG)]; loop()",
+        "import signal; [signal.signal(s, signal.SIG_IGN) for s in (signal.SIGALRM, signal.SIGURG)]; loop()",
         "E0522",
         "takes longer than 0.3 s",
     ),

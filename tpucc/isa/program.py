@@ -31,8 +31,8 @@ def array_types(machine: Machine, mxu: int, weights: str = DEFAULT_FORMAT.weight
 
 HOST_ROWS = 2**26
 """The most rows of host memory that are simulated."""
-CORES = 2**16
-"""The most cores that share a batch."""
+CORES = 2**12
+"""The most cores that share a batch: twice those of the largest TPU v3 pod."""
 KINDS = ("input", "output", "constant", "scratch")
 
 
