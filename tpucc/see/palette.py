@@ -105,10 +105,10 @@ SOURCE_INKS: Mapping[str, Ink] = {
 def kind_of_layer(kind: str, multiplies: bool) -> Kind:
     """The meaning of a layer of this kind in every picture: the unit that computes it. `multiplies` says whether the matrix unit makes its
     products; a depthwise convolution that the vector unit computes lane by lane has weights, but none of these. What moves rows is the
-    activation unit's, which copies them."""
+    activation unit's, which copies them; the work on inputs counts as the host's, who sends them."""
     if multiplies:
         return Kind.MATRIX
-    return Kind.HOST if kind == "host" else Kind.VECTOR
+    return Kind.HOST if kind in ("host", "input") else Kind.VECTOR
 
 
 def in_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
