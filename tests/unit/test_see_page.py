@@ -287,7 +287,7 @@ def test_waits_are_those_of_the_numbers() -> None:
 def test_origins_link_layers_to_the_lines_of_their_weights_and_calls() -> None:
     found = data(page())
     lines = [found["origins"][layer["origin"]]["lines"] for layer in found["layers"]]
-    assert lines == [[4, 5, 7], [4, 5, 7], []]
+    assert lines == [[4, 5, 7], [4, 5, 7], [6]]
     spans = [[found["spans"][span] for span in found["origins"][layer["origin"]]["calls"]] for layer in found["layers"]]
     assert spans[0] != spans[1]
 

@@ -6,18 +6,20 @@ program notes such an instruction with the layer that needs it. Tables, charts a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.diagnostics import Origin
+from tpucc.diagnostics import Origin, Span
 from tpucc.explain.owners import owners
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
 
+_MODEL = re.compile(r"^model\b.*", re.MULTILINE)
 INPUT = "input"
 """The name and the kind of the work on inputs, where it stands among layers."""
 
@@ -40,8 +42,15 @@ def attribution(program: Program) -> Attribution:
     if not entering.any():
         return Attribution(program.layers, of, places)
     places[[*_copies(program, touched, entering)]] = count
-    info = LayerInfo(INPUT, INPUT, Origin(made_by=INPUT))
-    return Attribution((*program.layers, info), np.where(entering, count, places[of]), places)
+    return Attribution((*program.layers, LayerInfo(INPUT, INPUT, _declared(program.source_text))), np.where(entering, count, places[of]), places)
+
+
+def _declared(source: str) -> Origin:
+    """The line of a source that begins its model, and has the inputs."""
+    if (found := _MODEL.search(source)) is None:
+        return Origin(made_by=INPUT)
+    line = source.count("\n", 0, found.start()) + 1
+    return Origin((Span(line, 1, line, 1 + len(found[0])),))
 
 
 def _reading(program: Program, touched: Effects, buffers: set[int]) -> Bools:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.attribution import attribution
 from tpucc.explain.names import shown
 from tpucc.explain.nesting import Source, calls_of
 from tpucc.explain.summary import machine_of, share
@@ -134,7 +135,7 @@ def _source(given: PageInput) -> Markup:
     """The source with its line numbers, and for each line a bar for its share of the cycles, as the panel has it."""
     text, stats = given.program.source_text, given.runtime.stats
     source, cycles = Source.of(source_lines(text)), Counter[int]()
-    for layer, counts in zip(given.program.layers, stats["layers"], strict=False):
+    for layer, counts in zip(attribution(given.program).layers, stats["layers"], strict=True):
         heads = {source.line_of_def(call.name) for call in calls_of(layer.origin, source)}
         cycles.update(dict.fromkeys(layer.origin.lines | heads, counts["cycles"]))
     most = max(cycles.values(), default=0)
