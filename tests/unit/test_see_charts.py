@@ -443,7 +443,11 @@ def test_charts_are_readable(kind: str, program: Program) -> None:
 def test_a_map_names_its_limits_above_it() -> None:
     program = chain_program("iris", 150, [4, 256, 3])
     times = steady_times(program)
-    for bound, names in ((225, ["peak 450 rows", "needed at once 225 rows"]), (450, ["peak = needed at once 450 rows"]), (0, ["peak 450 rows"])):
+    for bound, names in (
+        (225, ["peak 450 rows", "needed at once 225 rows"]),
+        (450, ["peak = needed at once 450 rows"]),
+        (0, ["peak 450 rows"]),
+    ):
         svg = memory_svg(replace(program, lower_bound_rows=bound), times.starts, times.ends, times.cycles, wide=NARROW)
         assert_readable(svg)
         map_begins = min(float(e.get("y1", "")) for e in ET.fromstring(svg).iter(f"{SVG}line") if e.get("class") == "l-grid")

@@ -42,7 +42,9 @@ def attribution(program: Program) -> Attribution:
     if not entering.any():
         return Attribution(program.layers, of, places)
     places[[*_copies(program, touched, entering)]] = count
-    return Attribution((*program.layers, LayerInfo(INPUT, INPUT, _declared(program.source_text))), np.where(entering, count, places[of]), places)
+    return Attribution(
+        (*program.layers, LayerInfo(INPUT, INPUT, _declared(program.source_text))), np.where(entering, count, places[of]), places
+    )
 
 
 def _declared(source: str) -> Origin:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tpucc.explain.attribution import INPUT
+from tpucc.isa.program import HOST
 from tpucc.see.fonts import font_rules
 
 
@@ -108,7 +110,7 @@ def kind_of_layer(kind: str, multiplies: bool) -> Kind:
     activation unit's, which copies them; the work on inputs counts as the host's, who sends them."""
     if multiplies:
         return Kind.MATRIX
-    return Kind.HOST if kind in ("host", "input") else Kind.VECTOR
+    return Kind.HOST if kind in (HOST, INPUT) else Kind.VECTOR
 
 
 def in_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:

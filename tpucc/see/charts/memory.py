@@ -56,7 +56,9 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     top, height = EDGE + head.height + key.height + 26, HIGH if rows else _height(program)
     across = Scale(0, max(1, cycles, until), LEFT, wide - EDGE)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
-    rects = joined(_rect(program, resident, colours[id(resident)], starts, ends, across, up, covered.get(id(resident))) for resident in drawn)
+    rects = joined(
+        _rect(program, resident, colours[id(resident)], starts, ends, across, up, covered.get(id(resident))) for resident in drawn
+    )
     parts = [
         head.markup,
         key.markup,

@@ -30,8 +30,11 @@ LEAST = 0.0005
 
 
 def peak_svg(program: Program, stats: Stats, times: Times, across: float = WIDTH) -> str:
-    """Time to the right, the cells of the array upwards, and above them whose time it is. The solid area is the model's work: its share of the plot is `useful_share` of
-    `stats.json`. Above it are cells that hold no weights of the model while the array multiplies, and then the waits, by their roots."""
+    """Time to the right, the cells of the array upwards, and above them whose time it is.
+
+    The solid area is the model's work: its share of the plot is `useful_share` of `stats.json`. Above it are cells that hold no weights of
+    the model while the array multiplies, and then the waits, by their roots.
+    """
     scale = Scale(0, max(1, times.cycles), LEFT, across - EDGE)
     edges = np.linspace(0, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
     areas = list(_areas(program, times, edges))

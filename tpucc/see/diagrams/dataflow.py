@@ -77,8 +77,8 @@ class Flow:
 
 
 def program_diagram(program: Program, layer_cycles: Sequence[int] = (), host: Sequence[Graph] = ()) -> Diagram:
-    """The dataflow of a program. `layer_cycles`, one number a layer and one for the work on inputs, adds to each layer's box its share of the time. `host` are the graphs
-    of the prologue, the host steps and the epilogue, which say where the host's boxes come from."""
+    """The dataflow of a program. `layer_cycles`, one number a layer and one for the work on inputs, adds to each layer's box its share of
+    the time. `host` are the graphs of the prologue, the host steps and the epilogue, which say where the host's boxes come from."""
     touched = effects(program.instructions)
     steps = touched.interrupts & (program.instructions["index"] < len(program.host_steps))
     moving = np.flatnonzero((touched.rows > 0) | steps)

@@ -184,7 +184,10 @@ def _calls(program: Program, whose: Attribution) -> dict[str, Any]:
     nested = nesting([layer.origin for layer in whose.layers], source)
     paths = [[known.setdefault(turns[: depth + 1], len(known)) for depth in range(len(turns))] for turns in nested]
     last = [path[-1] for path in known]
-    steps = [(f"step {turn.number:,} of {turn.count:,}" if turn.number else f"all {turn.count:,} steps") if turn.count > 1 else "" for turn in last]
+    steps = [
+        (f"step {turn.number:,} of {turn.count:,}" if turn.number else f"all {turn.count:,} steps") if turn.count > 1 else ""
+        for turn in last
+    ]
     return {
         "name": [turn.call.name for turn in last],
         "line": [turn.call.span.line for turn in last],
@@ -265,7 +268,14 @@ def _waits(given: PageInput) -> dict[str, Any]:
     last = np.append(first[1:], len(own))[: len(first)] - 1
     return {
         "roots": [
-            {"name": limit, "root": ROWS[limit].root, "meaning": wait.meaning, "kind": wait.kind, "angle": wait.angle, "crossed": wait.crossed}
+            {
+                "name": limit,
+                "root": ROWS[limit].root,
+                "meaning": wait.meaning,
+                "kind": wait.kind,
+                "angle": wait.angle,
+                "crossed": wait.crossed,
+            }
             for limit, wait in WAITS.items()
         ],
         "start": deltas(start[first]),

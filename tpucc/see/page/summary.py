@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.diagnostics import printable
+from tpucc.explain.attribution import INPUT
 from tpucc.explain.names import first_names, shown
 from tpucc.explain.retiming import Retimed
-from tpucc.explain.summary import Accuracy, Stats, answers, count_layers, facts, host_words, layer_cells, rows_of_layers, tenths, waiting_cells
+from tpucc.explain.summary import (
+    Accuracy,
+    Stats,
+    answers,
+    count_layers,
+    facts,
+    host_words,
+    layer_cells,
+    rows_of_layers,
+    tenths,
+    waiting_cells,
+)
 from tpucc.see.kit import numbers, term
 from tpucc.see.svg import NOTHING, Markup, escaped, joined, prose, row, tag
 
@@ -71,6 +83,7 @@ def _waiting(stats: Stats) -> tuple[str, str, str]:
 
 def _layer_row(index: int, layer: Stats, whole: int) -> Markup:
     operators = f": {first_names([shown(name) for name in layer['operators']])}" if layer.get("operators") else ""
-    name, line = f"{shown(layer['name'])}{operators} ({printable(layer['kind'])})", str(layer["line"]) if layer["line"] else "–"
+    kind = "" if layer["kind"] == INPUT else f" ({printable(layer['kind'])})"
+    name, line = f"{shown(layer['name'])}{operators}{kind}", str(layer["line"]) if layer["line"] else "–"
     cycles, part, tiles, speed, *_ = layer_cells(layer, whole)
     return row(map(escaped, (name, line, cycles, f"{part} %", tiles, speed, *_waiting(layer))), data_layers=index)
