@@ -210,7 +210,7 @@ def _outline(edges: Float64, low: Float64, high: Float64, scale: Scale) -> str:
 def _hatch(key: str, root: Limit) -> Markup:
     hatch = WAITS[root]
     ends = [(0, 6), (6, 0)] if hatch.crossed else [(0, 6)]
-    ink = {"class": f"t-{hatch.kind}", "stroke": KINDS[hatch.kind].line, "stroke-width": 2.4}
+    ink: dict[str, Value] = {"class": f"t-{hatch.kind}", "stroke": KINDS[hatch.kind].line, "stroke-width": 2.4}
     strokes = joined(tag("line", attributes=ink, x1=0, y1=0, x2=x, y2=y) for x, y in ends)
     turn = f"rotate({hatch.angle})"
     return tag("pattern", strokes, id=hatch_name(key, root), width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)

@@ -177,7 +177,7 @@ const buffer = (() => {
     context.beginPath();
     for (const row of [low, high]) {
       context.moveTo(left + wide + 2, at(row));
-      context.lineTo(axis.LEFT - 4, y(row));
+      context.lineTo(axis.LEFT - 52, y(row)); // the numbers of rows stand behind that
     }
     context.stroke();
   }

@@ -73,9 +73,11 @@ const words = (() => {
     return opened.length ? `inside “${insides.title(diagram)}”` : `of the ${DIAGRAMS[root]}`;
   }
 
+  const isInput = (layer) => layers[layer].kind === "input";
+
   const titles = {
     line: ({ id }) => `line ${id}`,
-    layer: ({ id }) => `layer ${layers[id].name}, of kind ${layers[id].kind}`,
+    layer: ({ id }) => (isInput(id) ? "the work on the input" : `layer ${layers[id].name}, of kind ${layers[id].kind}`),
     instruction: ({ id }) => `instruction ${number(id)}`,
     buffer: ({ id }) => `buffer ${buffers[id].plain}`,
     tile: ({ id, place }) => tileName(id, place),
@@ -131,7 +133,7 @@ const words = (() => {
 
   function ofInstruction(id) {
     const parts = [model.texts[id], `It ${model.said(id)}.`];
-    if (carried(id)) parts.push(`It is a transfer of ${carried(id)}, for ${layers[code.layer[id]].name}.`);
+    if (carried(id)) parts.push(`It is a transfer of ${carried(id)}${isInput(code.layer[id]) ? "" : `, for ${layers[code.layer[id]].name}`}.`);
     const length = code.end[id] - code.start[id];
     if (length) parts.push(`The ${unitName(id)} works on it for ${cycles(length)}, ${during(code.start[id], code.end[id])}.`);
     else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
