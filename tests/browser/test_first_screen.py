@@ -34,9 +34,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_where_the_peak_went_is_above_the_fold_and_no_line_of_the_source_is_cut(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / f"{stem}.tpu", tmp_path))
     settle(page)
-    bottom = "(selector) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().bottom)"
-    [chart] = page.evaluate(bottom, "#view-summary .peak > svg")
-    [view] = page.evaluate(bottom, "#view-summary")
+    bottom = "(found) => found.filter((each) => each.checkVisibility()).map((each) => each.getBoundingClientRect().bottom)"
+    [chart] = page.locator("#view-summary .peak > svg").evaluate_all(bottom)
+    [view] = page.locator("#view-summary").evaluate_all(bottom)
     assert chart <= view, "its legend, too"
     source = page.locator("#source")
     assert source.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
@@ -112,8 +112,8 @@ def test_on_a_phone_all_questions_and_tabs_are_in_sight(report: Path, open_page:
     page = open_page(report)
     page.set_viewport_size({"width": 390, "height": 844})
     settle(page)
-    boxes = "[...document.querySelectorAll('nav span, nav button')].map((e) => e.getBoundingClientRect()).map(({ left, right }) => [left, right])"
-    found = page.evaluate(boxes)
+    boxes = "(found) => found.map((each) => each.getBoundingClientRect()).map(({ left, right }) => [left, right])"
+    found = page.locator("nav span, nav button").evaluate_all(boxes)
     assert len(found) == 4 + 11
     assert all(left >= 0 and right <= 390 for left, right in found)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -131,9 +131,8 @@ def test_what_if_says_the_share_of_the_peak_that_the_summary_says(report: Path, 
     assert words in page.locator("#view-summary .peak svg").first.text_content()
     page.click("#view-whatif tr[data-field=host_bandwidth] button")
     settle(page)
-    faster = page.evaluate(
-        "tpucc.retimed({ host_bandwidth: 2 * JSON.parse(document.getElementById('data').textContent).retiming.target.host_bandwidth }).makespan"
-    )
+    twice = 2 * executable_of(STEM).runtime.program.target.host_bandwidth
+    faster = page.evaluate("(host_bandwidth) => tpucc.retimed({ host_bandwidth }).makespan", twice)
     assert faster < stats["cycles"]
     share = 100 * stats["useful_share"] * stats["cycles"] / faster
     assert f"{share:.1f} % of the array's peak does the model's work" in text_of(page, "#view-whatif .lead")
