@@ -75,7 +75,7 @@ TERMS: Mapping[str, str] = {
     "host transfers": "bytes that cross the link between host and device, spills included",
     "layer": "an operator of the layer graph: integers in, integers out; or, of the kind host, a step that the host computes in float32",
     "line": "the line of the source that the layer comes from",
-    "cycles": "the cycles that the accounting gives to the layer; the layers' cycles add up to the program's",
+    "cycles": "the cycles that the accounting gives to the layer; the layers' and the input's add up to the program's",
     "share": "of the program's cycles",
 }
 """The words of tables, cards and legends."""
