@@ -168,8 +168,8 @@ def test_waits_have_the_names_of_their_roots() -> None:
 def test_the_last_line_of_the_source_is_a_place_too() -> None:
     program = chain_program("iris", 5, [4, 3])
     layer = program.layers[0]
-    placed = replace(program, layers=(replace(layer, origin=Origin((Span(3, 1, 3, 2),))),), source_text="model\n\n  the last")
-    assert {e["args"]["source"] for e in events(placed) if e["ph"] == "X"} == {"model", "the last"}
+    placed = replace(program, layers=(replace(layer, origin=Origin((Span(3, 1, 3, 2),))),), source_text="\n\n  the last")
+    assert {e["args"]["source"] for e in events(placed) if e["ph"] == "X"} == {"", "the last"}
     beyond = replace(placed, source_text="\n")
     assert {e["args"]["source"] for e in events(beyond) if e["ph"] == "X"} == {""}
 

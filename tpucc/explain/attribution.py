@@ -19,7 +19,7 @@ from tpucc.isa.program import LayerInfo, Program
 from tpucc.machine.memory import Contents
 from tpucc.numerics import Int64
 
-_MODEL = re.compile(r"^model\b.*", re.MULTILINE)
+_DECLARED = re.compile(r"^\S+ = input : .*@ (\S+)$", re.MULTILINE)
 INPUT = "input"
 """The name and the kind of the work on inputs, where it stands among layers."""
 
@@ -43,16 +43,14 @@ def attribution(program: Program) -> Attribution:
         return Attribution(program.layers, of, places)
     places[[*_copies(program, touched, entering)]] = count
     return Attribution(
-        (*program.layers, LayerInfo(INPUT, INPUT, _declared(program.source_text))), np.where(entering, count, places[of]), places
+        (*program.layers, LayerInfo(INPUT, INPUT, _declared(program.prologue))), np.where(entering, count, places[of]), places
     )
 
 
-def _declared(source: str) -> Origin:
-    """The line of a source that begins its model, and has the inputs."""
-    if (found := _MODEL.search(source)) is None:
-        return Origin(made_by=INPUT)
-    line = source.count("\n", 0, found.start()) + 1
-    return Origin((Span(line, 1, line, 1 + len(found[0])),))
+def _declared(prologue: str) -> Origin:
+    """Where the inputs of the host's first graph stand in the source; nowhere if a program was written by hand."""
+    spans = [span for text in _DECLARED.findall(prologue) if (span := Span.parse(text)) is not None]
+    return Origin(tuple(dict.fromkeys(spans))) or Origin(made_by=INPUT)
 
 
 def _reading(program: Program, touched: Effects, buffers: set[int]) -> Bools:
