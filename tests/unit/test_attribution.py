@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,6 +70,8 @@ def test_a_program_without_inputs_has_the_layers_alone() -> None:
     ).runtime.program
     found = attribution(program)
     assert (found.layers, found.of.tolist()) == (program.layers, program.layer_of.tolist())
+    bare = replace(executable_of("02_iris").runtime.program, layers=())
+    assert (attribution(bare).layers, attribution(bare).of.tolist()) == ((), bare.layer_of.tolist())
 
 
 def test_tables_the_band_the_timeline_and_the_peak_chart_have_the_same_input() -> None:

@@ -39,7 +39,7 @@ def attribution(program: Program) -> Attribution:
     touched, count = effects(program.instructions, program.machine), len(program.layers)
     entering = _reading(program, touched, {place for port in program.prologue_ports for place in port.blocks})
     of, places = program.layer_of.astype(np.int64), np.arange(count)
-    if not entering.any():
+    if not count or not entering.any():
         return Attribution(program.layers, of, places)
     places[[*_copies(program, touched, entering)]] = count
     return Attribution(
