@@ -83,7 +83,7 @@ TERMS: Mapping[str, str] = {
 
 COLOURS = (
     "blue: values of layers whose products the matrix unit computes, though the activation unit writes them; "
-    "green: values of layers of the activation unit alone; grey: values from the host"
+    "green: values of layers of the activation unit alone; grey: values from the host, and copies of inputs"
 )
 """What the colours of the buffers say."""
 
