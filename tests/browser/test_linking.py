@@ -105,6 +105,7 @@ def test_the_rows_of_the_assembly_that_are_seen_are_lit_with_their_line(compiled
         page.keyboard.press("Escape")
 
 
+@pytest.mark.long
 def test_a_line_that_makes_a_layer_lights_a_box_of_it_in_every_diagram(compiled: Compiled, open_page: OpenPage) -> None:
     """Also a line that only declares weights."""
     page = open_page(compiled.report)

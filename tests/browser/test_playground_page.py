@@ -58,6 +58,7 @@ def write(page: Page, editor: str, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
+@pytest.mark.long
 def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     """First the report from when the page was built; then an error at its place, and the report of the mended text. The browser's Back
     leads to none of them."""
@@ -83,6 +84,7 @@ def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     assert page.evaluate("history.length") == steps
 
 
+@pytest.mark.long
 def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
     page.locator("#tab-model").press("ArrowRight")
     page.locator("#puzzle").select_option("3")
@@ -102,6 +104,7 @@ def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
     page.locator("#stop").click()
 
 
+@pytest.mark.long
 def test_an_endless_loop_is_stopped_and_a_link_holds_what_is_written(page: Page, server: Server, record: Record) -> None:
     page.locator("#tab-python").click()
     write(page, "python", "print('so far')\nwhile True: pass")

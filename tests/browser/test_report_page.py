@@ -47,6 +47,7 @@ def active_elements(page: Page) -> dict[str, int]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stem", one_of(2, ["05_digits_cnn", "02_iris"]))
 def test_every_view_opens_in_silence(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
     source = PROGRAMS / f"{stem}.tpu"

@@ -272,6 +272,7 @@ def test_the_text_area_numbers_its_lines_and_marks_those_with_errors(desk: Page,
     assert desk.evaluate("[...document.querySelectorAll('#source li')].findIndex(item => item.className === 'error') + 1") == 4
 
 
+@pytest.mark.long
 def test_an_edit_is_saved_when_it_is_asked_for_and_the_report_follows(desk: Page, watched: Watched, editing: str) -> None:
     """The last good report stays beside the error; the message leads to its place."""
     write(desk, WRONG)

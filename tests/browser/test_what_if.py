@@ -74,6 +74,7 @@ def compare(page: Page, runtime: Timed, changed: dict[str, float]) -> None:
     assert found["limit"] == limit_of({limit.value: cycles / clock for limit, cycles in spent.items()}, edges)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stem", STEMS)
 def test_the_page_times_as_the_clock_does(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
     runtime = executable_of(stem).runtime

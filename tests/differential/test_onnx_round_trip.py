@@ -175,6 +175,7 @@ def same_integers(path: Path, exe: tpucc.Executable, **settings: dict[str, objec
     return all(np.array_equal(a, b) for a, b in zip(exe.run(inputs).values(), again.run(given).values(), strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", one_of(4, one_of(3, ALL), LONG))
 def test_a_quantised_export_is_imported_with_the_same_integers(path: Path, tmp_path: Path) -> None:
     exe = tpucc.compile(path, params={name: int(value) for name, value in SMALLER.get(path.stem, {}).items()})
@@ -210,6 +211,7 @@ model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
 """
 
 
+@pytest.mark.long
 @each(
     {
         "one-row-of-integers": ("reshape(reshape(x[:1] @ w, (1, 1, 4))[0], (4, 1)) @ r", 8, 2),
@@ -252,6 +254,7 @@ PACKED = {
 }
 
 
+@pytest.mark.long
 @each({f"{title}, {bits} bits": (text, bits) for title, text in PACKED.items() for bits in (8, 16)})
 def test_a_convolution_of_patches_is_written_as_one_of_the_image(text: str, bits: int, tmp_path: Path) -> None:
     """ONNX Runtime computes the device's integers, and the file is read as the convolution of the source."""
@@ -417,6 +420,7 @@ def test_biases_have_their_keys(body: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(found[key], array, atol=np.abs(array).max() / 100)
 
 
+@pytest.mark.long
 @each([(text, level) for text in ("x @ dequantize(quantize(w, {}))", "conv2d(x[:1], dequantize(quantize(k, {})))") for level in (0, 2)])
 def test_weights_that_the_source_rounds_come_back_from_a_float_export(text: str, level: int, tmp_path: Path) -> None:
     """They are rounded in the file's place, and ranges are measured with what the device has: also where most of them saturate."""
@@ -478,6 +482,7 @@ def test_a_float_export_has_the_steps_and_the_weights_of_its_source(text: str, t
         np.testing.assert_array_equal(again.weights[key], node.attributes.value.data, strict=True)
 
 
+@pytest.mark.long
 @each(
     [
         "flatten(x) * v + v",
@@ -607,6 +612,7 @@ def test_a_kernel_with_its_axes_of_size_1_elsewhere_comes_back(shape: tuple[int,
     assert same_integers(tmp_path / "m.onnx", exe)
 
 
+@pytest.mark.long
 @each([(text, bits) for text in ("conv2d(i, k) - g, x @ e2 - t", "relu(x @ w + s) * s, y2 - s") for bits in (8, 16)])
 def test_a_weight_of_one_value_may_be_a_bias(text: str, bits: int, tmp_path: Path) -> None:
     """Each column has integers of its own, in units of its scale. One value has them all."""

@@ -72,6 +72,7 @@ def check(path: Path, first: int, step: int) -> None:
         assert unequal(compiled(path, **way)) == [], way
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", one_of(5, CASES, LONG))
 def test_compiles_and_equals_the_reference(path: Path) -> None:
     """Each way and each pass left out in one of four programs; in `make soak` in all."""

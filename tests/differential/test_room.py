@@ -114,6 +114,7 @@ NETWORKS = {
 """Each with a number of rows that are too few, the fewest that aren't, and more."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "target", "rows"), one_of(4, NETWORKS.values(), LONG), ids=NETWORKS)
 def test_what_fits_does_not_depend_on_speeds(text: str, target: str, rows: tuple[int, ...]) -> None:
     assert verdicts(text, target, rows, SPEEDS[:2]) == [False, True, True]

@@ -40,6 +40,7 @@ def test_the_terms_here_and_spring_have_every_operator() -> None:
     assert {(each.kinked, each.slope) for each in drawn} == {(op, slope) for op in KINKED for slope in OPERATORS[op].slopes}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("term", one_of(3, TERMS), ids=lambda term: term.name or "as written")
 def test_every_operator_has_a_solution_and_wrong_ones(term: Term) -> None:
     found = results(LAB, files_of(LAB, reference(LAB)), term)

@@ -179,6 +179,7 @@ SAID = [(lab, said, (number + place) % 4) for number, lab in enumerate(ANSWERED)
 """Every lab with every answer. Of these, a quarter is asked in each run: two or three answers of each lab, and each answer of two labs."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("lab", "said"),
     [pytest.param(lab, said, marks=pytest.mark.soak if later else (), id=f"{lab.name}-{said}") for lab, said, later in SAID],

@@ -109,6 +109,7 @@ def said(error: tpucc.PluginError, name: str) -> tuple[int, str]:
     return head.span.line, head.message.removeprefix(name).removeprefix("raised ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("harm", one_of(3, HARMS))
 def test_one_harm_has_one_verdict(harm: str, shared: Path, jail: Jail, monkeypatch: pytest.MonkeyPatch) -> None:
     body, words = HARMS[harm]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site"))
 
 import book  # noqa: E402 - the folder is on the path from here on
 
 
+@pytest.mark.long
 def test_a_file_stands_after_what_it_imports() -> None:
     chapters = list(book.reading_order())
     paths = [path for _, found in chapters for path in found]

@@ -6,12 +6,15 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 MAKING = ast.BinOp | COMPREHENSIONS
 """What makes a collection anew each time: the union or difference of sets, too."""
 
 
+@pytest.mark.long
 def test_no_condition_makes_the_same_collection_for_each_element() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"

@@ -45,7 +45,7 @@ def built(folder: Path, pyodide: str = "") -> Path:
 
 @contextmanager
 def visited(tab: Page, record: Record, server: Server) -> Iterator[Page]:
-    """The page with its first report. It may ask its server for its own files and for work, and nobody else; the browser keeps nothing afterwards."""
+    """The page, with its first report. It asks its server for its own files and for work, and nobody else; nothing of it is kept."""
     files = (str(path.relative_to(server.folder)) for path in server.folder.rglob("*") if path.is_file())
     record.allowed |= {server.address + path for path in ("", "config.json", "engine", "stop", *files)}
     tab.context.set_offline(False)

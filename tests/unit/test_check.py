@@ -60,6 +60,7 @@ def outcome(act: Any, path: Path, asked: Keywords) -> Any:
     return 0
 
 
+@pytest.mark.long
 @each({path.stem: (path,) for path in BAD})
 def test_bad_programs(path: Path) -> None:
     refused = outcome(check_source, path, {})
@@ -72,6 +73,7 @@ def test_programs_on_small_machines(path: Path, machine: str) -> None:
     assert outcome(check_source, path, asked) == outcome(compile_source, path, asked)
 
 
+@pytest.mark.long
 def test_some_of_these_are_refused_and_some_are_not() -> None:
     found = {machine: outcome(check_source, GOOD[1], asked) for machine, asked in MACHINES.items()}
     refused = [machine for machine, result in found.items() if result]

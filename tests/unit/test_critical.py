@@ -181,6 +181,7 @@ def test_shares_are_named_from_the_largest_on() -> None:
     assert list(shares([]).values()) == [0.0] * len(Limit)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("stem", "level"), [("05_digits_cnn", 0), ("06_digits_lstm", 2), ("09_cifar_resnet", 2)])
 def test_a_wait_is_longer_by_what_its_root_takes_longer(stem: str, level: int) -> None:
     """Where the root is an instruction: the multiply that waits begins as much later. So the root is what to make shorter."""

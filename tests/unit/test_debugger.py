@@ -90,6 +90,7 @@ def test_going_back_beyond_what_is_kept_runs_again(debugger: Debugger, monkeypat
         assert memories(debugger) == states[debugger.position]
 
 
+@pytest.mark.long
 def test_a_wait_is_the_timelines() -> None:
     for name, level in (("04_digits_mlp", 2), ("06_digits_lstm", 2), ("05_digits_cnn", 0)):
         runtime = compiled(name, repr({"params": {"batch": 8}, "level": level}))
@@ -170,6 +171,7 @@ def test_at_a_terminal_the_first_screen_says_how_to_get_help(monkeypatch: pytest
     assert "\n`help` lists the commands\n" + HELP + "\n" in printed
 
 
+@pytest.mark.long
 @each(
     [
         ("stpe", "did you mean step?"),

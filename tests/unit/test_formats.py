@@ -70,6 +70,7 @@ def test_a_format_that_is_not_symmetric_uses_all_its_integers() -> None:
     assert affine_parameters(0.0, 4.0, I16)[1] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("row", "message"),
     one_of(

@@ -220,6 +220,7 @@ def test_what_is_printed_reads_back(graph: Graph) -> None:
         assert again == graph
 
 
+@pytest.mark.long
 @examples(40, 1_500)
 @given(graphs())
 def test_printed_text_is_harmless(graph: Graph) -> None:
@@ -391,6 +392,7 @@ def test_messages_suggest_and_point() -> None:
     )
 
 
+@pytest.mark.long
 def test_many_errors_end() -> None:
     bad = "\n".join(f"n{i} = relu(m{i}) : f32[1]" for i in range(10_000))
     assert len(errors(f"graph g\n{bad}\nreturn n1")) == 20

@@ -163,6 +163,7 @@ def test_whatever_it_does_it_is_reported(small: Path, capsys: pytest.CaptureFixt
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "code", "words"),
     [
@@ -561,6 +562,7 @@ def order(tiles):
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux says how much memory is free")
 def test_code_that_takes_memory_without_end_is_refused_more(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

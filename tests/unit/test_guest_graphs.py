@@ -21,6 +21,7 @@ from tpucc.plugins.failures import Failed
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["02_iris", "06_digits_lstm"])
 def test_what_each_pass_makes_crosses_the_border_whole(name: str) -> None:
     """With its constants, places, origins, notes and firings; nodes that stay are the same objects."""

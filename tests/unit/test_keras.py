@@ -76,6 +76,7 @@ def test_names_of_tensorflow_become_those_of_layers() -> None:
     assert not [key for key in keys if {*";/:"} & {*key}]
 
 
+@pytest.mark.long
 def test_parts_of_tensorflow_are_operators_again() -> None:
     """Words count from the start, also where a choice is a sum of products; the steps of a loop; layer normalisation; a causal mask."""
     assert "[batch, 7] in [0, 19]" in source("words")
@@ -89,6 +90,7 @@ def test_parts_of_tensorflow_are_operators_again() -> None:
     assert "f32[6, 6]" in encoder, "the mask is that of one example"
 
 
+@pytest.mark.long
 def test_a_batch_that_another_axis_is_as_large_as_stays_open() -> None:
     """The state has five units."""
     model = tpucc.import_onnx(TENSORFLOW / "masked.onnx", params={"batch": 5})

@@ -331,6 +331,7 @@ def mutated(text: str, choose: random.Random) -> str:
     return text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", one_of(4, range(0, 2000, 500), LONG))
 def test_mutated_sources_compile_or_get_a_message(first: int) -> None:
     check_mutated(range(first, first + 500))

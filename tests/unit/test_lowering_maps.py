@@ -53,6 +53,7 @@ def layer(tiles: TileProgram, name: str) -> LayerInfo:
     return next(layer for layer in tiles.layers if layer.name == name)
 
 
+@pytest.mark.long
 @examples(25, 1_000)
 @given(
     image=st.tuples(*[st.integers(1, 3), st.integers(1, 7), st.integers(1, 7), st.sampled_from([1, 3, 4, 5, 9])]),

@@ -162,6 +162,7 @@ model m(x: f32[256, 8, 8, 64]):
 """
 
 
+@pytest.mark.long
 def test_the_driver_takes_the_fastest() -> None:
     exe = tpucc.compile_source(SOURCE)
     assert exe.compilation is not None

@@ -130,6 +130,7 @@ def _without_the_digest(model: Any) -> None:
     model.metadata_props.remove(entry)
 
 
+@pytest.mark.long
 @each([_another_weight, _without_a_node, _another_opset, _another_text, _without_the_digest])
 def test_a_file_that_was_changed_is_read_by_its_nodes(change: Callable[[Any], None], tmp_path: Path) -> None:
     _, model = exported(tmp_path / "m.onnx", quantized=False)
@@ -204,6 +205,7 @@ def test_integers_that_no_initializer_has_are_carried_as_values(tmp_path: Path) 
     assert '"largest"' in metadata(model)[carried.WEIGHTS]
 
 
+@pytest.mark.long
 @each([(bits, granularity) for bits in (8, 16) for granularity in ("per_channel", "per_tensor")])
 def test_weights_have_the_same_integers_again(bits: int, granularity: str, tmp_path: Path) -> None:
     settings: dict[str, dict[str, object]] = {"quantise": {"granularity": granularity}}

@@ -131,6 +131,7 @@ model net(x: f32[2, 5, 3] in [-1.0, 1.0]) -> f32[2, 4]:
 """The first step is the others', products with zeros included."""
 
 
+@pytest.mark.long
 @each(
     [
         BATCH_NORM,

@@ -146,6 +146,7 @@ def test_each_suggestion_of_operators_has_a_case() -> None:
     assert {op for op, *_ in CASES.values()} == own - ELSEWHERE
 
 
+@pytest.mark.long
 @each(CASES)
 def test_what_is_suggested_compiles_and_computes_the_same(
     op: str, nodes: list[Any], arrays: dict[str, Any], inputs: Any, tmp_path: Path

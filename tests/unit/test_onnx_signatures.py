@@ -409,6 +409,7 @@ def test_what_tpucc_lacks_is_no_damage(tmp_path: Path) -> None:
         assert {*codes} <= {"E1006", "E1007"}
 
 
+@pytest.mark.long
 def test_rows_have_the_attributes_that_the_onnx_package_says() -> None:
     """Each attribute of each version is read, is an operand of other versions, or is said to change nothing; and there are no others."""
     assert onnx.defs.onnx_opset_version() >= OPSETS.start

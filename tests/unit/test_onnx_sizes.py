@@ -79,6 +79,7 @@ def calls_of(function: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", one_of(3, [parts, fan, inputs, residuals, constants, matrices], SOAK))
 def test_twice_as_many_nodes_or_results_take_about_twice_as_long(make: Callable[[int], Made], tmp_path: Path) -> None:
     def taken(count: int) -> int:

@@ -76,6 +76,7 @@ def test_a_stored_table_gives_the_same_errors(text: str, parser: Callable[[], la
     assert found[0] == found[1]
 
 
+@pytest.mark.long
 @each([lambda content: content[: len(content) // 2], lambda _: b"", lambda content: b"0" * 64 + content[64:]])
 def test_a_cut_off_or_foreign_table_is_built_again(
     harm: Callable[[bytes], bytes], parser: Callable[[], lark.Lark], built: list[str]
@@ -117,6 +118,7 @@ UNUSED = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.annex
 def test_check_imports_nothing_that_it_does_not_need() -> None:
     run = "import sys\nfrom tpucc.cli.main import main\nmain(['check', 'programs/01_hello.tpu'])\n"

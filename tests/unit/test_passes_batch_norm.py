@@ -145,6 +145,7 @@ def test_batch_norm_folds_into_the_convolution_before_it(bias: bool) -> None:
     assert_close(graph, result)
 
 
+@pytest.mark.long
 def test_large_graphs_take_time_in_proportion() -> None:
     steps = [f"n{i + 1} = batch_norm({f'n{i}' if i else 'x'}, g, b, m, v, epsilon=0.5) : f32[3, 2]" for i in range(2_500)]
     graph = graph_of("\n".join([PARAMETERS, *steps, "return n2500"]))

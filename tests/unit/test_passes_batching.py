@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
@@ -173,6 +174,7 @@ def test_results_stay() -> None:
     assert saved > 100
 
 
+@pytest.mark.long
 def test_large_graphs_take_time_in_proportion() -> None:
     graph = sequence(4_000)
     result = batch_products.run(graph, CONTEXT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
@@ -228,6 +229,7 @@ def test_views_above_that_stay(rest: str) -> None:
     assert sink_views.run(graph, CONTEXT) == graph
 
 
+@pytest.mark.long
 def test_large_graphs_take_time_in_proportion() -> None:
     """5,000 nodes."""
     graph = network(625)

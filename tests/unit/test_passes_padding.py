@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.support.cases import each
 from tests.support.operator_graphs import Model
@@ -108,6 +109,7 @@ def test_origins_of_all_are_kept() -> None:
     assert fold_padding.run(graph, CONTEXT)["y"].origin == graph["p"].origin.merged(graph["y"].origin)
 
 
+@pytest.mark.long
 def test_large_graphs_take_time_in_proportion() -> None:
     pad = "pads=((0, 0), (1, 0), (0, 0), (0, 0))"
     steps = [f"p{i} = pad(n{i}, {pad}) : f32[1, 4, 1, 1]\nn{i + 1} = conv2d(p{i}, k) : f32[1, 3, 1, 1]" for i in range(2_000)]

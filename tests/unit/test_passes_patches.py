@@ -314,6 +314,7 @@ model m(x: f32[2, 9, 8, 3] in [-1.0, 2.0]):
 """
 
 
+@pytest.mark.long
 @each(
     {
         "image": ("conv2d(q, k)", True),
@@ -344,6 +345,7 @@ model m(x: f32[{batch}, {size}, {size}, {channels}]):
 """
 
 
+@pytest.mark.long
 @each(
     [
         (1, 64, 3, 3, 1, 1),

@@ -161,6 +161,7 @@ def test_products_at_the_edges_of_the_devices_work_have_the_choice_too() -> None
     assert not chosen(attention(6, 4, weights=False))[0]
 
 
+@pytest.mark.long
 @each([(size, body) for size in (8, 16, 40, 64) for body in ("return x @ y", "return (x @ y) @ w", "h = x @ v\n    return h @ y")])
 def test_the_choice_never_loses_end_to_end(case: tuple[int, str]) -> None:
     """Also where the device has nothing else to do, and its results would be the host's only work after it."""

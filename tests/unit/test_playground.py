@@ -153,6 +153,7 @@ def test_a_message_names_no_file_that_the_visitor_has_not_seen(given: dict[str, 
     assert found["message"] == message
 
 
+@pytest.mark.long
 def test_two_compiles_are_compared_as_tpucc_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a browser tpucc is a folder, and no installed package."""
     monkeypatch.setattr("importlib.metadata.version", Mock(side_effect=PackageNotFoundError))

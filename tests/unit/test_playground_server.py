@@ -60,6 +60,7 @@ def test_only_the_page_may_ask(headers: dict[str, str], server: Server) -> None:
     assert asked(server, "/engine", b"{}")[0] == 403
 
 
+@pytest.mark.long
 def test_what_runs_can_be_stopped(server: Server) -> None:
     found: list[int] = []
     endless = Thread(target=lambda: found.append(asked(server, base(server) + "engine", LOOP)[0]))

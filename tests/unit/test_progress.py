@@ -97,6 +97,7 @@ def slow(shown: bool, patience: float, seconds: float) -> str:
     )
 
 
+@pytest.mark.long
 @posix
 def test_long_work_shows_and_vanishes() -> None:
     raw = on_a_terminal(["-c", slow(True, 0.0, 0.2)])

@@ -83,6 +83,7 @@ TEXTS = [
 """Every stage of every source, with its data or without; in `make soak`, both."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("path", "stage", "with_data"), one_of(2, TEXTS))
 def test_an_unchanged_text_gives_the_same_bytes(path: Path, stage: str, with_data: bool) -> None:
     exe = compiled(path)

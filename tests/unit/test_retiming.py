@@ -19,6 +19,7 @@ STEMS = ("01_hello", "04_digits_mlp", "14_digits_resnet")
 QUICK = ("01_hello", "02_iris", "04_digits_mlp")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stem", STEMS)
 def test_the_machine_as_it_is_gives_the_numbers_of_the_program(stem: str) -> None:
     runtime = executable_of(stem).runtime
@@ -29,6 +30,7 @@ def test_the_machine_as_it_is_gives_the_numbers_of_the_program(stem: str) -> Non
         assert (found.cycles, found.seconds, found.bottleneck) == (runtime.stats["cycles"], whole["seconds"], whole["bottleneck"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stem", QUICK)
 def test_it_is_what_a_compilation_gives_where_the_program_is_the_same(stem: str) -> None:
     runtime, same = executable_of(stem).runtime, 0

@@ -210,6 +210,7 @@ def test_hello_on_the_tiny_machine_drops_and_reads_again() -> None:
     assert len({(stay.name, stay.first) for stay in program.residents}) > 128
 
 
+@pytest.mark.long
 def test_iris_on_the_tiny_machine_is_split_and_spilled() -> None:
     graph = chain(150, 4, 256, 3)
     tiles, program = compiled(graph, TINY)

@@ -87,6 +87,7 @@ def test_opening_everything_shows_every_box_once(full: Diagram) -> None:
     assert sorted(name for picture in pictures for name in names(picture)) == sorted(full.boxes[i].called for i in full.main_boxes)
 
 
+@pytest.mark.long
 def test_insides_are_named_after_the_way_to_them() -> None:
     found = large()
     assert len({inside.name for inside in found}) == len(found)
@@ -188,6 +189,7 @@ def plain(signatures: list[str], per_layer: int = 0) -> Diagram:
     return Diagram("graph", "operator", "", "", tuple(boxes), (), clusters)
 
 
+@pytest.mark.long
 def test_a_run_in_an_inside_is_opened_before_the_boxes_around_that() -> None:
     """300 stretches, in each a run or two of 70; what isn't a run is opened level by level."""
     found = insides([plain([signature for block in range(300) for signature in (f"b{block}", *"a" * 70)])], ALL)

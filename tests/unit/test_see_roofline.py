@@ -134,6 +134,7 @@ def test_layers_whose_tiles_only_move_values_are_said_to_have_no_points() -> Non
     assert MOVING.strip() not in " ".join(texts(roofline_svg(TARGET, LAYERS[0], LAYERS)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stem", one_of(2, ["02_iris", "04_digits_mlp", "14_digits_resnet"]))
 def test_programs_have_one_bottleneck(stem: str) -> None:
     """The headline says that of the numbers, or a roof that is its; a program's speed is below its roofs."""

@@ -59,6 +59,7 @@ REPLACED = [
 """Every stage with some of the options, and every option with some of the stages; in `make soak`, all with all."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("stage", "file", "options"), one_of(3, REPLACED))
 def test_the_stages_of_the_book(stage: str, file: str, options: dict[str, Any], tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
@@ -180,6 +181,7 @@ def test_what_is_wrong_is_said(stage: str, function: Any, code: str, words: str)
     assert error.diagnostics[0].span is not None
 
 
+@pytest.mark.long
 def test_the_command_line_replaces_wherever_it_compiles(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.py").write_text("def allocate(lives, rows):\n    open('called', 'a').close()\n    raise KeyError\n")
     for command in ("compile", "run", "profile", "report", "viz", "check", "judge"):

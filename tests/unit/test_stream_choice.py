@@ -46,6 +46,7 @@ def listing(made: tpucc.Executable) -> bytes:
     return made.runtime.program.instructions.tobytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_a_pass_that_makes_a_stream_slower_is_left_out(case: str) -> None:
     source, name = CASES[case]
@@ -59,6 +60,7 @@ def test_a_pass_that_makes_a_stream_slower_is_left_out(case: str) -> None:
     assert not any("left out" in note for note in tpucc.compile_source(source).notes)
 
 
+@pytest.mark.long
 def test_a_pass_stays_where_the_stream_is_faster_with_it() -> None:
     source = Path("programs/08_fashion_cnn.tpu")
     chosen, without = (tpucc.compile(source, goal="stream", omit=omit) for omit in ((), ("pack-patches",)))

@@ -1118,6 +1118,7 @@ def test_what_a_stage_writes_is_no_answer(small: Path) -> None:
     assert "gave no answer" in process.stderr
 
 
+@pytest.mark.long
 def test_there_are_no_more_processes_than_points(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
     plain = processes.computed_by_processes

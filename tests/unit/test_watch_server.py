@@ -361,6 +361,7 @@ def test_a_port_that_is_taken_is_passed_over_unless_it_was_asked_for(
         open_server(board, model, server.port)
 
 
+@pytest.mark.long
 def test_the_command_serves_until_it_is_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

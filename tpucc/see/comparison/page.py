@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate, pairwise
 
 from tpucc.diagnostics import printable
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.layers import LayerDifference, layer_rows
 from tpucc.explain.comparison.pairs import Pair
-from tpucc.explain.comparison.tables import TIMES, accounting_rows, equal_layers, item_rows, numbers, time_rows
+from tpucc.explain.comparison.tables import TIMES, accounting_rows, equal_layers, numbers, time_rows
 from tpucc.explain.timed import Timed
 from tpucc.see.charts.chart import WIDTH
 from tpucc.see.charts.memory import KEY as MEMORY
@@ -21,13 +22,12 @@ from tpucc.see.charts.timeline import KEY as TIMELINE
 from tpucc.see.charts.timeline import timeline_svg
 from tpucc.see.kit import NARROW, Section, by_width, document, soft, term
 from tpucc.see.pictures import times_of
-from tpucc.see.svg import Markup, escaped, joined, tag
+from tpucc.see.svg import NOTHING, Markup, escaped, joined, tag
 
 MOST = 200
 """Layers that have a row of their own where a table of all is opened."""
 SPACE = Markup("\u00a0")
 """The content of an element that has none: in HTML an empty one would not be closed."""
-EMPTY = tag("td", SPACE, class_="bars")
 
 
 def comparison_page(found: Comparison, a: Timed, b: Timed) -> str:
@@ -38,12 +38,14 @@ def comparison_page(found: Comparison, a: Timed, b: Timed) -> str:
 
 
 def headline(found: Comparison) -> str:
-    """The times of both from end to end, the difference, and the cycles of the device in a line."""
+    """The times of both from end to end, the difference, and the cycles of the device in a line; of an item first, where batches differ."""
     seconds, cycles = found.seconds(), found.cycles
     whole = f"{seconds.words} ({seconds.share})" if seconds.difference else f"both take {seconds.texts[0]}"
-    each = f"; {found.items.seconds.words} for an item" if found.items else ""
+    if items := found.items:
+        own = f"{items.seconds.words} for an item ({items.seconds.share})"
+        whole = f"{own}, {whole} for a batch of {items.batch.b:,} instead of {items.batch.a:,}"
     device = f"{cycles.b:,} cycles instead of {cycles.a:,}" if cycles.difference else f"{cycles.a:,} cycles in both"
-    return f"End to end {whole}{each}; on the device {device}"
+    return f"End to end {whole}; on the device {device}"
 
 
 def _named(found: Comparison) -> Iterator[tuple[str, str]]:
@@ -71,12 +73,32 @@ def _sections(found: Comparison, a: Timed, b: Timed) -> Iterator[Section]:
 
 
 def _rows(found: Comparison) -> Markup:
-    *rows, (name, cycles) = accounting_rows(found)
-    most = max((max(pair.a, pair.b) for _, pair in rows), default=1)
-    shown = [joined([_row_name(name), *_cells(*numbers(pair)), _bars(pair, most)]) for name, pair in rows]
-    sums = ((name, *numbers(cycles)), *item_rows(found))
-    last = [joined([*(tag("td", tag("b", cell)) for cell in map(_text, cells)), EMPTY]) for cells in sums]
-    return _table(("cycles", "A", "B", "difference", ""), [*shown, *last])
+    """The accounting as a waterfall: A's cycles, what each row adds or takes away, B's cycles. Of an item, where the batches differ."""
+    *rows, (_, cycles) = accounting_rows(found)
+    batch, digits, what = (found.items.batch, 1, "cycles of an item") if found.items else (Pair(1, 1), 0, "cycles")
+    changes = [(name, pair.a / batch.a, pair.b / batch.b) for name, pair in rows]
+    totals = [*accumulate((b - a for _, a, b in changes), initial=cycles.a / batch.a)]
+    low, high = min(totals), max(totals)
+    first = 0.0 if 4 * (high - low) >= high or low == high else 2 * low - high
+
+    def row(name: Markup, cells: Sequence[str], ends: tuple[float, float], kind: str) -> Markup:
+        left, right = (100 * (end - first) / max(high - first, 1.0) for end in sorted(ends))
+        bar = tag("i", SPACE, class_=kind, style=f"margin-left:{left:.1f}%;width:{right - left:.1f}%") if right > left else SPACE
+        return joined([name, *_cells(*cells), tag("td", bar, class_="bars")])
+
+    def number(value: float, sign: str = "") -> str:
+        return f"{value:{sign},.{digits}f}"
+
+    def change(a: float, b: float) -> str:
+        return number(b - a, "+") if b != a else ""
+
+    a, b = totals[0], totals[-1]
+    shown = [row(tag("td", _key("A"), escaped("A")), (number(a), "", ""), (first, a), "a")]
+    for (name, of_a, of_b), ends in zip(changes, pairwise(totals), strict=True):
+        shown.append(row(_row_name(name), (number(of_a), number(of_b), change(of_a, of_b)), ends, "less" if of_b < of_a else "more"))
+    shown.append(row(tag("td", _key("B"), escaped("B")), ("", number(b), change(a, b)), (first, b), "b"))
+    note = soft(f"The bars begin at {first:,.{digits}f} cycles.") if first else NOTHING
+    return joined([_table((what, "A", "B", "difference", ""), shown), note])
 
 
 def _row_name(name: str) -> Markup:
