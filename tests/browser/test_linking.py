@@ -13,6 +13,7 @@ import pytest
 from tests.support.cases import one_of
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
+from tpucc.explain.attribution import attribution
 from tpucc.explain.nesting import Source, calls_of
 from tpucc.isa.program import LayerInfo, Program
 
@@ -47,11 +48,11 @@ class Compiled:
         def is_called(layer: LayerInfo) -> bool:
             return any(source.line_of_def(call.name) == line for call in calls_of(layer.origin, source))
 
-        found = enumerate(self.program.layers)
+        found = enumerate(attribution(self.program).layers)
         return [index for index, layer in found if line in layer.origin.lines or (head and is_called(layer))]
 
     def instructions_of(self, layers: list[int]) -> list[int]:
-        found: list[int] = np.flatnonzero(np.isin(self.program.layer_of, layers)).tolist()
+        found: list[int] = np.flatnonzero(np.isin(attribution(self.program).of, layers)).tolist()
         return found
 
 
@@ -118,7 +119,7 @@ def test_a_line_that_makes_a_layer_lights_a_box_of_it_in_every_diagram(compiled:
 def test_a_layer_lights_its_lines_and_its_instructions(compiled: Compiled, open_page: OpenPage) -> None:
     page = open_page(compiled.report)
     draw = random.Random(compiled.program.name)
-    layers = compiled.program.layers
+    layers = attribution(compiled.program).layers
     for layer in draw.sample(range(len(layers)), min(6, len(layers))):
         page.goto(page.url.partition("#")[0] + f"#layer={layer}")
         settle(page)
@@ -131,15 +132,15 @@ def test_a_layer_lights_its_lines_and_its_instructions(compiled: Compiled, open_
 
 def test_an_instruction_lights_the_lines_of_its_layer(compiled: Compiled, open_page: OpenPage) -> None:
     page = open_page(compiled.report, "view=assembly")
-    program = compiled.program
+    whose = attribution(compiled.program)
     rows = list(seen(page, "#view-assembly [data-row]"))
     assert len(rows) >= 8
     for row in rows[:8]:
         page.hover(f"#view-assembly [data-row='{row}']")
-        found, owner = lit(page), int(program.layer_of[row])
+        found, owner = lit(page), int(whose.of[row])
         assert found is not None
         assert found["instructions"] == [row]
-        assert set(found["lines"]) == (program.layers[owner].origin.lines if owner < len(program.layers) else set())
+        assert set(found["lines"]) == whose.layers[owner].origin.lines
 
 
 STATE = "[window.tpucc.selection()?.kind ?? null, document.querySelector('[aria-selected=true]').textContent, location.hash]"

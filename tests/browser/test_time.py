@@ -272,11 +272,11 @@ def selected(page: Page) -> Any:
 
 def test_the_band_selects_layers_and_calls_and_opens_what_is_merged(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / "06_digits_lstm.tpu", tmp_path))
-    page.mouse.click(*band(page, 0, 0.3))
+    page.mouse.click(*band(page, 0, 0.4))
     assert selected(page) == {"kind": "line", "id": 24}, "the call of lstm_step"
     page.keyboard.press("Escape")
     page.mouse.click(*band(page, 1, 0.1))
-    assert selected(page) == {"kind": "layer", "id": 0}
+    assert selected(page) == {"kind": "layer", "id": 104}, "the input, which is no layer of the program"
     page.mouse.move(*band(page, 1, 0.6))
     assert re.match(r"\d+ layers, too narrow for their names: ", page.inner_text("#tip")), "there is room for how many they are"
     for width in (1280, 1040):

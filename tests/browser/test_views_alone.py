@@ -170,7 +170,7 @@ DRAWN = """(() => {
 
 @pytest.mark.parametrize(
     ("bound", "names"),
-    [(10, ["peak = lower bound"]), (9, ["peak, lower bound (dashed)"]), (4, ["peak", "lower bound"]), (0, ["peak"])],
+    [(10, ["peak = needed at once"]), (9, ["peak, needed at once (dashed)"]), (4, ["peak", "needed at once"]), (0, ["peak"])],
 )
 def test_the_lines_of_the_buffer_are_named_however_near_and_run_through_no_name(bound: int, names: list[str], open_page: OpenPage) -> None:
     page = with_scripts(
@@ -178,7 +178,7 @@ def test_the_lines_of_the_buffer_are_named_however_near_and_run_through_no_name(
         *("words", "tips", "axis", "buffer"),
         body=f"<canvas id='buffer' {WIDE.replace('163', '114')}></canvas><p id='rows'></p><p id='peak'></p>",
         stubs=VIEW,
-        buffers=[{"name": "block", "kind": "vector", "row": 6, "rows": 4, "from": 0, "to": 900, "first": 0, "last": 1}],
+        buffers=[{"name": "block", "kind": "vector", "row": 6, "rows": 4, "from": 0, "to": 900, "first": 0, "last": 1, "plain": "block"}],
         machine={"peak_rows": 10, "lower_bound_rows": bound, "buffer_rows": 96},
     )
     page.evaluate(DRAWN)
@@ -201,10 +201,10 @@ def test_the_name_of_a_line_at_the_foot_of_the_buffer_stands_above_it(open_page:
     page.evaluate("buffer.start(); buffer.paint()")
     top, foot = 8, 114 - 6
     line = foot - (foot - top) / 20
-    assert page.evaluate("window.drawn.slice(-2)") == [["peak", top + 13], ["lower bound", line - 5]]
+    assert page.evaluate("window.drawn.slice(-2)") == [["peak", top + 13], ["needed at once", line - 5]]
     page.evaluate("Object.assign(model.machine, { peak_rows: 5 }); buffer.paint()")
     near = foot - (foot - top) / 4
-    assert page.evaluate("window.drawn.slice(-1)") == [["peak, lower bound (dashed)", line - 5]], f"the peak's would be at {near + 13}"
+    assert page.evaluate("window.drawn.slice(-1)") == [["peak, needed at once (dashed)", line - 5]], f"the peak's would be at {near + 13}"
 
 
 @pytest.mark.parametrize(("wide", "high"), [(390, 164), (1122, 60)])
@@ -223,13 +223,12 @@ def test_a_small_map_of_the_buffer_has_the_names_of_its_lines_above_it(wide: int
     page.evaluate("buffer.start(); buffer.paint()")
     drawn = page.evaluate("window.drawn")
     assert drawn.count("line") >= 2
-    assert not any("peak" in text or "bound" in text for text in drawn)
+    assert not any("peak" in text or "once" in text for text in drawn)
     words = (
-        "[...document.querySelectorAll('#peak .limit')].map((line) => [line.className, line.nextSibling.textContent.trim().slice(0, 11)])"
+        "[...document.querySelectorAll('#peak .limit')].map((line) => [line.className, line.nextSibling.textContent.trim().slice(0, 14)])"
     )
-    assert page.evaluate(words) == [["limit", "peak"], ["limit dashed", "lower bound"]]
-    filled = page.evaluate("document.querySelector('#peak .gauge i').style.width")
-    assert float(filled.removesuffix("%")) == pytest.approx(100 * 10 / 96, abs=0.01), "of the whole buffer"
+    assert page.evaluate(words) == [["limit", "peak"], ["limit dashed", "needed at once"]]
+    assert page.locator("#peak").inner_text().startswith("unified buffer: 10 % full at the peak: 10 of 96 rows"), "of the whole buffer"
 
 
 FILLS = MODEL["layers"][0]["fills"]

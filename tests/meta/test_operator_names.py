@@ -159,6 +159,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "explain/fidelity.py": ("import constant", "constants have no error"),
     "texts/unchanged.py": ("constant, input*2", BUFFERS),
     "lowering/room.py": ("patches", OTHER),
+    "explain/attribution.py": ("input", "the name of the work on inputs"),
     "explain/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/memories.py": ("constant", BUFFERS),

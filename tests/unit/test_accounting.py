@@ -128,6 +128,7 @@ def test_rows_that_add_up_to_something_else_as_printed_have_a_note() -> None:
         "cycles": 1,
         "macs": 1,
         "tiles": 1,
+        "instructions": 1,
         "tops": 1.0,
         "waits_by_root": NO_WAITS,
     }

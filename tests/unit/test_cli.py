@@ -63,7 +63,7 @@ def test_stats_have_the_keys_of_the_contract(small: Path) -> None:
     assert parts["array_active"] + parts["weight_stall"] + parts["weight_shift"] + parts["non_matrix"] == pytest.approx(100)
     assert sum(layer["cycles"] for layer in stats["layers"]) == stats["cycles"]
     assert stats["macs"] == 4 * (6 * 8 + 8 * 3)
-    assert [layer["line"] for layer in stats["layers"]] == [8, 8]
+    assert [(layer["line"], layer["kind"]) for layer in stats["layers"]] == [(8, "fc"), (8, "fc"), (5, "input")]
 
 
 def test_emit_writes_only_what_was_asked(small: Path) -> None:

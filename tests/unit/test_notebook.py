@@ -41,7 +41,9 @@ def test_an_executable_shows_its_numbers_and_its_layers(small: Executable) -> No
     assert next(row for row in found if row[0] == "bottleneck")[1] == stats["end_to_end"]["bottleneck"]
     assert next(row for row in found if row[0] == "device")[1] == f"{stats['cycles']:,} cycles"
     layers = found[found.index(next(row for row in found if row[0] == "layer")) + 1 :]
-    wanted = [(f"{x['name']} ({x['kind']})", str(x["line"]), f"{x['cycles']:,}") for x in stats["layers"]]
+    *own, entry = stats["layers"]
+    wanted = [("input", str(entry["line"]), f"{entry['cycles']:,}")]
+    wanted += [(f"{x['name']} ({x['kind']})", str(x["line"]), f"{x['cycles']:,}") for x in own]
     assert [(row[0], row[1], row[2]) for row in layers[:-1]] == wanted
     assert sum(float(row[3].removesuffix(" %")) for row in layers[:-1]) == pytest.approx(100)
     assert (layers[-1][0], layers[-1][3]) == ("in all", "100.0 %")

@@ -24,7 +24,7 @@ from tpucc.see.palette import picture_rules, style_sheet
 from tpucc.see.svg import ink_rect, inlined, picture
 
 LAYER = {
-    "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25,
+    "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25, "instructions": 9,
     "waits_by_root": {"weight_memory": 150, "weight_shift": 100, "activation": 50},
 }  # fmt: skip
 PATH = {"host_link": 37.5, "weight_memory": 62.5, "activation": 0.0}
@@ -133,7 +133,7 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
         "instructions": ["4,200", "1 layer"],
         "in a stream": ["2 µs", "for each batch; 1,500 cycles of the device; bottleneck: host work"],
         "weight tiles": ["3 distinct", "2 KiB with padding; 7 fetches"],
-        "unified buffer": ["4 KiB", "at the peak; lower bound 1 KiB"],
+        "unified buffer": ["4 KiB", "at the peak; needed at once 1 KiB"],
         "host transfers": ["256 bytes in", "512 bytes out"],
     }
     alone = parsed(summary(statistics(stream=STREAM | {"fits": False}), None, ()))

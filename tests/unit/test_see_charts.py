@@ -129,13 +129,13 @@ def test_a_stretch_of_several_layers_has_the_name_of_the_largest() -> None:
 
 
 def test_a_layer_has_the_cycles_of_the_table_of_layers() -> None:
-    """The wait for a layer's first input is the layer's: its name stands at cycle 0."""
+    """The wait for the model's inputs is theirs, and no layer's: their name stands at cycle 0."""
     program = chain_program("chain", 200, [64, 256, 128, 10])
     timeline = time_program(program)
     segments = matrix_segments(program, timeline)
     spans = layer_spans(Times.of(timeline, segments))
-    assert (spans[0][:2], spans[-1][2]) == ((0, 0), timeline.makespan)
-    cycles = [sum(end - start for layer, start, end in spans if layer == own) for own in range(len(program.layers))]
+    assert (spans[0][:2], spans[-1][2]) == ((len(program.layers), 0), timeline.makespan)
+    cycles = [sum(end - start for layer, start, end in spans if layer == own) for own in range(len(program.layers) + 1)]
     assert cycles == np.bincount(segments.layer, segments.cycles).tolist()
 
 
@@ -159,7 +159,7 @@ def test_every_instruction_with_time_is_a_bar_on_its_lane() -> None:
     assert any(text.startswith("214 ns at 700 MHz on tpu_v1; ") for text in texts(svg))
     named = [title.split(" · cycles")[0] for title in titles(svg)]
     assert {
-        "read_host_memory · fc1 · instruction 0",
+        "read_host_memory · input · instruction 0",
         "read_weights · fc2 · instruction 8",
         "weight shift",
         "matrix_multiply · fc2 · instruction 9",
@@ -241,7 +241,7 @@ def test_memory_rectangles_have_their_rows_and_times() -> None:
     widths = [float(rect.get("width", "")) for rect in rects]
     lasting = [r.last + 1 - r.first for r in program.residents]
     assert widths == pytest.approx([688 * length / 15 for length in lasting], abs=0.2)
-    assert {"h0.0", "h1.0", "y.0", "peak 450 rows", "lower bound 225 rows"} <= set(texts(svg))
+    assert {"h0.0", "h1.0", "y.0", "peak 450 rows", "needed at once 225 rows"} <= set(texts(svg))
     assert [rect.get("class") for rect in rects] == ["k-host", "k-matrix", "k-matrix"]
     assert {"values of layers whose products the matrix unit computes", "values from the host"} <= set(texts(svg))
     assert "matrix unit" not in texts(svg), "the activation unit writes them"
@@ -443,11 +443,15 @@ def test_charts_are_readable(kind: str, program: Program) -> None:
 def test_a_map_names_its_limits_above_it() -> None:
     program = chain_program("iris", 150, [4, 256, 3])
     times = steady_times(program)
-    for bound, names in ((225, ["peak 450 rows", "lower bound 225 rows"]), (450, ["peak = lower bound 450 rows"]), (0, ["peak 450 rows"])):
+    for bound, names in (
+        (225, ["peak 450 rows", "needed at once 225 rows"]),
+        (450, ["peak = needed at once 450 rows"]),
+        (0, ["peak 450 rows"]),
+    ):
         svg = memory_svg(replace(program, lower_bound_rows=bound), times.starts, times.ends, times.cycles, wide=NARROW)
         assert_readable(svg)
         map_begins = min(float(e.get("y1", "")) for e in ET.fromstring(svg).iter(f"{SVG}line") if e.get("class") == "l-grid")
-        boxes = [box for box in text_boxes(svg) if box[0].startswith(("peak", "lower bound"))]
+        boxes = [box for box in text_boxes(svg) if box[0].startswith(("peak", "needed at once"))]
         assert [box[0] for box in boxes] == names
         assert all(box[4] < map_begins for box in boxes)
         assert len([e for e in ET.fromstring(svg).iter(f"{SVG}line") if "alarm" in e.get("class", "")]) == 2 * len(names)

@@ -9,6 +9,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.reports import PROGRAMS
+from tpucc.explain.attribution import attribution
 from tpucc.explain.fidelity import fidelity
 from tpucc.ir import Graph
 from tpucc.see.charts import errors, memory
@@ -60,7 +61,7 @@ def test_a_layer_has_one_colour_in_every_diagram_and_map(monkeypatch: pytest.Mon
         assert {name: box.kind for name, box in found.items()} == {name: wanted(name) for name in found}
     stays = [stay for stay in program.residents if "wise.0" in stay.name]
     assert {wanted(program.layers[stay.layer].name) for stay in stays} == {Kind.MATRIX, Kind.VECTOR}
-    assert all(memory.kind_of(program, stay) is wanted(program.layers[stay.layer].name) for stay in stays)
+    assert all(memory.kind_of(program, attribution(program), stay) is wanted(program.layers[stay.layer].name) for stay in stays)
     by_lanes = [layer for layer in program.layers if layer.is_by_lanes]
     assert [layer.name for layer in by_lanes] == [f"block{block}.depthwise" for block in range(4)]
     assert {kind_of_layer(layer.kind, layer.multiplies) for layer in by_lanes} == {Kind.VECTOR}

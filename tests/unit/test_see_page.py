@@ -23,6 +23,7 @@ from tests.support.pictures import BIDI, HOSTILE
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain import nesting as nesting_module
+from tpucc.explain.attribution import attribution
 from tpucc.explain.nesting import Source, calls_of, nesting
 from tpucc.explain.owners import owners
 from tpucc.explain.summary import Accuracy, facts
@@ -55,7 +56,7 @@ model small(x: f32[8, 300]) -> f32[8, 5]:
 def statistics(count: int = 2, name: str = "iris") -> dict[str, Any]:
     layers = [
         {
-            "name": f"{name}{i}", "kind": "fc", "line": 2, "cycles": 100 + i, "macs": 5, "tiles": 1, "tops": 0.5,
+            "name": f"{name}{i}", "kind": "fc", "line": 2, "cycles": 100 + i, "macs": 5, "tiles": 1, "tops": 0.5, "instructions": 9,
             "waits_by_root": {"weight_memory": 61},
         }
         for i in range(count)
@@ -193,7 +194,7 @@ def test_a_layer_counts_for_each_line_that_it_comes_from() -> None:
     lines = [part for part in page_of(made).split("\n") if 'id="line-' in part]
     titles = [found[1] if (found := re.search('title="([^"]*) cycles', line)) else "" for line in lines]
     whole = f"{made.stats['cycles']:,}"
-    assert titles == ["", whole, whole, whole, "", whole, *(f"{layer['cycles']:,}" for layer in made.stats["layers"]), ""]
+    assert titles == ["", whole, whole, whole, "", whole, *(f"{layer['cycles']:,}" for layer in made.stats["layers"][:2]), ""]
 
 
 def test_hostile_names_are_escaped() -> None:
@@ -260,7 +261,7 @@ def test_layers_have_names_for_a_column_that_tell_them_apart() -> None:
     lines = [f'    weight w{i}: f32[4, 4] = "{name}.w"' for i, name in enumerate(names)]
     source = "\n".join(["weights random(seed=0)", "model m(x: f32[2, 4]):", *lines, "    return relu(x @ w0) @ w1", ""])
     found = data(page_of(tpucc.compile_source(source)))["layers"]
-    assert [layer["brief"] for layer in found] == ["…ion.query", "…ion.value"]
+    assert [layer["brief"] for layer in found] == ["…ion.query", "…ion.value", "input"]
 
 
 def test_the_instructions_are_those_of_the_program() -> None:
@@ -268,7 +269,7 @@ def test_the_instructions_are_those_of_the_program() -> None:
     start = numbers(code["start"], steps=True)
     assert start == timeline.start.tolist()
     assert [a + b for a, b in zip(start, numbers(code["length"]), strict=True)] == timeline.end.tolist()
-    assert numbers(code["layer"], steps=True) == program.layer_of.tolist()
+    assert numbers(code["layer"], steps=True) == attribution(program).of.tolist()
     octets = np.frombuffer(base64.b64decode(code["opcode"]), np.uint8)
     assert (octets % 128).tolist() == program.instructions["opcode"].tolist()
     assert (octets >= 128).tolist() == effects(program.instructions).pops.tolist()
@@ -286,7 +287,7 @@ def test_waits_are_those_of_the_numbers() -> None:
 def test_origins_link_layers_to_the_lines_of_their_weights_and_calls() -> None:
     found = data(page())
     lines = [found["origins"][layer["origin"]]["lines"] for layer in found["layers"]]
-    assert lines == [[4, 5, 7], [4, 5, 7]]
+    assert lines == [[4, 5, 7], [4, 5, 7], [6]]
     spans = [[found["spans"][span] for span in found["origins"][layer["origin"]]["calls"]] for layer in found["layers"]]
     assert spans[0] != spans[1]
 
@@ -454,7 +455,7 @@ def test_a_layer_s_cycles_are_given_row_by_row() -> None:
         assert sum(layer["spent"]) == counts["cycles"]
         assert layer["spent"][1:] == list(counts["waits_by_root"].values())
     assert [row["name"] for row in found["rows"][1:]] == [root["meaning"] for root in found["waits"]["roots"]]
-    assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "def": [3, 3], "step": ["", ""], "of": [[0], [1]]}
+    assert found["calls"] == {"name": ["dense", "dense"], "line": [7, 7], "def": [3, 3], "step": ["", ""], "of": [[0], [1], []]}
 
 
 def test_moving_one_node_keeps_the_others() -> None:

@@ -21,6 +21,7 @@ from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tpucc.cli.main import main
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain.accounting import WAIT_ROWS
+from tpucc.explain.attribution import attribution
 from tpucc.explain.trace import Clock, trace_events
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Flag, Opcode
@@ -126,14 +127,14 @@ def test_a_lane_is_as_long_as_its_unit_is_busy(model: str) -> None:
 
 @each(MODELS)
 def test_arguments_are_those_of_the_instruction(model: str) -> None:
-    program, timeline = runtime(model).program, runtime(model).timeline
+    program, timeline, whose = runtime(model).program, runtime(model).timeline, attribution(runtime(model).program)
     lines = (PROGRAMS / f"{model}.tpu").read_text().split("\n")
     found = lanes(traced(model))
     for name in UNITS:
         for event in found.get(name, []):
             arguments = event["args"]
             index = arguments["instruction"]
-            layer, row = program.layers[program.layer_of[index]], program.instructions[index]
+            layer, row = whose.layers[whose.of[index]], program.instructions[index]
             opcode = Opcode(int(row["opcode"]))
             assert event["name"] == f"{opcode.mnemonic} {layer.name}"
             assert (arguments["layer"], arguments["line"], arguments["file"]) == (layer.name, layer.origin.line, f"{model}.tpu")
@@ -168,7 +169,7 @@ def test_the_last_line_of_the_source_is_a_place_too() -> None:
     program = chain_program("iris", 5, [4, 3])
     layer = program.layers[0]
     placed = replace(program, layers=(replace(layer, origin=Origin((Span(3, 1, 3, 2),))),), source_text="\n\n  the last")
-    assert {e["args"]["source"] for e in events(placed) if e["ph"] == "X"} == {"the last"}
+    assert {e["args"]["source"] for e in events(placed) if e["ph"] == "X"} == {"", "the last"}
     beyond = replace(placed, source_text="\n")
     assert {e["args"]["source"] for e in events(beyond) if e["ph"] == "X"} == {""}
 
@@ -294,7 +295,7 @@ def test_hostile_names_stay_text() -> None:
     layers = tuple(replace(layer, name=name) for layer, name in zip(program.layers, (HOSTILE, BIDI), strict=True))
     program = replace(program, layers=layers, name="half \ud800 a pair", source=HOSTILE, source_text="\ud800\n" * 20)
     names = {e["args"]["layer"] for e in events(program) if e["ph"] == "X"}
-    assert names == {HOSTILE, BIDI}
+    assert names == {HOSTILE, BIDI, "input"}
 
 
 def test_tags_are_marks_and_programs_without_time_have_a_trace() -> None:

@@ -46,7 +46,9 @@ ROWS: Mapping[Limit, Row] = MappingProxyType(
         Limit.ACTIVATION: _wait("activation", "a", "the activation unit works"),
         Limit.HOST_WORK: _wait("host work", "c", "the host computes a step"),
         Limit.HOST_LINK: _wait("the host link", "h", "rows cross between the host and the unified buffer"),
-        Limit.DEPENDENCIES: _wait("sums to drain", "d", "sums are on their way through the array"),
+        Limit.DEPENDENCIES: _wait(
+            "sums to come out", "d", "sums are on their way through the array, which they leave by its lower edge: they drain"
+        ),
     }
 )
 WAIT_ROWS: Mapping[Limit, Row] = MappingProxyType({limit: row for limit, row in ROWS.items() if limit is not Limit.MATRIX_UNIT})

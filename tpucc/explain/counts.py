@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.segments import matrix_segments
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
@@ -42,14 +43,15 @@ class Counts:
 
 def count_cycles(program: Program, timeline: Timeline) -> Counts:
     """The four counts of a program that has this timeline."""
-    segments, parts = matrix_segments(program, timeline), _parts(program, timeline)
+    segments, whose = matrix_segments(program, timeline), attribution(program)
+    parts = _parts(program, timeline, whose)
     touched = effects(program.instructions, program.machine)
     multiplies = touched.multiplies
     ways: tuple[Int64, ...] = (
-        _by_layer(program, segments.layer, segments.cycles),
+        _by_layer(whose, segments.layer, segments.cycles),
         np.stack(list(parts.values())).sum(axis=0),
-        np.array([scale_sim_cycles(layer, program.target.mxu) for layer in program.layers], np.int64),
-        _by_layer(program, program.layer_of[multiplies], touched.rows[multiplies] + 2 * program.target.mxu),
+        np.array([scale_sim_cycles(layer, program.target.mxu) for layer in whose.layers], np.int64),
+        _by_layer(whose, whose.of[multiplies], touched.rows[multiplies] + 2 * program.target.mxu),
     )
     return Counts(dict(zip(WAYS, ways, strict=True)), parts)
 
@@ -66,7 +68,7 @@ def scale_sim_cycles(layer: LayerInfo, mxu: int) -> int:
 
 def counts_summary(program: Program, counts: Counts) -> dict[str, Any]:
     """The counts as JSON values: sums, the parts of `serial`, and a row a layer."""
-    rows = zip(program.layers, *(counts.ways[way].tolist() for way in WAYS), strict=True)
+    rows = zip(attribution(program).layers, *(counts.ways[way].tolist() for way in WAYS), strict=True)
     return {
         **{way: int(counts.ways[way].sum()) for way in WAYS},
         "serial_parts": {part: int(counts.parts[part].sum()) for part in PARTS},
@@ -74,22 +76,22 @@ def counts_summary(program: Program, counts: Counts) -> dict[str, Any]:
     }
 
 
-def _parts(program: Program, timeline: Timeline) -> dict[str, Int64]:
+def _parts(program: Program, timeline: Timeline, whose: Attribution) -> dict[str, Int64]:
     touched, target, account = effects(program.instructions, program.machine), program.target, program.machine.account
     each = timeline.end - timeline.start
-    layer = program.layer_of
+    layer = whose.of
     taken = layer[touched.pops]
     parts = (
-        _by_layer(program, layer, each * (touched.engine == account.supplies)),
-        _by_layer(program, layer, each * touched.pushes),
-        _by_layer(program, taken, np.full(len(taken), target.tile_shift_cycles)),
-        _by_layer(program, layer, each * touched.multiplies),
-        _by_layer(program, layer, touched.multiplies * target.pipeline_cycles),
-        _by_layer(program, layer, each * (touched.engine == account.finishes)),
+        _by_layer(whose, layer, each * (touched.engine == account.supplies)),
+        _by_layer(whose, layer, each * touched.pushes),
+        _by_layer(whose, taken, np.full(len(taken), target.tile_shift_cycles)),
+        _by_layer(whose, layer, each * touched.multiplies),
+        _by_layer(whose, layer, touched.multiplies * target.pipeline_cycles),
+        _by_layer(whose, layer, each * (touched.engine == account.finishes)),
     )
     return dict(zip(PARTS, parts, strict=True))
 
 
-def _by_layer(program: Program, layer: Int64, cycles: Int64) -> Int64:
+def _by_layer(whose: Attribution, layer: Int64, cycles: Int64) -> Int64:
     """Sums of cycles; exact, as they stay below 2^53."""
-    return np.bincount(layer, cycles, minlength=len(program.layers)).astype(np.int64)
+    return np.bincount(layer, cycles, minlength=len(whose.layers)).astype(np.int64)

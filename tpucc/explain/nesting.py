@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import Origin, Span
+from tpucc.passes.batch_products import batch_products
 
 _BLOCK = re.compile(r"\s*(for|def|model)\b")
 _DEFINITION = re.compile(r"(def|model)\s+(\w+)")
@@ -25,7 +26,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A call, and of one that a loop repeats which time it is: the `number`th of `count`."""
+    """A call, and of one that a loop repeats which time it is: the `number`th of `count`; 0 of what is computed once for all of them."""
 
     call: Call
     number: int = 1
@@ -70,11 +71,13 @@ def nesting(origins: Sequence[Origin], source: Source) -> list[tuple[Turn, ...]]
         for layer, chain in enumerate(chains):
             if len(chain) > depth:
                 own.setdefault((paths[layer], chain[depth]), []).append(layer)
-        for (path, call), layers in own.items():
+        for (path, call), members in own.items():
+            layers = [layer for layer in members if origins[layer].made_by != batch_products.name] or members
             places = [chains[layer][depth + 1].span.line if len(chains[layer]) > depth + 1 else _line(origins[layer]) for layer in layers]
             loop = _loop(call, source)
             numbers = _turns(places, _count(loop)) if loop else [1] * len(layers)
-            for layer, number in zip(layers, numbers, strict=True):
+            turns = dict.fromkeys(members, int(numbers[-1] == 1)) | dict(zip(layers, numbers, strict=True))
+            for layer, number in turns.items():
                 paths[layer] = (*path, Turn(call, number, numbers[-1]))
     return paths
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tpucc.explain.attribution import INPUT
 from tpucc.explain.quantities import number
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
@@ -134,7 +135,8 @@ def works_of(runtime: Timed) -> list[RooflinePoint]:
     """The work of the model on one core, and after it that of each layer; bytes are those of the weight tiles fetched, as in the TPU
     paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
-    works = ((runtime.program.title, stats, -1), *((layer["name"], layer, index) for index, layer in enumerate(stats["layers"])))
+    own = ((layer["name"], layer, index) for index, layer in enumerate(stats["layers"]) if layer["kind"] != INPUT)
+    works = ((runtime.program.title, stats, -1), *own)
     model, *layers = (
         RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works
     )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tpucc.explain.attribution import attribution
 from tpucc.explain.critical import DRAINS, LIMITS, Activities, Limit, activities
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import Program
@@ -58,7 +59,8 @@ class Segments:
     """The multiply that runs or waits; at the end, the instruction that finishes last."""
     layer: Int64
     """Whose cycles these are. While the matrix unit waits and the activation unit works, it is the layer that the latter works on; while it
-    doesn't either and the host computes a step, the layer of that interrupt."""
+    doesn't either and the host computes a step, the layer of that interrupt. A wait whose root is work on the inputs is the input's. The
+    numbers are those of `Attribution.layers`."""
     root: npt.NDArray[np.int8]
     """Places in `LIMITS`: the matrix unit where it multiplies; where it waits, what is at work meanwhile at the end of the chain of
     waits."""
@@ -89,23 +91,29 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     )
     cause = np.where(cause == Cause.IDLE, meanwhile, cause).astype(np.int8)
     owner = np.where(working >= 0, working, np.where(stepping, hosting, instructions[within]))
-    layer = program.layer_of.astype(np.int64)[np.where(cause >= Cause.RAW_STALL, owner, instructions[within])]
-    root = np.where(cause == Cause.ACTIVE, LIMITS.index(Limit.MATRIX_UNIT), roots.at(start))
+    of, (limit, at_work) = np.append(attribution(program).of, -1), roots.at(start)
+    layer = of[np.where(cause >= Cause.RAW_STALL, owner, instructions[within])]
+    layer = np.where((cause != Cause.ACTIVE) & (of[at_work] == len(program.layers)), len(program.layers), layer)
+    root = np.where(cause == Cause.ACTIVE, LIMITS.index(Limit.MATRIX_UNIT), limit)
     return Segments(start, end, cause, instructions[within], layer, root.astype(np.int8))
 
 
 class _Roots(NamedTuple):
-    """The activities at the ends of all chains of waits of the matrix unit, in the order of time: the cycles that count, and the limit."""
+    """The activities at the ends of all chains of waits of the matrix unit, in the order of time: the cycles that count, the limit and the
+    instruction."""
 
     start: Int64
     end: Int64
     limit: npt.NDArray[np.int8]
+    instruction: Int64
 
-    def at(self, times: Int64) -> npt.NDArray[np.int8]:
-        """The limit of the activity of each time; `DRAINS` where none is known: of what a batch before has left."""
+    def at(self, times: Int64) -> tuple[npt.NDArray[np.int8], Int64]:
+        """The limit and the instruction of the activity of each time; `DRAINS` and -1 where none is known: of what a batch before has
+        left."""
         place = np.searchsorted(self.start, times, "right") - 1
         known = (place >= 0) & (times < np.append(self.end, -1)[place])
-        return np.append(self.limit, np.int8(DRAINS))[np.where(known, place, -1)]
+        chosen = np.where(known, place, -1)
+        return np.append(self.limit, np.int8(DRAINS))[chosen], np.append(self.instruction, -1)[chosen]
 
 
 def _roots(multiplies: Int64, known: Activities) -> _Roots:
@@ -119,7 +127,8 @@ def _roots(multiplies: Int64, known: Activities) -> _Roots:
     numbers, since = np.array(chains, np.int64).reshape(-1, 2).T
     start, end = np.maximum(known.start[numbers], since), known.end[numbers]
     waited = end > start
-    return _Roots(start[waited], end[waited], known.limit[numbers[waited]])
+    numbers = numbers[waited]
+    return _Roots(start[waited], end[waited], known.limit[numbers], known.instruction[numbers])
 
 
 def _leaves(program: Program, touched: Effects) -> Bools:

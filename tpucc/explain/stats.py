@@ -48,7 +48,8 @@ paper's Table 3, in which a wait counts for what the matrix unit itself waits fo
 (waiting for the activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the
 activation unit works), `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of
 these). A layer's cycles are those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer of the kind
-`host`.
+`host`. The last of `layers`, of the kind `input`, is the work on the model's inputs, and no layer of the program: their way over the link
+and their copies in the unified buffer. A layer that only copies an input has no instructions and no cycles of its own, then.
 
 In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown`, `waits_by_root` and `bottleneck` are those of a batch whose inputs
 arrive during the batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are
@@ -66,6 +67,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.explain.accounting import TABLE_3, WAIT_ROWS
+from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.bottleneck import bottleneck
 from tpucc.explain.cells import cells_in_use
 from tpucc.explain.critical import LIMITS, Limit, Part, critical_path, shares
@@ -73,7 +75,7 @@ from tpucc.explain.end_to_end import end_to_end
 from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes
-from tpucc.isa.program import Program
+from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.host_work import Edges, host_step_cycles
 from tpucc.sim.stream import Stream, stream
@@ -88,7 +90,8 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
     """
     target, cycles = program.target, timeline.makespan
     segments = matrix_segments(program, timeline)
-    work, (spent, by_limit) = _work(program), _spent(program, segments)
+    whose = attribution(program)
+    work, (spent, by_limit) = _work(program, whose), _spent(whose, segments)
     macs = sum(layer.macs for layer in program.layers) * program.cores
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
     fetches, useful = len(timeline.tiles.asked), float(work.useful.sum()) / target.tile_bytes
@@ -126,8 +129,8 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
         "bottleneck_share": limit.share,
         "explanation": limit.explanation,
         "advice": limit.advice,
-        "stream": _streamed(program, timeline, work, limit.name, peak),
-        "layers": [_layer(program, work, index, *both) for index, both in enumerate(zip(spent, by_limit, strict=True))],
+        "stream": _streamed(program, timeline, whose, work, limit.name, peak),
+        "layers": [_layer(program, work, *each) for each in zip(whose.layers, range(len(spent)), spent, by_limit, strict=True)],
     }
     return {**found, "end_to_end": end_to_end(found, program, timeline, edges)}
 
@@ -144,21 +147,21 @@ class _Work:
     instructions: Int64
 
 
-def _work(program: Program) -> _Work:
+def _work(program: Program, whose: Attribution) -> _Work:
     touched = effects(program.instructions, program.machine)
-    tile, count = resolve(program.instructions, touched).tile, len(program.layers)
+    tile, count = resolve(program.instructions, touched).tile, len(whose.layers)
     multiplies = np.flatnonzero(touched.multiplies)
-    layer = program.layer_of[multiplies].astype(np.int64)
+    layer = whose.of[multiplies]
     useful = (touched.rows * touched.bytes_per_value * cells_in_use(program))[multiplies]
     pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
     size = int(touched.bytes_per_value[multiplies].max(initial=1))
-    own = np.array([layer.macs * size for layer in program.layers], np.float64)  # a tile may have zeros that an expansion put there
+    own = np.array([layer.macs * size for layer in whose.layers], np.float64)  # a tile may have zeros that an expansion put there
     return _Work(
         size,
         np.minimum(np.bincount(layer, useful, minlength=count), own),
         np.bincount(pairs[0], minlength=count),
-        np.bincount(program.layer_of[touched.pushes], minlength=count),
-        np.bincount(program.layer_of, minlength=count),
+        np.bincount(whose.of[touched.pushes], minlength=count),
+        np.bincount(whose.of, minlength=count),
     )
 
 
@@ -166,10 +169,10 @@ def _path_shares(path: list[Part]) -> dict[str, float]:
     return {limit.replace(" ", "_"): share for limit, share in shares(path).items()}
 
 
-def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, peak: float) -> dict[str, Any]:
+def _streamed(program: Program, timeline: Timeline, whose: Attribution, work: _Work, alone: str, peak: float) -> dict[str, Any]:
     found = stream(program, timeline)
     segments = matrix_segments(program, found.timeline)
-    spent, by_limit = (own.sum(axis=0) for own in _spent(program, segments))
+    spent, by_limit = (own.sum(axis=0) for own in _spent(whose, segments))
     spent[Cause.INPUT_STALL] += found.waiting
     by_limit[LIMITS.index(_host_limit(program, found))] += found.waiting
     tops = _tops(program, sum(layer.macs for layer in program.layers) * program.cores, found.cycles)
@@ -206,9 +209,9 @@ def _host_bytes(program: Program) -> dict[str, int]:
     return {way: int(size[moving].sum()) * program.cores for way, moving in ways.items()}
 
 
-def _spent(program: Program, segments: Segments) -> tuple[Float64, Float64]:
+def _spent(whose: Attribution, segments: Segments) -> tuple[Float64, Float64]:
     """[layers, causes] and [layers, limits]: cycles of each layer by cause, and by root, whole numbers."""
-    count = len(program.layers)
+    count = len(whose.layers)
 
     def by(reason: npt.NDArray[np.int8], reasons: int) -> Float64:
         place = segments.layer * reasons + reason
@@ -217,8 +220,8 @@ def _spent(program: Program, segments: Segments) -> tuple[Float64, Float64]:
     return by(segments.cause, len(Cause)), by(segments.root, len(LIMITS))
 
 
-def _layer(program: Program, work: _Work, index: int, by_cause: Float64, by_limit: Float64) -> dict[str, Any]:
-    layer, cycles = program.layers[index], int(by_cause.sum())
+def _layer(program: Program, work: _Work, layer: LayerInfo, index: int, by_cause: Float64, by_limit: Float64) -> dict[str, Any]:
+    cycles = int(by_cause.sum())
     return {
         "name": layer.name,
         "kind": layer.kind,

@@ -8,11 +8,13 @@ from typing import Any
 
 from tpucc.diagnostics import counted, listed, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
+from tpucc.explain.attribution import INPUT
 from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.names import MOST_NAMES, first_names
 from tpucc.explain.quantities import layer_rate, rate_text, size
 from tpucc.explain.retiming import SPEEDS, Retimed
+from tpucc.explain.terms import AT_ONCE
 from tpucc.isa.program import HOST
 from tpucc.prose import percent
 from tpucc.sim.durations import duration
@@ -118,7 +120,7 @@ def facts(stats: Stats) -> Iterator[tuple[str, str, str]]:
     written = f"; the host writes {stats['written_tiles']:,} of them" if stats["written_tiles"] else ""
     fetched = f"{counted(stats['tile_fetches'], 'fetch', 'fetches')}{written}"
     yield "weight tiles", f"{stats['tiles']:,} distinct", f"{size(stats['weight_bytes'])} with padding; {fetched}"
-    yield "unified buffer", size(stats["ub_peak_bytes"]), f"at the peak; lower bound {size(stats['ub_lower_bound_bytes'])}"
+    yield "unified buffer", size(stats["ub_peak_bytes"]), f"at the peak; {AT_ONCE} {size(stats['ub_lower_bound_bytes'])}"
     yield "host transfers", f"{size(stats['host_bytes']['in'])} in", f"{size(stats['host_bytes']['out'])} out"
 
 
@@ -128,10 +130,16 @@ def _streamed(stats: Stats) -> str:
     return words if stream["fits"] else f"{words}; the unified buffer has no room for two"
 
 
+def rows_of_layers(layers: Sequence[Stats]) -> list[int]:
+    """The places of those that have a row in tables: the work on inputs first, then the layers that have instructions of their own."""
+    return sorted((place for place, layer in enumerate(layers) if layer["instructions"]), key=lambda place: layers[place]["kind"] != INPUT)
+
+
 def count_layers(layers: Sequence[Stats], more: str = "") -> str:
     """`11 layers and 4 host steps`; of steps alone, `4 host steps`."""
-    steps = sum(layer["kind"] == HOST for layer in layers)
-    parts = (len(layers) - steps, "layer"), (steps, "host step")
+    kinds = [layer["kind"] for layer in layers if layer["kind"] != INPUT]
+    steps = kinds.count(HOST)
+    parts = (len(kinds) - steps, "layer"), (steps, "host step")
     return " and ".join(counted(number, f"{more}{noun}") for number, noun in parts if number) or "0 layers"
 
 

@@ -13,7 +13,7 @@ from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.names import first_names, shortened
 from tpucc.explain.quantities import rate_text, size
 from tpucc.explain.roofs import works_of
-from tpucc.explain.summary import end_to_end_parts, host_words, layer_cells, machine_of, tenths, waiting_cells
+from tpucc.explain.summary import end_to_end_parts, host_words, layer_cells, machine_of, rows_of_layers, tenths, waiting_cells
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
 from tpucc.prose import folded, percent
@@ -197,8 +197,8 @@ def counts_table(runtime: Timed, width: int = WIDTH) -> str:
     """The cycles counted in four ways, a row a layer of at most `width` columns, and what each way counts."""
     program, counts = runtime.program, runtime.counts
     head = f"{printable(program.name)} on {program.target.name}: the cycles of one batch, counted in four ways"
-    named = zip(counts["layers"], runtime.stats["layers"], strict=True)
-    layers, others = _largest([{**layer, "name": _name(numbers)} for layer, numbers in named], "serial")
+    own, names = counts["layers"], [_name(layer) for layer in runtime.stats["layers"]]
+    layers, others = _largest([{**own[place], "name": names[place]} for place in rows_of_layers(runtime.stats["layers"])], "serial")
     rows = [(layer["name"], layer["kind"], *(f"{layer[way]:,}" for way in WAYS)) for layer in layers]
     if others:
         rows.append((f"{len(others):,} more", "", *(f"{sum(layer[way] for layer in others):,}" for way in WAYS)))
@@ -234,7 +234,7 @@ def spent_percent(stats: Mapping[str, Any]) -> dict[str, float]:
 
 def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     """One row a layer, and one of all; past `MOST_ROWS` those with the most cycles have rows of their own, and the others share one."""
-    shown, others = _largest(stats["layers"], "cycles")
+    shown, others = _largest([stats["layers"][place] for place in rows_of_layers(stats["layers"])], "cycles")
     rest = sum(layer["cycles"] for layer in others)
     end = [_sum_row(f"{len(others):,} more", rest, stats["cycles"])] if others else []
     end.append(_sum_row("in all", stats["cycles"], stats["cycles"]))

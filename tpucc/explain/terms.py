@@ -47,6 +47,8 @@ GLOSSARY: Mapping[str, str] = {
         "rows has one outer step"
     ),
 }
+AT_ONCE = "needed at once"
+"""What pictures and cards call the lower bound."""
 SPOKEN = ("parameter block", "block", "chunk", "group", "pitch", "walk")
 """Words of sentences about layers and instructions; one that is a part of another stands after it."""
 TERMS: Mapping[str, str] = {
@@ -69,11 +71,11 @@ TERMS: Mapping[str, str] = {
         "counted once, however often it is fetched"
     ),
     "tiles": "distinct weight tiles that the layer's products use",
-    "unified buffer": f"{GLOSSARY['unified buffer']}. Lower bound, {GLOSSARY['lower bound']}",
+    "unified buffer": f"{GLOSSARY['unified buffer']}. What is {AT_ONCE} is the lower bound {GLOSSARY['lower bound']}",
     "host transfers": "bytes that cross the link between host and device, spills included",
     "layer": "an operator of the layer graph: integers in, integers out; or, of the kind host, a step that the host computes in float32",
     "line": "the line of the source that the layer comes from",
-    "cycles": "the cycles that the accounting gives to the layer; the layers' cycles add up to the program's",
+    "cycles": "the cycles that the accounting gives to the layer; the layers' and the input's add up to the program's",
     "share": "of the program's cycles",
 }
 """The words of tables, cards and legends."""
@@ -81,7 +83,7 @@ TERMS: Mapping[str, str] = {
 
 COLOURS = (
     "blue: values of layers whose products the matrix unit computes, though the activation unit writes them; "
-    "green: values of layers of the activation unit alone; grey: values from the host"
+    "green: values of layers of the activation unit alone; grey: values from the host, and copies of inputs"
 )
 """What the colours of the buffers say."""
 

@@ -22,6 +22,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tpucc.explain.accounting import WAIT_ROWS
+from tpucc.explain.attribution import attribution
 from tpucc.explain.critical import LIMITS
 from tpucc.explain.occupancy import rows_in_use, step_function, sums_in_use
 from tpucc.explain.segments import Segments, matrix_segments
@@ -146,7 +147,7 @@ def _places(program: Program) -> list[Arguments]:
     def place(name: str, line: int) -> Arguments:
         return Arguments(0, 0, 0, _clean(name), file, line, _clean(lines[line - 1].strip()) if 0 < line <= len(lines) else "")
 
-    return [place(layer.name, layer.origin.line) for layer in program.layers] or [place("", 0)]
+    return [place(layer.name, layer.origin.line) for layer in attribution(program).layers] or [place("", 0)]
 
 
 def _clean(text: str) -> str:
@@ -173,7 +174,7 @@ def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arg
     lane = np.array([LANES[engine][0] for engine in sorted(LANES)])[touched.engine]
     shown = np.flatnonzero(timeline.end > timeline.start)
     start, end = timeline.start[shown], timeline.end[shown]
-    columns = (shown, records["opcode"][shown], lane[shown], records["index"][shown], touched.rows[shown], program.layer_of[shown])
+    columns = (shown, records["opcode"][shown], lane[shown], records["index"][shown], touched.rows[shown], attribution(program).of[shown])
     names = {opcode: spec.mnemonic for opcode, spec in program.machine.by_opcode.items()}
     for number, opcode, tid, index, rows, layer, begin, cycles, ts, dur in _timed(clock, start, end, *columns):
         moved = {"rows": rows} if rows else {"index": index}

@@ -95,6 +95,8 @@ class Port:
 
 HOST = "host"
 """The kind of a step of the host among the layers."""
+COPY_MARK = "#copy"
+"""Stands between the name of a value and the number of its copy in the name of a layer that copies it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,11 @@ class LayerInfo:
     def is_by_lanes(self) -> bool:
         """Whether the vector unit multiplies by its weights, lane by lane."""
         return self.weights[0] > 0 and not self.tile_fills
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether lowering added it to copy a value onto rows of its own; `#` stands in no name of a node."""
+        return COPY_MARK in self.name
 
     @property
     def is_host_step(self) -> bool:

@@ -53,7 +53,7 @@ def too_large(tiles: TileProgram, needed: Sequence[int], index: int, names: Sequ
     """E0621 for instruction `index`, whose operands are the buffers `needed`; `names` has the names of all layers that don't fit."""
     layer = tiles.layers[int(tiles.instructions["layer"][index])]
     room, rows = tiles.target.unified_buffer_rows, sum(tiles.buffers[buffer].rows for buffer in needed)
-    copies = "#copy" in layer.name
+    copies = layer.is_copy
     reader = _reader(tiles, index) if copies else None
     purpose = f" for {_known(reader.name)}" if reader else ""
     work = f"copying {_known(layer.name)}{purpose} takes" if copies else f"{_known(layer.name)} works on"

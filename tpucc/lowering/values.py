@@ -11,6 +11,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InternalError
 from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
+from tpucc.isa.program import COPY_MARK
 from tpucc.layers.kinds import Conv, ConvUnit, Epilogue, Fc, Sides, is_layer, is_written, weights_of
 from tpucc.lowering.steps import Moving, Region, Step, TileWrite, Work, copied
 from tpucc.lowering.tensors import NO_SIDES, Access, Tensor, border_rows, borders, whole, wider
@@ -165,7 +166,7 @@ class LoweredValues:
 
     def _copied(self, node: Node, value: Access, sides: Sides = NO_SIDES) -> Access:
         """A copy of a value on rows of its own."""
-        name = f"{node.name}#copy{len(self.steps)}"
+        name = f"{node.name}{COPY_MARK}{len(self.steps)}"
         copy = whole(Tensor(name, node.type, sides=sides))
         why = "a copy with a border of zero points" if sides != NO_SIDES else "a copy whose rows are in order"
         work = Moving(regions=(copied(value, copy),), why=why)

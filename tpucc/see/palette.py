@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tpucc.explain.attribution import INPUT
+from tpucc.isa.program import HOST
 from tpucc.see.fonts import font_rules
 
 
@@ -105,10 +107,10 @@ SOURCE_INKS: Mapping[str, Ink] = {
 def kind_of_layer(kind: str, multiplies: bool) -> Kind:
     """The meaning of a layer of this kind in every picture: the unit that computes it. `multiplies` says whether the matrix unit makes its
     products; a depthwise convolution that the vector unit computes lane by lane has weights, but none of these. What moves rows is the
-    activation unit's, which copies them."""
+    activation unit's, which copies them; the work on inputs counts as the host's, who sends them."""
     if multiplies:
         return Kind.MATRIX
-    return Kind.HOST if kind == "host" else Kind.VECTOR
+    return Kind.HOST if kind in (HOST, INPUT) else Kind.VECTOR
 
 
 def in_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted, listed, printable
+from tpucc.explain.attribution import INPUT
 from tpucc.explain.comparison.choices import by_vector_unit, fetches, machines, moved_cycles, other_peak
 from tpucc.explain.comparison.groups import COUNTS
 from tpucc.explain.comparison.items import Items, item_words, items_of
@@ -94,7 +95,7 @@ def compare(
     reasons = list(reasons_of(rows, partial(explanation, sides)))
     first = _sentence(sides, cycles)
     others = [
-        *_other_models(sides, layers),
+        *_other_models(sides, [layer for layer in layers if layer.kind != INPUT]),
         *_of_each_core(sides),
         *machines(sides),
         *_divided(sides),

@@ -135,7 +135,7 @@ GROUPS = (
             Number("transfers", _transfers, _latency, lambda runtime: f"{_latency(runtime):,.0f} cycles of latency each", beyond=BYTES),
         ),
     ),
-    Group("waiting for sums to drain", Limit.DEPENDENCIES),
+    Group("waiting for sums to come out", Limit.DEPENDENCIES),
 )
 """One for each row of the accounting."""
 

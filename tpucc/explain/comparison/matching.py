@@ -10,6 +10,7 @@ from typing import Any
 
 from tpucc.diagnostics import Origin
 from tpucc.explain.accounting import ROWS, cycles_by_row
+from tpucc.explain.attribution import attribution
 from tpucc.explain.comparison.items import Items
 from tpucc.explain.comparison.layers import LayerDifference
 from tpucc.explain.comparison.pairs import Pair, Sides
@@ -73,7 +74,7 @@ def layers_of(sides: Sides, items: Items | None) -> Iterator[LayerDifference]:
     its own, and the other as a part of another layer, belongs to that one."""
     in_source = sides.a.program.source_text == sides.b.program.source_text
     batches = (items.batch.a, items.batch.b) if items else (1, 1)
-    ways = sides.each(lambda side: [_way(layer, in_source) for layer in side.program.layers])
+    ways = sides.each(lambda side: [_way(layer, in_source) for layer in attribution(side.program).layers])
     a, b = (_by_place(side, batch, own, frozenset(other)) for side, batch, own, other in zip(sides, batches, ways, ways[::-1], strict=True))
     matches = [match for place in dict.fromkeys([*b, *a]) for match in _matched(a.get(place, []), b.get(place, []))]
     wholes = _wholes(matches) if in_source else {}
@@ -96,7 +97,7 @@ def _by_place(side: Timed, batch: int, ways: Sequence[tuple[str, ...]], others: 
     """The layers of each place, in their order. A fused layer has the calls of all its parts, its own last: its place is that of the other
     side's product whose calls these end with."""
     found: dict[str, list[_Layer]] = {}
-    for turn, (layer, way, numbers) in enumerate(zip(side.program.layers, ways, side.stats["layers"], strict=True)):
+    for turn, (layer, way, numbers) in enumerate(zip(attribution(side.program).layers, ways, side.stats["layers"], strict=True)):
         ends = ((way[0], *way[first:]) for first in range(1, len(way) + 1))
         place = " ".join(next((end for end in ends if end in others), way))
         found.setdefault(place, []).append(_Layer(numbers, turn, layer.origin, place, numbers["macs"] / batch))

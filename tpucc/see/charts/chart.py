@@ -34,20 +34,22 @@ Area = tuple[str, Mapping[str, Value], Float64]
 
 @dataclass(frozen=True, slots=True)
 class Hatch:
-    """How a wait is drawn: the hue of its root, the angle of the lines, and its name."""
+    """How a wait is drawn: the hue of its root, the angle of the lines, whether others cross them, and its name. No two roots have the same
+    lines: the hue isn't needed to tell them apart."""
 
     kind: Kind
     angle: int
+    crossed: bool
     meaning: str
 
 
-_HATCHES: Mapping[Limit, tuple[Kind, int]] = {
-    Limit.WEIGHT_MEMORY: (Kind.WEIGHTS, 45),
-    Limit.WEIGHT_SHIFT: (Kind.WEIGHTS, 135),
-    Limit.ACTIVATION: (Kind.VECTOR, 45),
-    Limit.HOST_WORK: (Kind.HOST, 135),
-    Limit.HOST_LINK: (Kind.HOST, 45),
-    Limit.DEPENDENCIES: (Kind.MATRIX, 90),
+_HATCHES: Mapping[Limit, tuple[Kind, int, bool]] = {
+    Limit.WEIGHT_MEMORY: (Kind.WEIGHTS, 45, False),
+    Limit.WEIGHT_SHIFT: (Kind.WEIGHTS, 0, False),
+    Limit.ACTIVATION: (Kind.VECTOR, 45, True),
+    Limit.HOST_WORK: (Kind.HOST, 0, True),
+    Limit.HOST_LINK: (Kind.HOST, 135, False),
+    Limit.DEPENDENCIES: (Kind.MATRIX, 90, False),
 }
 WAITS: Mapping[Limit, Hatch] = MappingProxyType({limit: Hatch(*drawn, ROWS[limit].name) for limit, drawn in _HATCHES.items()})
 """The roots of the matrix unit's waits."""
@@ -207,6 +209,8 @@ def _outline(edges: Float64, low: Float64, high: Float64, scale: Scale) -> str:
 
 def _hatch(key: str, root: Limit) -> Markup:
     hatch = WAITS[root]
-    stroke = tag("line", class_=f"t-{hatch.kind}", stroke=KINDS[hatch.kind].line, x1=0, y1=0, x2=0, y2=6, stroke_width=2.4)
+    ends = [(0, 6), (6, 0)] if hatch.crossed else [(0, 6)]
+    ink: dict[str, Value] = {"class": f"t-{hatch.kind}", "stroke": KINDS[hatch.kind].line, "stroke-width": 2.4}
+    strokes = joined(tag("line", attributes=ink, x1=0, y1=0, x2=x, y2=y) for x, y in ends)
     turn = f"rotate({hatch.angle})"
-    return tag("pattern", stroke, id=hatch_name(key, root), width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)
+    return tag("pattern", strokes, id=hatch_name(key, root), width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)

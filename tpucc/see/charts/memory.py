@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.names import shown
 from tpucc.explain.occupancy import handovers
 from tpucc.explain.quantities import size
+from tpucc.explain.terms import AT_ONCE
 from tpucc.isa.program import Program, Resident
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
@@ -46,13 +48,17 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     covered = {
         id(handover.before): int(starts[handover.after.first]) for handover in reversed(list(handovers(program.residents, starts, ends)))
     }
-    kinds = in_order(kind_of(program, resident) for resident in drawn)
+    whose = attribution(program)
+    colours = {id(resident): kind_of(program, whose, resident) for resident in drawn}
+    kinds = in_order(colours.values())
     head = heading(_title(program), _subtitle(program, len(drawn), bool(covered)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
     key = legend(_signs(program), EDGE, EDGE + head.height, wide - EDGE)
     top, height = EDGE + head.height + key.height + 26, HIGH if rows else _height(program)
     across = Scale(0, max(1, cycles, until), LEFT, wide - EDGE)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
-    rects = joined(_rect(program, resident, starts, ends, across, up, covered.get(id(resident))) for resident in drawn)
+    rects = joined(
+        _rect(program, resident, colours[id(resident)], starts, ends, across, up, covered.get(id(resident))) for resident in drawn
+    )
     parts = [
         head.markup,
         key.markup,
@@ -90,15 +96,17 @@ def _largest(program: Program, starts: Int64, ends: Int64) -> list[Resident]:
     return [program.residents[i] for _, i in sorted(sorted(areas)[:DRAWN], key=lambda pair: pair[1])]
 
 
-def kind_of(program: Program, resident: Resident) -> Kind:
-    """Grey for what the host brings, else the colour of the layer that computes it."""
+def kind_of(program: Program, whose: Attribution, resident: Resident) -> Kind:
+    """Grey for what the host brings, and for copies of inputs, else the colour of the layer that computes it."""
     if program.instructions["opcode"][resident.first] == Opcode.READ_HOST_MEMORY or resident.layer >= len(program.layers):
         return Kind.HOST
-    layer = program.layers[resident.layer]
+    layer = whose.layers[whose.places[resident.layer]]
     return kind_of_layer(layer.kind, layer.multiplies)
 
 
-def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, across: Scale, up: Scale, covered: int | None) -> Markup:
+def _rect(
+    program: Program, resident: Resident, kind: Kind, starts: Int64, ends: Int64, across: Scale, up: Scale, covered: int | None
+) -> Markup:
     """The name stands where no other rectangle is drawn over this one, as from the cycle `covered` on."""
     first, last = int(starts[resident.first]), int(ends[resident.last])
     left, right = across(first), max(across(last), across(first) + 1)
@@ -106,7 +114,7 @@ def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, acro
     name = shown(resident.name)
     place = f"rows {resident.start:,}–{resident.start + resident.rows - 1:,} · cycles {first:,}–{last:,}"
     edge = min(1.0, (right - left) / 4)
-    shape = kind_rect(kind_of(program, resident), left, top, right - left, bottom - top, title(f"{name}\n{place}"), stroke_width=edge)
+    shape = kind_rect(kind, left, top, right - left, bottom - top, title(f"{name}\n{place}"), stroke_width=edge)
     free = right if covered is None else min(right, across(covered))
     return joined([shape, _name(name, Rect(left, top, free, bottom), up(program.lower_bound_rows))])
 
@@ -149,5 +157,5 @@ def _named(program: Program) -> list[tuple[str, int, str | None]]:
     """The lines of a map: their names, their rows, and their dashes. The bound is one of them where it is known and below the peak."""
     peak, bound = program.peak_rows, program.lower_bound_rows
     if peak == bound or not bound:
-        return [("peak = lower bound" if bound else "peak", peak, None)]
-    return [("peak", peak, None), ("lower bound", bound, DASHES)]
+        return [(f"peak = {AT_ONCE}" if bound else "peak", peak, None)]
+    return [("peak", peak, None), (AT_ONCE, bound, DASHES)]

@@ -12,7 +12,7 @@ from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64
 from tpucc.see.charts.chart import WAITS, WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, side_axis, stacked
-from tpucc.see.charts.timeline import Times
+from tpucc.see.charts.timeline import Times, layer_strip
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.legend import box_sign, legend
 from tpucc.see.palette import Kind, kind_paint, solid_paint
@@ -20,6 +20,8 @@ from tpucc.see.svg import picture
 
 KEY = "cells"
 LEFT, HEIGHT = 70.0, 120.0
+STRIP, AXIS = 24.0, 44.0
+"""The heights of the layers' names above the plot, and of the axis below it."""
 STRETCH = 2.0
 """The width of a column, in pixels."""
 USEFUL, UNUSED = "cells with weights of the model", "cells without, while the array multiplies"
@@ -28,8 +30,11 @@ LEAST = 0.0005
 
 
 def peak_svg(program: Program, stats: Stats, times: Times, across: float = WIDTH) -> str:
-    """Time to the right, the cells of the array upwards. The solid area is the model's work: its share of the plot is `useful_share` of
-    `stats.json`. Above it are cells that hold no weights of the model while the array multiplies, and then the waits, by their roots."""
+    """Time to the right, the cells of the array upwards, and above them whose time it is.
+
+    The solid area is the model's work: its share of the plot is `useful_share` of `stats.json`. Above it are cells that hold no weights of
+    the model while the array multiplies, and then the waits, by their roots.
+    """
     scale = Scale(0, max(1, times.cycles), LEFT, across - EDGE)
     edges = np.linspace(0, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
     areas = list(_areas(program, times, edges))
@@ -37,15 +42,15 @@ def peak_svg(program: Program, stats: Stats, times: Times, across: float = WIDTH
     signs = [(box_sign(paint), words) for (_, paint, share), words in zip(areas, said, strict=True) if share.mean() >= LEAST]
     name, subtitle = peak_words(stats)
     head = heading(name, subtitle, (), most=across - 2 * EDGE)
-    key = legend(signs, EDGE, EDGE + head.height - 6, across - EDGE)
-    top = EDGE + head.height + key.height + 14
+    top = EDGE + head.height + STRIP
     cells, bottom = program.target.tile_bytes, top + HEIGHT
-    parts = [hatches(KEY, times.roots), head.markup, key.markup]
+    key = legend(signs, EDGE, bottom + AXIS, across - EDGE)
+    parts = [hatches(KEY, times.roots), head.markup, key.markup, layer_strip(program, times, scale, top - STRIP, top)]
     parts.append(side_axis(Scale(0, cells, bottom, top), LEFT, scale.end, "", (0, cells / 2, cells), ("0", "cells", f"{cells:,}")))
     drawn = ((words, paint, share) for words, (_, paint, share) in zip(said, areas, strict=True))
     parts += stacked(drawn, edges, scale, bottom, HEIGHT)
     parts.append(cycle_axis(scale, bottom, program.target.clock_hz))
-    return picture(KEY, f"{name}: {subtitle}", across, bottom + 44, *parts)
+    return picture(KEY, f"{name}: {subtitle}", across, bottom + AXIS + key.height + 4, *parts)
 
 
 def _areas(program: Program, times: Times, edges: Float64) -> Iterator[Area]:

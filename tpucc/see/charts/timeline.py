@@ -10,6 +10,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.critical import LIMITS, Limit
 from tpucc.explain.names import MAX_NAME, shortened, shown, whole
 from tpucc.explain.segments import Segments
@@ -93,7 +94,7 @@ def timeline_svg(program: Program, times: Times, until: int = 0, across: float =
     key = legend(matrix_signs(KEY, times.roots), EDGE, top - 6, across - EDGE)
     parts = [hatches(KEY, times.roots), head.markup, key.markup]
     top += key.height + 10
-    parts.append(_layers(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
+    parts.append(layer_strip(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
     top += 28
     for lane in lanes(program, times):
         parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _drawn(program, times, lane, scale, top)]
@@ -147,9 +148,9 @@ def _drawn(program: Program, times: Times, lane: Lane, scale: Scale, top: float)
     if _is_dense(lane, times, scale):
         edges = np.linspace(scale.low, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
         return joined([back, *stacked(_areas(lane, times, edges), edges, scale, top + LANE, LANE)])
-    bars = []
+    bars, whose = [], attribution(program)
     for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
-        words = f"{_words(program, lane, index)} · cycles {start:,}–{end:,}"
+        words = f"{_words(program, whose, lane, index)} · cycles {start:,}–{end:,}"
         left, width = _extent(scale, start, end)
         bars.append(tag("rect", title(words), attributes=solid_paint(lane.kind), x=left, y=top, width=width, height=LANE))
     waits = [_waited(root, *times.waits[root], scale, top) for root in times.roots if lane.name == "matrix"]
@@ -162,12 +163,12 @@ def _extent(scale: Scale, start: int, end: int) -> tuple[float, float]:
     return left, right - left
 
 
-def _words(program: Program, lane: Lane, index: int) -> str:
+def _words(program: Program, whose: Attribution, lane: Lane, index: int) -> str:
     """What a bar of a lane is: the instruction, and the layer that it belongs to."""
     if index < 0:
         return f"weight {lane.name}"
-    opcode, layer = Opcode(int(program.instructions["opcode"][index])), int(program.layer_of[index])
-    names = [shown(info.name) for info in program.layers[layer : layer + 1]]
+    opcode, layer = Opcode(int(program.instructions["opcode"][index])), int(whose.of[index])
+    names = [shown(info.name) for info in whose.layers[layer : layer + 1]]
     return " · ".join([opcode.mnemonic, *names, f"instruction {index:,}"])
 
 
@@ -232,7 +233,7 @@ def stretches(
     `place` is where a cycle lies on the axis, and `width` what words take. A layer that is computed in parts stands in several stretches.
     """
     found: list[Stretch] = []
-    names = shortened([whole(layer.name) for layer in program.layers], longest)
+    names = shortened([whole(layer.name) for layer in attribution(program).layers], longest)
     for layer, start, end in layer_spans(times):
         turn = Stretch(place(start), place(end), {names[layer]: end - start})
         if found and not _fits(found[-1], width):
@@ -248,8 +249,8 @@ def _fits(stretch: Stretch, width: Callable[[str], float]) -> bool:
     return width(stretch.words) <= stretch.end - stretch.start
 
 
-def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: float) -> Markup:
-    """The layers' names where their time begins, waits for inputs and weights included."""
+def layer_strip(program: Program, times: Times, scale: Scale, top: float, bottom: float) -> Markup:
+    """The layers' names where their time begins, waits for weights included."""
     parts = [label("layer", EDGE, top + 14, SMALL, "soft")]
     for stretch in stretches(program, times, scale, lambda words: text_width(words, SMALL) + 8):
         left, words = stretch.start, stretch.listed

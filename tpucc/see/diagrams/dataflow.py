@@ -77,8 +77,8 @@ class Flow:
 
 
 def program_diagram(program: Program, layer_cycles: Sequence[int] = (), host: Sequence[Graph] = ()) -> Diagram:
-    """The dataflow of a program. `layer_cycles`, one number a layer, adds to each layer's box its share of the time. `host` are the graphs
-    of the prologue, the host steps and the epilogue, which say where the host's boxes come from."""
+    """The dataflow of a program. `layer_cycles`, one number a layer and one for the work on inputs, adds to each layer's box its share of
+    the time. `host` are the graphs of the prologue, the host steps and the epilogue, which say where the host's boxes come from."""
     touched = effects(program.instructions)
     steps = touched.interrupts & (program.instructions["index"] < len(program.host_steps))
     moving = np.flatnonzero((touched.rows > 0) | steps)
@@ -239,7 +239,7 @@ def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[
     boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "", works[layer]) for layer in range(count)]
     for layer, box in own.items():
         boxes[layer] = _of_layer(box, program.layers[layer], times[layer] if times else "")
-    boxes = [replace(box, cycles=own) for box, own in zip(boxes, cycles or [0] * count, strict=True)]
+    boxes = [replace(box, cycles=own) for box, own in zip(boxes, cycles or [0] * count, strict=False)]
     starts = np.full(count, len(touched), np.int64)
     np.minimum.at(starts, program.layer_of[moving].astype(np.int64), moving)
     boxes += [work.port_box("input", port) for port in work.inputs]

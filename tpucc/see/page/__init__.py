@@ -7,9 +7,10 @@ the scripts work on, `summary` what is there without them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tpucc.diagnostics import counted, printable
+from tpucc.explain.attribution import attribution
 from tpucc.explain.names import shown
 from tpucc.explain.nesting import Source, calls_of
 from tpucc.explain.summary import machine_of, share
@@ -38,6 +39,13 @@ SCRIPTS = (
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow"}
 """The names of the diagrams' tabs."""
+QUESTIONS = {
+    "Where does time go?": ("summary", "roofline", "whatif"),
+    "What is it?": ("graph", "layers", "passes"),
+    "How does it run?": ("machine", "tiles", "program", "assembly"),
+    "Is it right?": ("error",),
+}
+"""What a reader asks, in the order of the page, and the tabs that answer it."""
 WIDTH, HEIGHT = 660.0, 300.0
 """The width of a chart, which has panes beside it, and the height of its axis."""
 
@@ -50,7 +58,7 @@ def page(given: PageInput) -> str:
         facts=" · ".join(tag("span", escaped(fact)) for fact in _facts(given)),
         theme=THEME,
         source=_source(given),
-        tabs=joined(_tab(name, title) for name, title, _ in tabs),
+        tabs=joined(_tab_lists({name: title for name, title, _ in tabs})),
         views=joined(_view(*tab) for tab in tabs),
         insides=joined(_templates(given)),
         data=embedded(payload(given)),
@@ -71,7 +79,7 @@ def _facts(given: PageInput) -> Iterator[str]:
 
 
 def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
-    """Name, title and content of each tab, in their order. The content is empty if scripts draw it."""
+    """Name, title and content of each tab, in the order of the questions. The content is empty if scripts draw it."""
     empty, runtime = Markup(""), given.runtime
     peak = by_width("cells", peak_of(runtime, WIDTH), peak_of(runtime, NARROW))
     roofline = by_width("roofline", roofline_of(runtime, WIDTH, HEIGHT), roofline_of(runtime, NARROW, HEIGHT))
@@ -86,7 +94,8 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
         name = given.program.title
         ranges = tag("div", ranges_view(name, given.errors), id="ranges")
         found.append(("error", "Error", joined([error_view(name, given.errors, quantised=given.quantised), ranges])))
-    return found
+    order = [name for names in QUESTIONS.values() for name in names]
+    return sorted(found, key=lambda tab: order.index(tab[0]))
 
 
 def _picture(drawn: Markup, classes: str) -> Markup:
@@ -101,6 +110,14 @@ def _templates(given: PageInput) -> Iterator[Markup]:
     for name, diagram in waiting:
         if diagram is not None:
             yield Markup(str(tag("template", inlined(drawn_as_it_is(diagram)), id=name)) + "\n")
+
+
+def _tab_lists(titles: Mapping[str, str]) -> Iterator[Markup]:
+    """For each question that tabs answer a list of these, under its words."""
+    for number, (question, names) in enumerate(QUESTIONS.items()):
+        if own := [_tab(name, titles[name]) for name in names if name in titles]:
+            words = tag("span", escaped(question), id=f"question-{number}")
+            yield tag("div", words, tag("div", joined(own), attributes={"role": "tablist", "aria-labelledby": f"question-{number}"}))
 
 
 def _tab(name: str, title: str) -> Markup:
@@ -118,7 +135,7 @@ def _source(given: PageInput) -> Markup:
     """The source with its line numbers, and for each line a bar for its share of the cycles, as the panel has it."""
     text, stats = given.program.source_text, given.runtime.stats
     source, cycles = Source.of(source_lines(text)), Counter[int]()
-    for layer, counts in zip(given.program.layers, stats["layers"], strict=True):
+    for layer, counts in zip(attribution(given.program).layers, stats["layers"], strict=True):
         heads = {source.line_of_def(call.name) for call in calls_of(layer.origin, source)}
         cycles.update(dict.fromkeys(layer.origin.lines | heads, counts["cycles"]))
     most = max(cycles.values(), default=0)

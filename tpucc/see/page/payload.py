@@ -12,6 +12,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
+from tpucc.explain.attribution import INPUT, Attribution, attribution
 from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown
@@ -47,6 +48,7 @@ INSTEAD = {
     "vector": "the activation unit computes it, value by value",
     "move": "it moves values and computes none",
     HOST: "the host computes it",
+    INPUT: "it crosses the host link, and may be copied in the unified buffer: no layer's work",
 }
 """What layers without multiply-accumulates do, by their kinds."""
 BY_LANES = "the activation unit multiplies by its weights lane by lane, and reads them from the unified buffer"
@@ -59,12 +61,13 @@ SWITCH = 128
 
 def payload(given: PageInput) -> dict[str, Any]:
     """The dictionary that the page carries."""
-    program, origins = given.program, Origins()
+    program, whose, origins = given.program, attribution(given.program), Origins()
     touched = effects(program.instructions)
     found = {
         "machine": _machine(program),
         "cycles": given.times.cycles,
         "useful": useful_cells(given.runtime.stats),
+        "useful_share": given.runtime.stats["useful_share"],
         "lines": source_lines(program.source_text),
         "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
         "lanes": lanes(program.target),
@@ -75,25 +78,25 @@ def payload(given: PageInput) -> dict[str, Any]:
             "colours": COLOURS,
         },
         "spoken": {word: GLOSSARY[word] for word in SPOKEN},
-        "layers": _layers(given, origins),
-        "calls": _calls(program),
+        "layers": _layers(given, whose, origins),
+        "calls": _calls(program, whose),
         "units": [str(engine) for engine in Engine],
         "opcodes": [
             {"name": opcode.mnemonic, "unit": int(V1.engine_of[opcode]), "operands": operands_payload(opcode)} for opcode in Opcode
         ],
-        "code": _code(program, touched, given.times),
+        "code": _code(program, whose, touched, given.times),
         "text": "\n".join(map(printable, code_lines(program))),
         "sentences": sentences_payload(program),
         "places": plain(_places(program, touched)),
         "shifts": deltas(given.times.shift_starts),
         "layer_spans": layer_spans(given.times),
         "waits": _waits(given),
-        "buffers": _buffers(program),
+        "buffers": _buffers(program, whose),
         "machine_view": machine_payload(program, touched, given.runtime.waiting, given.recording),
         "retiming": retiming_payload(program, touched, given.runtime.edges),
         "hosts": [at for name, boxes in given.boxes if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in given.boxes},
-        "box_layers": _box_layers(given),
+        "box_layers": _box_layers(given, whose),
         "box_instructions": _box_instructions(given),
         "beside": {name: [box.beside for box in boxes] for name, boxes in given.boxes},
         "insides": {inside.name: _inside(inside) for inside in given.insides},
@@ -121,9 +124,9 @@ def _machine(program: Program) -> dict[str, Any]:
     }
 
 
-def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
+def _layers(given: PageInput, whose: Attribution, origins: Origins) -> list[dict[str, Any]]:
     lost = {error.layer: error for error in given.errors}
-    briefs = shortened([printable(layer.name) for layer in given.program.layers], BRIEF)
+    briefs = shortened([printable(layer.name) for layer in whose.layers], BRIEF)
     return [
         {
             "name": printable(layer.name),
@@ -140,7 +143,7 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             "rate": _rate(counts),
             "error": _error(lost[index]) if index in lost else "",
         }
-        for index, (layer, counts) in enumerate(zip(given.program.layers, given.runtime.stats["layers"], strict=True))
+        for index, (layer, counts) in enumerate(zip(whose.layers, given.runtime.stats["layers"], strict=True))
     ]
 
 
@@ -170,7 +173,7 @@ def _spent(layer: Stats) -> list[int]:
     return list(cycles_by_row(layer).values())
 
 
-def _calls(program: Program) -> dict[str, Any]:
+def _calls(program: Program, whose: Attribution) -> dict[str, Any]:
     """The calls that layers are in: their names, their lines and those of their `def`s, and of those that a loop repeats which time it is
     (empty: a loop doesn't); and for each layer the numbers of its calls, the outermost first.
 
@@ -178,10 +181,13 @@ def _calls(program: Program) -> dict[str, Any]:
     """
     known: dict[tuple[Turn, ...], int] = {}
     source = Source.of(program.source_text.split("\n"))
-    nested = nesting([layer.origin for layer in program.layers], source)
+    nested = nesting([layer.origin for layer in whose.layers], source)
     paths = [[known.setdefault(turns[: depth + 1], len(known)) for depth in range(len(turns))] for turns in nested]
     last = [path[-1] for path in known]
-    steps = [f"step {turn.number:,} of {turn.count:,}" if turn.count > 1 else "" for turn in last]
+    steps = [
+        (f"step {turn.number:,} of {turn.count:,}" if turn.number else f"all {turn.count:,} steps") if turn.count > 1 else ""
+        for turn in last
+    ]
     return {
         "name": [turn.call.name for turn in last],
         "line": [turn.call.span.line for turn in last],
@@ -210,9 +216,9 @@ def _is_hosts(box: Box) -> bool:
     return not box.layers and box.cluster < 0
 
 
-def _box_layers(given: PageInput) -> dict[str, list[list[int]]]:
+def _box_layers(given: PageInput, whose: Attribution) -> dict[str, list[list[int]]]:
     """For each box of a picture of layers, which of the program's it stands for. An operator is a part of layers, and stands for none."""
-    number = {layer.name: index for index, layer in enumerate(given.program.layers)}
+    number = dict(zip([layer.name for layer in given.program.layers], whose.places.tolist(), strict=True))
     pictures = [(name, boxes) for name, boxes in given.boxes if not name.startswith("graph")]
     return {name: [[number[layer] for layer in box.layers if layer in number] for box in boxes] for name, boxes in pictures}
 
@@ -233,13 +239,13 @@ def _inside(inside: Inside) -> dict[str, Any]:
     }
 
 
-def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:
+def _code(program: Program, whose: Attribution, touched: Effects, times: Times) -> dict[str, Any]:
     """The instructions as columns."""
     records, held = program.instructions, owners(program, touched)
     return {
         "count": len(records),
         "opcode": octets(records["opcode"] + np.where(touched.pops, SWITCH, 0).astype(np.uint8)),
-        "layer": deltas(program.layer_of),
+        "layer": deltas(whose.of),
         "start": deltas(times.starts),
         "length": plain(times.ends - times.starts),
         "source": deltas(held.source),
@@ -262,7 +268,14 @@ def _waits(given: PageInput) -> dict[str, Any]:
     last = np.append(first[1:], len(own))[: len(first)] - 1
     return {
         "roots": [
-            {"name": limit, "root": ROWS[limit].root, "meaning": wait.meaning, "kind": wait.kind, "angle": wait.angle}
+            {
+                "name": limit,
+                "root": ROWS[limit].root,
+                "meaning": wait.meaning,
+                "kind": wait.kind,
+                "angle": wait.angle,
+                "crossed": wait.crossed,
+            }
             for limit, wait in WAITS.items()
         ],
         "start": deltas(start[first]),
@@ -272,13 +285,13 @@ def _waits(given: PageInput) -> dict[str, Any]:
     }
 
 
-def _buffers(program: Program) -> dict[str, Any]:
+def _buffers(program: Program, whose: Attribution) -> dict[str, Any]:
     """The stays of buffers as columns; names are many, and one text."""
     stays = program.residents
     return {
         "name": "\n".join(printable(stay.name) for stay in stays),
-        "kind": " ".join(kind_of(program, stay) for stay in stays),
-        "layer": deltas([stay.layer for stay in stays]),
+        "kind": " ".join(kind_of(program, whose, stay) for stay in stays),
+        "layer": deltas([whose.of[stay.first] for stay in stays]),
         "start": deltas([stay.start for stay in stays]),
         "rows": plain([stay.rows for stay in stays]),
         "first": deltas([stay.first for stay in stays]),

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.diagnostics import printable
+from tpucc.explain.attribution import INPUT
 from tpucc.explain.names import first_names, shown
 from tpucc.explain.retiming import Retimed
-from tpucc.explain.summary import Accuracy, Stats, answers, count_layers, facts, host_words, layer_cells, tenths, waiting_cells
+from tpucc.explain.summary import (
+    Accuracy,
+    Stats,
+    answers,
+    count_layers,
+    facts,
+    host_words,
+    layer_cells,
+    rows_of_layers,
+    tenths,
+    waiting_cells,
+)
 from tpucc.see.kit import numbers, term
 from tpucc.see.svg import NOTHING, Markup, escaped, joined, prose, row, tag
 
@@ -20,8 +32,8 @@ HEADS = ("layer", "line", "cycles", "share", "tiles", "TOPS", "array active", "w
 def summary(stats: Stats, accuracy: Accuracy | None, notes: Sequence[str], peak: Markup = NOTHING, found: Sequence[Retimed] = ()) -> Markup:
     """The tab as HTML. `peak` is the picture of where the array's peak went; `found` are the numbers that make a batch faster."""
     parts = [
-        answer_list(stats, found, accuracy),
         peak,
+        answer_list(stats, found, accuracy),
         numbers(facts(stats)),
         tag("h2", escaped("Layers")),
         tag("div", layer_table(stats), class_="scroll"),
@@ -41,9 +53,10 @@ def answer_list(stats: Stats, found: Sequence[Retimed], accuracy: Accuracy | Non
 def layer_table(stats: Stats) -> Markup:
     """The layers, their size, their cycles, and where those go; of many, those that take the most cycles, and the others in one row."""
     layers, whole = stats["layers"], stats["cycles"]
-    order = sorted(range(len(layers)), key=lambda index: -layers[index]["cycles"])
-    chosen, others = sorted(order[:MOST_LAYERS]), [layers[index] for index in order[MOST_LAYERS:]]
-    rows = [_layer_row(index, layers[index], whole) for index in chosen]
+    places = rows_of_layers(layers)
+    largest = sorted(places, key=lambda index: -layers[index]["cycles"])[:MOST_LAYERS]
+    others = [layers[index] for index in places if index not in largest]
+    rows = [_layer_row(index, layers[index], whole) for index in places if index in largest]
     if others:
         rows.append(_sum_row(count_layers(others, "more "), sum(layer["cycles"] for layer in others), whole))
     rows.append(_sum_row("in all", whole, whole, _waiting(stats)))
@@ -70,6 +83,7 @@ def _waiting(stats: Stats) -> tuple[str, str, str]:
 
 def _layer_row(index: int, layer: Stats, whole: int) -> Markup:
     operators = f": {first_names([shown(name) for name in layer['operators']])}" if layer.get("operators") else ""
-    name, line = f"{shown(layer['name'])}{operators} ({printable(layer['kind'])})", str(layer["line"]) if layer["line"] else "–"
+    kind = "" if layer["kind"] == INPUT else f" ({printable(layer['kind'])})"
+    name, line = f"{shown(layer['name'])}{operators}{kind}", str(layer["line"]) if layer["line"] else "–"
     cycles, part, tiles, speed, *_ = layer_cells(layer, whole)
     return row(map(escaped, (name, line, cycles, f"{part} %", tiles, speed, *_waiting(layer))), data_layers=index)

@@ -11,7 +11,7 @@ from typing import Any
 
 from tpucc.explain.critical import DRAINS, LIMITS, SHIFTS, Limit, synchronisations
 from tpucc.explain.retiming import SPEEDS, Retimed
-from tpucc.explain.summary import Stats
+from tpucc.explain.summary import Stats, peak_words
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Effects
 from tpucc.isa.link import link_bytes
@@ -49,7 +49,7 @@ def what_if_view(runtime: Timed) -> Markup:
 
 
 def _lead(stats: Stats, found: Sequence[Retimed]) -> str:
-    now = f"A batch takes {duration(stats['end_to_end']['seconds'])} from inputs to outputs."
+    now = f"A batch takes {duration(stats['end_to_end']['seconds'])} from inputs to outputs; {peak_words(stats)[0]}."
     if not found:
         return f"{now} None of these numbers makes that less."
     best = found[0]

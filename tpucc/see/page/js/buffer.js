@@ -3,6 +3,7 @@ const buffer = (() => {
   const [TOP, FOOT, FADED, STEP, FEWEST] = [8, 6, 0.25, 1.3, 4];
   const [BELOW, ABOVE] = [13, 5]; // from a line to the baseline of its name
   const APART = 17; // pixels between the baselines of two names
+  const AT_ONCE = "needed at once"; // the lower bound
   const ROOMY = { wide: 480, high: 72 }; // from this size on, the lines' names cover little of the map
   const canvas = document.getElementById("buffer");
   const { buffers, machine } = model;
@@ -39,6 +40,7 @@ const buffer = (() => {
       seen = within(...axis.window());
       below.fillStyle = colours.of("band");
       below.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, inside());
+      gauge(below, y);
       scale(below, width, y);
       clipped(below, width, () => blocks(below, seen, { alpha: lit ? FADED : 1, x, y, width }));
       told(y);
@@ -97,7 +99,7 @@ const buffer = (() => {
   }
 
   /** A buffer's name, if its block has room for it. */
-  function label(context, { name, kind, row, rows, from, to }, x, y, width) {
+  function label(context, { plain: name, kind, row, rows, from, to }, x, y, width) {
     const [top, bottom, left] = [y(row + rows), y(row), Math.max(x(from), axis.LEFT)];
     const visible = Math.min(x(to), width) - left;
     if (bottom - top < 14 || visible <= 40 || context.measureText(name).width >= visible - 8) return;
@@ -133,9 +135,9 @@ const buffer = (() => {
   /** Their names, each with the height of the line that it stands beside. */
   function limits(y) {
     const [peak, bound] = [y(machine.peak_rows), y(machine.lower_bound_rows)];
-    if (peak === bound) return [["peak = lower bound", peak]];
+    if (peak === bound) return [[`peak = ${AT_ONCE}`, peak]];
     if (!machine.lower_bound_rows) return [["peak", peak]];
-    return beside(bound) - beside(peak) >= APART ? [["peak", peak], ["lower bound", bound]] : [["peak, lower bound (dashed)", bound]];
+    return beside(bound) - beside(peak) >= APART ? [["peak", peak], [AT_ONCE, bound]] : [[`peak, ${AT_ONCE} (dashed)`, bound]];
   }
 
   function limit(context, width, y, dashes) {
@@ -154,14 +156,30 @@ const buffer = (() => {
     const rough = (high - low) / Math.max(1, Math.floor(inside() / 24));
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = Math.max(1, power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10));
-    context.textAlign = "end";
     for (let row = Math.ceil(low / step) * step; row <= high; row += step) {
       context.fillStyle = colours.of("grid");
       context.fillRect(axis.LEFT - 4, Math.round(y(row)), width - axis.LEFT - axis.RIGHT + 4, 1);
-      context.fillStyle = colours.of("soft");
-      context.fillText(words.number(row), axis.LEFT - 8, y(row) + 4);
+      haloed(context, words.number(row), ["soft", "paper"], axis.LEFT - 8, y(row) + 4, "end");
     }
-    context.textAlign = "start";
+  }
+
+  /** At the left the whole buffer, and how much of it the peak takes; lines lead from the rows that the map shows to its corners. */
+  function gauge(context, y) {
+    const whole = machine.buffer_rows;
+    const [left, wide, tall] = [axis.LEFT / 8, 8, inside()];
+    const at = (row) => TOP + tall * (1 - row / whole);
+    context.fillStyle = colours.of("soft");
+    context.fillRect(left, at(machine.peak_rows), wide, TOP + tall - at(machine.peak_rows));
+    context.strokeStyle = colours.of("soft");
+    context.lineWidth = 1;
+    context.strokeRect(left + 0.5, TOP + 0.5, wide - 1, tall - 1);
+    context.strokeStyle = colours.of("rule");
+    context.beginPath();
+    for (const row of [low, high]) {
+      context.moveTo(left + wide + 2, at(row));
+      context.lineTo(axis.LEFT - 52, y(row)); // the numbers of rows stand behind that
+    }
+    context.stroke();
   }
 
   /** Which rows are shown, and how many buffers are drawn higher than they are. */
@@ -175,20 +193,16 @@ const buffer = (() => {
   /** The line of a limit as the map draws it, beside the limit's name. */
   const drawnAs = (dashed) => dom.make("span", { class: dashed ? "limit dashed" : "limit", "aria-hidden": "true" });
 
-  /** The peak and the lower bound in words, each with its line: a small map doesn't name them. */
+  /** How full the buffer gets, in words, and what is needed at once, each with its line: a small map doesn't name them. */
   function title() {
     const { peak_rows: peak, lower_bound_rows: bound, buffer_rows: whole } = machine;
     const meanings = model.terms;
-    const number = (rows) => `${words.counted(rows, "row")} (${words.percent(rows, whole)})`;
-    const named = tips.word("lower bound", meanings["lower bound"]);
+    const named = tips.word(AT_ONCE, `the lower bound, ${meanings["lower bound"]}`);
     const most = tips.word("peak", meanings.peak);
-    const apart = [drawnAs(false), most, ` ${number(peak)}, `, ...(bound ? [drawnAs(true)] : []), named, ` ${number(bound)}`];
-    const both = peak === bound ? [drawnAs(false), most, " = ", named, ` ${number(peak)}`] : apart;
-    // The map is as high as the peak: how full the buffer gets is seen here.
-    const filled = dom.make("i");
-    filled.style.width = `${(100 * peak) / whole}%`;
-    const gauge = dom.make("span", { class: "gauge", title: `the peak is ${words.percent(peak, whole)} of the unified buffer` }, filled);
-    return [tips.word("unified buffer", meanings["unified buffer"]), gauge, ...both, " · ", tips.word("colours", meanings.colours)];
+    const least = peak === bound || !bound ? [] : [", ", drawnAs(true), named, ` ${words.number(bound)}`];
+    const rows = `: ${words.number(peak)} of ${words.counted(whole, "row")}`;
+    const said = [`: ${words.percent(peak, whole)} full at the `, drawnAs(false), most, rows, ...(peak === bound ? [", all ", named] : least)];
+    return [tips.word("unified buffer", meanings["unified buffer"]), ...said, " · ", tips.word("colours", meanings.colours)];
   }
 
   function under(event) {
@@ -201,8 +215,8 @@ const buffer = (() => {
   function about(event) {
     const found = under(event);
     if (!found) return "";
-    const { name, row, rows, from, to } = buffers[found.id];
-    return `${name}\nrows ${words.number(row)}–${words.number(row + rows - 1)} · ${words.span(from, to)}`;
+    const { name, plain, row, rows, from, to } = buffers[found.id];
+    return `${plain === name ? name : `${plain}, ${name} in the program`}\nrows ${words.number(row)}–${words.number(row + rows - 1)} · ${words.span(from, to)}`;
   }
 
   function light(chosen, found) {

@@ -36,21 +36,21 @@ const colours = (() => {
   }
 
   /** The hatching of a root for which the matrix unit waits. */
-  function hatch(context, { kind, angle }) {
-    const key = `${kind} ${angle}`;
-    if (!patterns.has(key)) patterns.set(key, context.createPattern(strokes(of(`${kind}-line`), angle), "repeat"));
+  function hatch(context, { kind, angle, crossed }) {
+    const key = `${kind} ${angle} ${crossed}`;
+    if (!patterns.has(key)) patterns.set(key, context.createPattern(strokes(of(`${kind}-line`), crossed ? [angle, angle + 90] : [angle]), "repeat"));
     return patterns.get(key);
   }
 
-  /** A square of 8 pixels with lines at this angle. */
-  function strokes(colour, angle) {
+  /** A square of 8 pixels with lines at these angles. */
+  function strokes(colour, angles) {
     const square = document.createElement("canvas");
     square.width = square.height = 8;
     const context = square.getContext("2d");
     context.strokeStyle = colour;
     context.lineWidth = 2;
     const lines = { 45: [[-2, 2, 2, -2], [0, 8, 8, 0], [6, 10, 10, 6]], 135: [[-2, 6, 2, 10], [0, 0, 8, 8], [6, -2, 10, 2]], 90: [[0, 4, 8, 4]], 0: [[4, 0, 4, 8]] };
-    for (const [x1, y1, x2, y2] of lines[angle]) {
+    for (const [x1, y1, x2, y2] of angles.flatMap((angle) => lines[angle])) {
       context.beginPath();
       context.moveTo(x1, y1);
       context.lineTo(x2, y2);

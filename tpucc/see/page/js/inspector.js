@@ -48,7 +48,7 @@ const inspector = (() => {
       ...section(words.counted(layers.length, "layer"), others(layers), ({ id }) => model.layers[id].name),
       ...section(words.counted(places.size, "tile"), others([...places.values()]), words.title),
       ...section(words.counted(ids.length, "instruction"), others(instructions), ({ id }) => `${words.number(id)}  ${model.texts[id]}`, ids.length),
-      ...section(words.counted(stays.length, "buffer"), others(stays), ({ id }) => model.buffers[id].name),
+      ...section(words.counted(stays.length, "buffer"), others(stays), ({ id }) => model.buffers[id].plain),
     ];
   }
 

@@ -30,6 +30,16 @@ const model = (() => {
     };
   }
 
+  /**
+   * The name of a buffer in words: `image, copy, part 2` for `image.i8#copy0.0#1`. Behind the value's name stand the number of its copy, its
+   * block of columns, and the part of the batch.
+   */
+  function plainly(name) {
+    const [, value, copy, block, part] = /^(.+?)(#copy\d+)?\.(\d+)(?:#(\d+))?$/.exec(name) ?? [name, name];
+    const parts = [copy && "copy", Number(block) && `block ${Number(block) + 1}`, part && `part ${Number(part) + 1}`];
+    return [value.replace(/\.i(8|16)$/, "").replace(/^#row(-?\d+)$/, "border of $1"), ...parts].filter(Boolean).join(", ");
+  }
+
   /** The stays of buffers, by rows of the unified buffer [row, row + rows) and instructions [first, last]. */
   function stays(buffers) {
     const [names, kinds] = [buffers.name.split("\n"), buffers.kind.split(" ")];
@@ -37,6 +47,7 @@ const model = (() => {
     const rows = decode.plain(buffers.rows);
     return Array.from(start, (_, index) => ({
       name: names[index],
+      plain: plainly(names[index]),
       kind: kinds[index],
       layer: layer[index],
       row: start[index],

@@ -248,8 +248,8 @@ const timeline = (() => {
   function legend() {
     const active = tips.word(`${model.rows[0].name}, ${model.useful} of its cells in use`, model.rows[0].meaning, dom.make("i", { class: "swatch" }));
     const stalls = lanes.stalls.map(({ root }) => {
-      const { meaning, kind, angle } = model.waits.roots[root];
-      return tips.word(meaning, model.rows[root + 1].meaning, dom.make("i", { class: `hatch h-${kind} a-${angle}` }));
+      const { meaning, kind, angle, crossed } = model.waits.roots[root];
+      return tips.word(meaning, model.rows[root + 1].meaning, dom.make("i", { class: `hatch h-${kind} a-${angle}${crossed ? " crossed" : ""}` }));
     });
     signs = [active, ...stalls];
     tips.explain(document.getElementById("columns"), COLUMNS);

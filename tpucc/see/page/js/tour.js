@@ -3,10 +3,10 @@ const tour = (() => {
   const KEY = "tpucc.tour";
   const STEPS = [
     ["#source", "The source", "The model as it was written. The bars beside the lines are their shares of the cycles; a hollow one, in a def, is the sum of all calls. Point at a line: everything that it became lights up, in all views."],
-    ["#views", "The views", "One program in many pictures: the graph of operators, the layers, the flow of data, the tiles of weights, the instructions, and what each pass did. A box with a double outline opens by a double click."],
+    ["#views", "The views", "One program in many pictures, each under the question that it answers: where its time goes, what it is, how it runs, and whether it is right. A box with a double outline opens by a double click."],
     ["#inspector", "The panel", "Click anything to hold it. Here stands what it is, what it costs, what it waits for, and links to all that belongs to it. Esc lets go."],
     ["#timeline", "The timeline", "What each unit of the machine does in each cycle. Hatching is waiting, and the legend says for what; the critical path shows what the time depends on. The wheel zooms, and dragging moves."],
-    ["#buffer", "The unified buffer", "Which buffer has which rows, over the same time. The line is the most that is in use at once."],
+    ["#buffer", "The unified buffer", "Which buffer has which rows, over the same time. The bar at the left is the whole buffer, and its filled part the most that the program takes."],
     ["#search", "Search", "Finds lines, layers, buffers and instructions by their text."],
     ["#keys", "The keys", "All of it works without a mouse, and this button lists the keys. The address keeps the view and what is held, so that it can be sent to somebody."],
   ];

@@ -63,7 +63,7 @@ const whatIf = (() => {
     if ([...times.values()].every((factor) => factor === 1)) return initial;
     const change = was === is ? "as before" : `${words.percent(Math.abs(was - is), was)} ${is < was ? "less" : "more"} than ${words.duration(was)}`;
     const limit = after.limit === before.limit ? `still ${after.limit}` : `${after.limit}, no longer ${before.limit}`;
-    return `A batch takes ${words.duration(is)}, ${change}: ${words.counted(after.makespan, "cycle")} of the device, which were ${words.number(before.makespan)}. Bottleneck: ${limit}.`;
+    return `A batch takes ${words.duration(is)}, ${change}: ${words.counted(after.makespan, "cycle")} of the device, which were ${words.number(before.makespan)}. ${words.percent(model.useful_share * before.makespan, after.makespan)} of the array's peak does the model's work. Bottleneck: ${limit}.`;
   }
 
   /** In each lane above the unit's time as it is, pale, and below as it would be: on one axis of time, which begins with the host's work. */

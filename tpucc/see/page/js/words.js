@@ -73,11 +73,13 @@ const words = (() => {
     return opened.length ? `inside “${insides.title(diagram)}”` : `of the ${DIAGRAMS[root]}`;
   }
 
+  const isInput = (layer) => layers[layer].kind === "input";
+
   const titles = {
     line: ({ id }) => `line ${id}`,
-    layer: ({ id }) => `layer ${layers[id].name}, of kind ${layers[id].kind}`,
+    layer: ({ id }) => (isInput(id) ? "the work on the input" : `layer ${layers[id].name}, of kind ${layers[id].kind}`),
     instruction: ({ id }) => `instruction ${number(id)}`,
-    buffer: ({ id }) => `buffer ${buffers[id].name}`,
+    buffer: ({ id }) => `buffer ${buffers[id].plain}`,
     tile: ({ id, place }) => tileName(id, place),
     box: (chosen) => `box ${insides.of(chosen) ? `“${insides.of(chosen).title}”` : chosen.id + 1} ${placeOf(chosen)}`,
     origin: ({ id }) => (model.origins[id].line ? `a node from line ${model.origins[id].line}` : "a node that a pass made"),
@@ -123,7 +125,7 @@ const words = (() => {
   /** What a transfer of the host brings or takes, by the names of the values; nothing of another instruction, or of none (-1). */
   function carried(id) {
     if (id < 0 || model.unitOf(id) !== "host") return "";
-    return [...new Set(code.buffersOf(id).map((buffer) => buffers[buffer].name.replace(/\.\d+(#\w+)?$/, "$1")))].join(", ");
+    return [...new Set(code.buffersOf(id).map((buffer) => buffers[buffer].plain.replace(/, block \d+/, "")))].join(", ");
   }
 
   /** What an instruction is for, shortly: a transfer for its value, another for its layer. */
@@ -131,7 +133,7 @@ const words = (() => {
 
   function ofInstruction(id) {
     const parts = [model.texts[id], `It ${model.said(id)}.`];
-    if (carried(id)) parts.push(`It is a transfer of ${carried(id)}, for ${layers[code.layer[id]].name}.`);
+    if (carried(id)) parts.push(`It is a transfer of ${carried(id)}${isInput(code.layer[id]) ? "" : `, for ${layers[code.layer[id]].name}`}.`);
     const length = code.end[id] - code.start[id];
     if (length) parts.push(`The ${unitName(id)} works on it for ${cycles(length)}, ${during(code.start[id], code.end[id])}.`);
     else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
@@ -154,7 +156,8 @@ const words = (() => {
 
   function ofBuffer(buffer) {
     const stay = `It has rows ${range(buffer.row, buffer.rows)} of the unified buffer ${during(buffer.from, buffer.to)}.`;
-    return [stay, `That is from instruction ${number(buffer.first)} to instruction ${number(buffer.last)}.`];
+    const written = buffer.plain === buffer.name ? [] : [`The program calls it ${buffer.name}.`];
+    return [stay, ...written, `That is from instruction ${number(buffer.first)} to instruction ${number(buffer.last)}.`];
   }
 
   function ofTile(layer, place) {
