@@ -27,7 +27,7 @@ import numpy as np
 from tpucc.ir.dtypes import Format
 from tpucc.training.passes.build import Apart
 
-PACKAGES = ("diagnostics", "ir", "isa", "lowering", "ops", "schedule", "target")
+PACKAGES = ("diagnostics", "ir", "isa", "lowering", "ops", "schedule", "stages", "target")
 """Parts of tpucc whose frozen classes a file may name: making their values checks fields and does nothing else."""
 
 
