@@ -443,7 +443,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {name.startswith("timeline-narrow-") for name in hatches} == {True, False}
     assert hatches <= set(re.findall(r'id="([\w-]+)"', text))
     assert "<details>" not in text
-    assert text.count('id="rows"') == text.count("<th>cycles</th>") == 1
+    assert text.count('id="rows"') == text.count("<th>cycles of an item</th>") == 1
     assert run("compare", cnn, "--a=-O1", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert {"cycles", "difference", "cause", "notes", "layers"} <= found.keys()

@@ -384,7 +384,7 @@ def test_the_command_serves_until_it_is_interrupted(
     assert opened[0] in out
     assert "small: " in out
     assert " cycles on the device, " in out
-    changed = r"^ +End to end [\d.]+ µs instead of [\d.]+ µs \(\+.*; on the device [\d,]+ cycles instead of [\d,]+$"
+    changed = r"^ +End to end .* µs for an item \(-.*\(\+.* for a batch of 400 instead of 4; on the device [\d,]+ cycles instead of [\d,]+$"
     assert re.search(changed, out, re.MULTILINE)
     assert out.endswith("stopped\n")
     note, told = err.split("\n", 1)
