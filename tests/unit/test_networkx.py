@@ -30,6 +30,7 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert re.fullmatch(r"\d+ buffers, \d+ places", printed[2][0])
 
 
+@pytest.mark.annex
 def test_nothing_but_the_graph_that_is_asked_for_it_loads_networkx() -> None:
     """It takes twice as long to import as NumPy. What writes a source, and the grader of a lab, are loaded by few commands."""
     files = (ROOT / "tpucc").rglob("*.py")
