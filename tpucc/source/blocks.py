@@ -12,7 +12,7 @@ import operator
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import chain, pairwise
+from itertools import accumulate, chain, islice
 from typing import TypeAlias, TypeVar
 
 import networkx
@@ -25,9 +25,9 @@ from tpucc.source.steps import Body, Leaf, Operand, Step, Value, bottom_of, keys
 
 LONGEST = 120
 """Steps of a window, at most."""
-TRIED = 200
-"""Kinds of windows that can be functions and are compared, those that may save the most first."""
-MOST_INPUTS = 5
+SAMPLED = 3
+"""Windows of one look that are compared before all of them are."""
+MOST_INPUTS = 6
 """Tensors that a function takes, at most."""
 CHEAP = 0.6
 """Lines of a step that stands inside the expression of another one."""
@@ -43,6 +43,8 @@ SPLIT = 0.6
 """What the lines that windows save are worth if a window has a part of a scope of names, and for each result after the first one."""
 START = 0.76
 """What they are worth if a window doesn't begin with a layer."""
+START_OF_CALL = 0.95
+"""What they are worth if it begins with a call of a function that has no weights."""
 INPUT = 0.85
 """What they are worth for each tensor after the first one that a window takes."""
 
@@ -90,14 +92,16 @@ class _Steps:
     def __init__(self, bodies: Sequence[Body]) -> None:
         self.steps = [step for body in bodies for step in body.steps]
         self.owners = [body for body in bodies for _ in body.steps]
-        self.made = {result: (place, index) for place, step in enumerate(self.steps) for index, result in enumerate(step.results)}
+        results = ((result, (place, index)) for place, step in enumerate(self.steps) for index, result in enumerate(step.results))
+        self.made: dict[Operand, tuple[int, int]] = dict(results)
         self.last: dict[Value, int] = {value: place for place, step in enumerate(self.steps) for value in values_of(step.operands)}
         """The last place where a value is read."""
         self.last |= {result: len(self.steps) for body in bodies for result in values_of(body.results)}
-        self.keys = [tuple(keys_of(step)) for step in self.steps]
+        self.keys = {step: tuple(keys_of(step)) for step in self.steps}
         """The keys of the weights that a step reads."""
-        readers = Counter(key for keys in self.keys for key in keys)
-        self.own = [frozenset(key for key in keys if readers[key] == 1) for keys in self.keys]
+        self.numbers = {step: numbers_of(step) for step in self.steps}
+        readers = Counter(chain.from_iterable(self.keys.values()))
+        self.own = [frozenset(key for key in keys if readers[key] == 1) for keys in self.keys.values()]
         """The keys of the weights that a step alone reads: others say nothing about blocks."""
         kinds: dict[Hashable, int] = {}
         self.kinds = [kinds.setdefault(_kind(step), len(kinds)) for step in self.steps]
@@ -106,96 +110,93 @@ class _Steps:
         for key in frozenset[str]().union(*self.own):
             for scope in scopes(key):
                 self.under[scope].add(key)
-        self.costs = [0.0]
+        self.costs = [0.0, *accumulate(map(_cost, self.steps))]
         """The lines of all steps before each place."""
-        for step in self.steps:
-            self.costs.append(self.costs[-1] + _cost(step))
 
     def best(self) -> Body | None:
         """Makes a function of the windows that save the most lines; None if none save any."""
-        best, most, tried = None, LEAST, 0
+        best, most = None, LEAST
         for repeat in sorted(self._repeats(), key=lambda repeat: -repeat.saved):
-            if repeat.saved <= most or tried == TRIED:
+            if repeat.saved <= most:
                 break
-            saved = self._saved(repeat)
-            tried += saved > 0
-            if saved > most:
+            if self._saved(repeat, repeat.starts[:SAMPLED]) > most and (saved := self._saved(repeat, repeat.starts)) > most:
                 best, most = repeat, saved
         return self._replaced(best) if best is not None else None
 
     def _maker(self, operand: Operand) -> tuple[int, int]:
         """The place of the step that makes what an operand is, or is a slice of, and the place among its results; (-1, 0) if none does."""
-        bottom = bottom_of(operand)
-        return self.made.get(bottom, (-1, 0)) if isinstance(bottom, Value) else (-1, 0)
+        return self.made.get(bottom_of(operand), (-1, 0))
 
     def _repeats(self) -> Iterator[Repeat]:
         """Windows that look alike, with the lines that they save at most."""
         sources = [[(*self._maker(operand), type(operand)) for operand in step.operands] for step in self.steps]
-        alive: dict[int, int] = dict.fromkeys(range(len(self.steps)), -1)
-        """For each start what the window of this length looks like, as a number."""
+        near: dict[int, set[int]] = defaultdict(set)
+        """The places that read a result of the step so many places before them."""
+        for place, operands in enumerate(sources):
+            for made, *_ in operands:
+                near[place - made].add(place)
+        looks: dict[Hashable, int] = {}
+        last = list(self.kinds)
+        """What each step looks like as the last one of a window of this length, as a number."""
+        alive = [(start, -1) for start in range(len(self.steps))]
+        """Where windows start, and what each of them looks like."""
         for length in range(1, LONGEST + 1):
-            looks: dict[Hashable, list[int]] = defaultdict(list)
-            for start, number in alive.items():
+            for place in near[length - 1]:
+                inner = tuple((place - made, *more) if place - made < length else None for made, *more in sources[place])
+                last[place] = looks.setdefault((self.kinds[place], inner), -len(looks) - 1)
+            found: dict[tuple[int, int], list[int]] = defaultdict(list)
+            for start, number in alive:
                 place = start + length - 1
                 if place < len(self.steps) and self.owners[place] is self.owners[start]:
-                    inner = tuple([(place - made, *more) if made >= start else None for made, *more in sources[place]])
-                    looks[number, self.kinds[place], inner].append(start)
-            alive = {}
-            for number, starts in enumerate(looks.values()):
-                if starts[-1] - starts[0] < length:
+                    found[number, last[place]].append(start)
+            alive = []
+            for number, starts in enumerate(found.values()):
+                gaps = list(map(operator.sub, starts[1:], starts))
+                if max(gaps, default=0) < length:  # one window alone, or all overlap: they are rounds of shorter ones, also if they grow
                     continue
-                alive |= dict.fromkeys(starts, number)
-                chosen = _apart(starts, length)
-                lines = self.costs[chosen[0] + length] - self.costs[chosen[0]]
-                saved = (len(chosen) - 1) * lines - DEFINITION
-                is_run = any(after - before < length for before, after in pairwise(starts))  # windows are rounds of shorter ones
-                if length > 1 and lines >= FEWEST and saved > 0 and not is_run:
-                    yield Repeat(chosen, length, saved)
+                alive += [(start, number) for start in starts]
+                lines = self.costs[starts[0] + length] - self.costs[starts[0]]
+                saved = (len(starts) - 1) * lines - DEFINITION
+                if length > 1 and lines >= FEWEST and saved > 0 and min(gaps) >= length:
+                    yield Repeat(tuple(starts), length, saved)
 
-    def _saved(self, repeat: Repeat) -> float:
-        """The lines that a function for these windows saves; 0 if it can't be one."""
+    def _saved(self, repeat: Repeat, starts: tuple[int, ...]) -> float:
+        """The lines that a function for these windows saves; 0 if it can't be one. `starts` are those of all windows, or of some: then it
+        is no less, as what differs between some differs between all."""
+        several, repeat = len(repeat.starts), replace(repeat, starts=starts)
         inputs = self._inputs(repeat)
-        if len(inputs) > MOST_INPUTS:
-            return 0
-        results = self._results(repeat, inputs)
+        results = self._results(repeat, inputs) if len(inputs) <= MOST_INPUTS else {}
         if not results or (len(results) > 1 and None in results.values()):
             return 0
-        begins = self.steps[repeat.starts[0]]
-        is_layer = begins.function is not None or any(keys_of(begins))
-        saved = repeat.saved - ARGUMENT * len(repeat.starts) * self._varying(repeat)
-        return saved * SPLIT ** (len(results) - 1) * INPUT ** (len(inputs) - 1) * (1 if is_layer else START) * self._fit(repeat)
+        start = 1 if self.keys[first := self.steps[starts[0]]] else START if first.function is None else START_OF_CALL
+        saved = repeat.saved - ARGUMENT * several * self._varying(repeat)
+        return saved * SPLIT ** (len(results) - 1) * INPUT ** (len(inputs) - 1) * start * self._fit(repeat)
+
+    def _rows(self, repeat: Repeat) -> list[tuple[Step, ...]]:
+        """The steps of the windows: for each place those of all windows."""
+        return list(zip(*(self.steps[start : start + repeat.length] for start in repeat.starts), strict=True))
 
     def _inputs(self, repeat: Repeat) -> list[tuple[Operand, ...]]:
-        """The tensors that the windows take from outside: for each the operands of all windows in the same place. Of more than a function
-        may take, the first ones."""
-        found: dict[tuple[Operand, ...], None] = {}
-        for place in range(repeat.length):
-            if len(found) > MOST_INPUTS:
-                break
-            for operands in zip(*(self.steps[start + place].operands for start in repeat.starts), strict=True):
-                if isinstance(bottom_of(operands[0]), Value) and self._maker(operands[0])[0] < repeat.starts[0]:
-                    found[_wholes(operands)] = None
-        return list(found)
+        """The tensors that the windows take from outside: for each the operands of all windows in the same place."""
+        operands = chain.from_iterable(zip(*(step.operands for step in same), strict=True) for same in self._rows(repeat))
+        tensors = (each for each in operands if isinstance(bottom_of(each[0]), Value) and self._maker(each[0])[0] < repeat.starts[0])
+        return list(dict.fromkeys(map(_wholes, tensors)))
 
     def _results(self, repeat: Repeat, inputs: Sequence[tuple[Operand, ...]]) -> dict[tuple[Value, ...], int | None]:
         """The results of the windows' steps that are read behind a window: for each those of all windows, and the input that the next
         window has it for. So results stand in the order of the inputs: `h, c = step(h, c)`."""
         found: dict[tuple[Value, ...], int | None] = {}
-        for place in range(repeat.length):
-            for values in zip(*(self.steps[start + place].results for start in repeat.starts), strict=True):
-                if any(self.last.get(value, -1) >= start + repeat.length for start, value in zip(repeat.starts, values, strict=True)):
-                    times = [sum(map(operator.is_, values, operands[1:])) for operands in inputs]
-                    found[values] = times.index(max(times)) if any(times) else None
+        for values in chain.from_iterable(zip(*(step.results for step in same), strict=True) for same in self._rows(repeat)):
+            if any(self.last.get(value, -1) >= start + repeat.length for start, value in zip(repeat.starts, values, strict=True)):
+                times = [sum(map(operator.is_, values, operands[1:])) for operands in inputs]
+                found[values] = times.index(max(times)) if any(times) else None
         return dict(sorted(found.items(), key=lambda item: len(inputs) if item[1] is None else item[1]))
 
     def _varying(self, repeat: Repeat) -> int:
         """How many numbers and names differ from window to window, each series of them once."""
-        numbers: set[tuple[object, ...]] = set()
-        keys: list[tuple[str, ...]] = []
-        for place in range(repeat.length):
-            places = [start + place for start in repeat.starts]
-            numbers.update(zip(*(numbers_of(self.steps[each]) for each in places), strict=True))
-            keys += zip(*(self.keys[each] for each in places), strict=True)
+        rows = self._rows(repeat)
+        numbers = {values for same in rows for values in zip(*map(self.numbers.__getitem__, same), strict=True)}
+        keys = [keys for same in rows for keys in zip(*map(self.keys.__getitem__, same), strict=True)]
         names = {names for names, _ in templates(keys).values()}
         return sum(len(set(values)) > 1 for values in numbers) + max(0, len(names) - 1)
 
@@ -206,23 +207,22 @@ class _Steps:
 
     def _replaced(self, repeat: Repeat) -> Body:
         """Puts calls of a new function in the places of the windows."""
-        windows = [self.steps[start : start + repeat.length] for start in repeat.starts]
         owners = [self.owners[start] for start in repeat.starts]
         samples = tuple(sample for owner in owners for sample in owner.samples)
         inputs = self._inputs(repeat)
         results = self._results(repeat, inputs)
         entries = tuple(Value(_joined((each.shapes for each in same), range(len(samples))), _hint(same)) for same in inputs)
         known: Known = dict(zip(inputs, entries, strict=True))
-        steps = [_copied(each, known, range(len(samples))) for each in zip(*windows, strict=True)]
+        rows = self._rows(repeat)
+        steps = [_copied(same, known, range(len(samples))) for same in rows]
         carried = {place: entry for place, entry in enumerate(results.values()) if entry is not None}
         function = Body(samples, entries, steps, tuple(known[values] for values in results), carried)
+        environments = iter(range(len(samples)))
         calls: dict[Step, Step] = {}
-        end = 0
-        for number, (window, owner) in enumerate(zip(windows, owners, strict=True)):
-            first, end = end, end + len(owner.samples)
-            given = tuple(same[number] for same in inputs)
-            calls[window[0]] = Step("", given, tuple(same[number] for same in results), (), function, tuple(range(first, end)))
-        dropped = {step for window in windows for step in window[1:]}
+        for number, (first, owner) in enumerate(zip(rows[0], owners, strict=True)):
+            given, taken = tuple(same[number] for same in inputs), tuple(islice(environments, len(owner.samples)))
+            calls[first] = Step("", given, tuple(same[number] for same in results), (), function, taken)
+        dropped = set(chain.from_iterable(rows[1:]))
         for owner in dict.fromkeys(owners):
             owner.steps = [calls.get(step, step) for step in owner.steps if step not in dropped]
         return function
@@ -235,15 +235,6 @@ def _wholes(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
         return operands
     alike = {identities(each.attributes[0]) for each in operands if isinstance(each, Leaf)}
     return _wholes(wholes) if len(alike) == 1 else operands
-
-
-def _apart(starts: Sequence[int], length: int) -> tuple[int, ...]:
-    """Starts of windows that don't overlap."""
-    chosen = [starts[0]]
-    for start in starts:
-        if start - chosen[-1] >= length:
-            chosen.append(start)
-    return tuple(chosen)
 
 
 # copies of steps, with the values of the environments of several, or of some of theirs

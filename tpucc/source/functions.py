@@ -50,18 +50,17 @@ def _written(body: Body, name: str, known: Mapping[Body, Written], params: Mappi
 
 
 def _with_default(parameter: Parameter) -> Parameter:
-    """The parameter with the value that most calls give it as its default, if it is an attribute of an operator that has a default, too."""
+    """The parameter with the value that most calls give it as its default, if it is an attribute of an operator that has a default, too.
+    Each call gives the zero point of a scale, so that calls look alike."""
     usual, times = Counter(map(identity, parameter.values)).most_common(1)[0]
-    if isinstance(parameter.values[0], float) or parameter.word in ("name", *SIZES[:3]) or 2 * times <= len(parameter.values):
+    if isinstance(parameter.values[0], float) or parameter.word in ("name", "zero_point", *SIZES[:3]) or 2 * times <= len(parameter.values):
         return parameter
     return replace(parameter, default=literal(next(value for value in parameter.values if identity(value) == usual)))
 
 
 def _place(parameter: Parameter) -> int:
     """The place of a parameter among others: sizes, then names, then attributes, and last those with a default."""
-    if parameter.default:
-        return 3
-    return 0 if parameter.word in SIZES else 1 if parameter.word == "name" else 2
+    return 3 if parameter.default else 0 if parameter.word in SIZES else 1 if parameter.word == "name" else 2
 
 
 # what a function is called
@@ -73,15 +72,12 @@ def _called(function: Body, known: Mapping[Body, Written]) -> str:
     if len(words) <= SHORT and sum(_is_layer(step) for step in function.steps) <= 1:
         name = "_".join(words)
         return name if name not in RESERVED else f"{name}_layer"
-    scopes = [scope_of(keys) for place in range(len(function.samples)) if (keys := [*_keys(function, place)])]
+    keys = ([key for step in function.steps for key in keys_of(step, place)] for place in range(len(function.samples)))
+    scopes = list(map(scope_of, filter(None, keys)))
     word = common_word(scopes)
     if function.carried and len(function.entries) > 1 and len(set(scopes)) == 1:
         return "_".join(filter(None, (word, "step")))
     return word or ("block" if scopes else "part")
-
-
-def _keys(function: Body, environment: int) -> Iterator[str]:
-    return (key for step in function.steps for key in keys_of(step, environment))
 
 
 def _is_layer(step: Step) -> bool:

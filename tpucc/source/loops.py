@@ -1,10 +1,12 @@
-"""Loops for lines that repeat: `for i in range(6):` where groups of lines differ in integers only that rise or fall by equal steps."""
+"""Loops for lines that repeat, where groups of lines differ in numbers only: `for i in range(6):` for integers that rise or fall by equal
+steps, `for row in [(1, 0.5), (7, 0.25)]:` for others."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tpucc.source.names import unused
 
@@ -12,8 +14,12 @@ LONGEST = 12
 """Lines of a loop's body, at most."""
 ROUNDS = 3
 """Rounds of a loop, at least; two will do for as many lines."""
-TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|(?<![\w.])(?<![eE][-+])\d+(?![\w.])')
-"""A string or an integer."""
+ROWS = 4
+"""Rounds of a loop over a table, at least."""
+LINE = 16
+"""Characters that a line more is worth."""
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|(?:(?<=[(\[=])-|(?<=, )-)?(?<![\w.])\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])')
+"""A string or a number."""
 IN_STRING = re.compile(r"\{\{|\{[^{}]*\}|(?<!\d)(?:0|[1-9]\d*)(?!\d)")
 """In a string: a brace, a hole, or a number."""
 APPENDED = re.compile(r"(\w+) = \1 \+ \[\w+\]$")
@@ -23,12 +29,17 @@ INDEX = re.compile(r"\w\[[^\]()]*$")
 VARIABLES = ("i", "j", "k", "n", "round")
 
 
+Numbers: TypeAlias = tuple[str, ...]
+"""The texts of numbers: those of a line, or those of a place in each round."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line cut at its integers: the texts around them, the integers, and whether each stands in a string."""
+    """A line cut at its numbers: the texts around them, the numbers, and whether each stands in a string."""
 
+    text: str
     texts: tuple[str, ...]
-    integers: tuple[int, ...]
+    numbers: Numbers
     quoted: tuple[bool, ...]
 
 
@@ -36,93 +47,105 @@ def rolled(lines: Sequence[str]) -> Iterator[str]:
     """The lines with loops; the lines of a loop's body are indented."""
     names = set(re.findall(r"\w+", " ".join(lines)))
     cut = list(map(_cut, lines))
-    place = 0
+    place, count = 0, 1
     while place < len(lines):
-        period, rounds = _longest(cut, place)
-        if rounds and APPENDED.match(lines[place]) and _longest(cut, place + 1) == (period, rounds):
-            rounds = 0  # it begins with what is put into a list
-        if rounds:
-            yield from _loop([cut[start : start + period] for start in range(place, place + period * rounds, period)], names)
-        else:
-            yield lines[place]
-        place += max(1, period * rounds)
+        is_new = count > 0 or cut[place - 1].texts != cut[place].texts  # else no table was found from the line before on
+        count, loop = _longest(cut, place, names, is_new)
+        if count and APPENDED.match(lines[place]) and _longest(cut, place + 1, names, is_new)[0] == count:
+            count = 0  # it begins with what is put into a list
+        yield from loop if count else lines[place : place + 1]
+        place += max(1, count)
 
 
 def _cut(line: str) -> Line:
-    places = list(_integers(line))
-    ends = [0, *(end for _, end, _ in places)]
-    starts = [*(start for start, _, _ in places), len(line)]
-    texts = tuple(line[end:start] for end, start in zip(ends, starts, strict=True))
-    return Line(texts, tuple(int(line[start:end]) for start, end, _ in places), tuple(quoted for _, _, quoted in places))
+    found = [
+        (number.span(), token[0].startswith('"'))
+        for token in TOKEN.finditer(line)
+        for number in (IN_STRING.finditer(line, *token.span()) if token[0].startswith('"') else (token,))
+        if "{" not in number[0]
+    ]
+    ends = [0, *(end for (_, end), _ in found)]
+    texts = tuple(line[end:start] for end, start in zip(ends, [*(start for (start, _), _ in found), len(line)], strict=True))
+    return Line(line, texts, tuple(line[start:end] for (start, end), _ in found), tuple(quoted for _, quoted in found))
 
 
-def _integers(line: str) -> Iterator[tuple[int, int, bool]]:
-    """The places of the integers of a line, each with whether it stands in a string."""
-    for token in TOKEN.finditer(line):
-        if token[0].startswith('"'):
-            inner = IN_STRING.finditer(line, token.start(), token.end())
-            yield from ((found.start(), found.end(), True) for found in inner if found[0].isdigit())
-        else:
-            yield token.start(), token.end(), False
-
-
-def _longest(lines: Sequence[Line], start: int) -> tuple[int, int]:
-    """The lines of a body and the rounds of the loop at a place that saves the most lines; no rounds if none saves any."""
-    best, most = (0, 0), 0
-    for period in range(1, LONGEST + 1):
-        rounds = _rounds(lines, start, period)
-        saved = period * (rounds - 1) - 1
-        if saved > most and max(period, rounds) >= ROUNDS:
-            best, most = (period, rounds), saved
+def _longest(lines: Sequence[Line], start: int, names: set[str], with_table: bool) -> tuple[int, list[str]]:
+    """The lines that a loop at a place stands for, and the lines of the loop: of the one that saves the most. One that counts comes before
+    one over a table, and that before one of two rounds. No lines if none saves any."""
+    best, most = (0, list[str]()), 0
+    for least, is_table in ((ROUNDS, False), (ROWS if with_table else len(lines), True), (2, False)):
+        for period in range(1, LONGEST + 1) if not most else ():
+            rounds = _rounds(lines, start, period, is_table)
+            if rounds >= least and max(period, rounds) >= ROUNDS:
+                stop = start + period * rounds
+                loop = list(_loop([lines[first : first + period] for first in range(start, stop, period)], is_table, names))
+                saved = sum(len(line.text) + LINE for line in lines[start:stop]) - sum(len(line) + LINE for line in loop)
+                best, most = ((stop - start, loop), saved) if saved > most and stop - start > best[0] else (best, most)
     return best
 
 
-def _rounds(lines: Sequence[Line], start: int, period: int) -> int:
-    """How often the next lines stand here one after the other."""
-    steps: list[tuple[int, ...]] = []
+def _rounds(lines: Sequence[Line], start: int, period: int, is_table: bool) -> int:
+    """How often the next lines stand here one after the other: with any numbers, or with such as rise by equal steps."""
+    steps: list[int | None] = []
     place = start
     while place + 2 * period <= len(lines):
-        pairs = zip(lines[place : place + period], lines[place + period : place + 2 * period], strict=True)
-        found = [tuple(y - x for x, y in zip(a.integers, b.integers, strict=True)) for a, b in pairs if a.texts == b.texts]
-        if len(found) != period or (steps and steps != found):
+        pairs = list(zip(lines[place : place + period], lines[place + period : place + 2 * period], strict=True))
+        found = [] if is_table else [_rise(x, y) for a, b in pairs for x, y in zip(a.numbers, b.numbers, strict=False)]
+        if any(a.texts != b.texts for a, b in pairs) or None in found or (place > start and steps != found):
             break
         steps = found
         place += period
     return (place - start) // period + 1
 
 
-def _loop(rounds: Sequence[Sequence[Line]], names: set[str]) -> Iterator[str]:
+def _rise(number: str, following: str) -> int | None:
+    """How much larger the next one of two integers is; None for numbers that differ and aren't integers."""
+    if number == following:
+        return 0
+    return int(following) - int(number) if all(each.lstrip("-").isdigit() for each in (number, following)) else None
+
+
+def _loop(rounds: Sequence[Sequence[Line]], is_table: bool, names: set[str]) -> Iterator[str]:
     """The lines of a loop."""
-    first, second = rounds[:2]
-    moving = [
-        (before, x, y - x)
-        for a, b in zip(first, second, strict=True)
-        for before, x, y in zip(a.texts, a.integers, b.integers, strict=False)
-        if x != y
-    ]
-    _, start, step = moving[0] if moving else ("", 0, 1)
-    if any(rise % step for _, _, rise in moving):
+    series = [list(zip(*(line.numbers for line in same), strict=True)) for same in zip(*rounds, strict=True)]
+    moving = {
+        values: INDEX.search(before) is not None
+        for line, each in zip(rounds[0], series, strict=True)
+        for before, values in zip(line.texts, each, strict=False)
+        if len(set(values)) > 1
+    }
+    head, texts = _over_table(list(moving), names) if is_table else _counting(moving, len(rounds), names)
+    yield head
+    for line, each in zip(rounds[0], series, strict=True):
+        found = (f"{{{texts[x]}}}" if quoted and x in texts else texts.get(x, x[0]) for x, quoted in zip(each, line.quoted, strict=True))
+        yield "    " + "".join(part for pair in zip(line.texts, (*found, ""), strict=True) for part in pair)
+
+
+def _over_table(moving: Sequence[Numbers], names: set[str]) -> tuple[str, dict[Numbers, str]]:
+    """The head of a loop over numbers, each of which has a value in each round, and their texts in its body."""
+    name = unused("row" if len(moving) > 1 else "n", names.__contains__)
+    rows = (f"({', '.join(row)})" if len(row) > 1 else row[0] for row in zip(*moving, strict=True))
+    texts = {values: f"{name}[{place}]" if len(moving) > 1 else name for place, values in enumerate(moving)}
+    return f"for {name} in [{', '.join(rows)}]:", texts
+
+
+def _counting(moving: Mapping[Numbers, bool], rounds: int, names: set[str]) -> tuple[str, dict[Numbers, str]]:
+    """The head of a loop that counts, and the texts in its body of integers that rise; each is an index or isn't."""
+    rises = {values: (int(values[0]), int(values[1]) - int(values[0])) for values in moving}
+    start, step = next(iter(rises.values()), (0, 1))
+    if any(rise % step for _, rise in rises.values()):
         start, step = 0, 1
-    indexes = any(INDEX.search(before) for before, _, _ in moving)
-    free = [name for name in ("t" if indexes else "i", *VARIABLES) if name not in names]
-    name = free[0] if free else unused("i", names.__contains__)
-    stop = start + step * len(rounds)
+    name = next((name for name in ("t" if any(moving.values()) else "i", *VARIABLES) if name not in names), unused("i", names.__contains__))
+    stop = start + step * rounds
     bounds = f"{start}, {max(stop, -1)}, {step}" if step != 1 else f"{start}, {stop}" if start else str(stop)
-    yield f"for {name} in range({bounds}):"
-    for a, b in zip(first, second, strict=True):
-        integers = [_linear(x, y - x, start, step, name, quoted) for x, y, quoted in zip(a.integers, b.integers, a.quoted, strict=True)]
-        yield "    " + "".join(part for pair in zip(a.texts, [*integers, ""], strict=True) for part in pair)
+    return f"for {name} in range({bounds}):", {values: _linear(*rise, start, step, name) for values, rise in rises.items()}
 
 
-def _linear(value: int, rise: int, start: int, step: int, name: str, quoted: bool) -> str:
+def _linear(value: int, rise: int, start: int, step: int, name: str) -> str:
     """An integer as an expression of the loop's variable."""
-    if rise == 0:
-        return str(value)
     factor = rise // step
     rest = value - factor * start
     multiple = name if abs(factor) == 1 else f"{abs(factor)} * {name}"
     if factor < 0:
-        text = f"{rest} - {multiple}" if rest else f"-{multiple}"
-    else:
-        text = f"{multiple} {'+' if rest > 0 else '-'} {abs(rest)}" if rest else multiple
-    return f"{{{text}}}" if quoted else text
+        return f"{rest} - {multiple}" if rest else f"-{multiple}"
+    return f"{multiple} {'+' if rest > 0 else '-'} {abs(rest)}" if rest else multiple

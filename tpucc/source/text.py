@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -148,8 +148,9 @@ def wrapped(line: str, indent: int) -> Iterator[str]:
     for found in TOKEN.finditer(line):
         depth += (found[0] in "([") - (found[0] in ")]")
         breaks += [(found.end(), depth)] if found[0] == "," and depth else []
-    while len(lead) + len(line) - start > WIDTH and (left := [(end, inner) for end, inner in breaks if end > start]):
-        fitting = [(end, inner) for end, inner in left if len(lead) + end - start <= WIDTH] or left[:1]
+    ends = [end for end, _ in breaks]
+    while len(lead) + len(line) - start > WIDTH and (first := bisect_right(ends, start)) < len(ends):
+        fitting = breaks[first : max(first + 1, bisect_right(ends, start + WIDTH - len(lead)))]
         end, _ = max(fitting, key=lambda each: (-each[1], each[0]))
         yield lead + line[start:end]
         lead, start = " " * (indent + 4), end + 1
