@@ -17,6 +17,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("numpy", "onnx", "onnxruntime")
 TESTS = "backends portable onnx_casts onnx_export onnx_reading onnx_decoders numerics floating_product calibrate"
 
+NO_KERNELS = (
+    "tests/unit/test_onnx_export.py::test_programs_in_integers[left_constants-16]",
+    "tests/unit/test_onnx_reading.py::test_operators_on_sequences",
+    "tests/unit/test_onnx_reading.py::test_integers_that_move_keep_their_scale[nodes2-int8]",
+)
+"""Tests of files whose operators the lowest version of ONNX Runtime can't compute, so that it can't be their judge."""
+
 
 def lowest() -> list[str]:
     """What pip is asked for, as numpy==2.1.*."""
@@ -33,7 +40,8 @@ def run(name: str, asked: list[str]) -> bool:
     subprocess.run([python, "-m", "pip", "install", "--quiet", "-e", ".[dev]", "--upgrade", *asked], cwd=ROOT, check=True)
     print(f"{name}:", *asked, flush=True)
     tests = [f"tests/unit/test_{name}.py" for name in TESTS.split()]
-    command = [python, "-m", "pytest", "-p", "no:cacheprovider", *tests, "tests/differential/test_onnxruntime.py"]
+    left_out = [f"--deselect={test}" for test in NO_KERNELS if name == "lowest"]
+    command = [python, "-m", "pytest", "-p", "no:cacheprovider", *left_out, *tests, "tests/differential/test_onnxruntime.py"]
     return subprocess.run(command, cwd=ROOT).returncode == 0
 
 
