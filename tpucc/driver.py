@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from tpucc.collector import collector_paused
 from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
 from tpucc.data.sources import bind_weights, named_at, params_of, read_calibration
 from tpucc.data.weights import require_computable_values
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, ProgramError, Source, UsageError
 from tpucc.ir import Graph
-from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.isa.program import CORES, HOST_ROWS
 from tpucc.isa.verify import check

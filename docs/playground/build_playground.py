@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 from string import Template
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
 import tpucc
@@ -79,6 +79,10 @@ SLOW = ("imdb_lstm",)
 
 class BuildError(Exception):
     """What can't be had, in words."""
+
+
+class UnreachableError(BuildError):
+    """A package isn't in the cache, and the registry doesn't give it."""
 
 
 def main() -> int:
@@ -180,7 +184,7 @@ def fetched(package: Mapping[str, str]) -> bytes:
         with urllib.request.urlopen(f"{REGISTRY}/{name}/-/{file}", timeout=60) as answer:
             content = _checked(package, answer.read())
     except OSError as error:
-        raise BuildError(f"can't fetch {name} {version} from {REGISTRY}: {error}; a build needs the network once") from None
+        raise UnreachableError(f"can't fetch {name} {version} from {REGISTRY}: {error}; a build needs the network once") from None
     beside = kept.with_name(f"{file}.{os.getpid()}")
     _write(beside, content)
     beside.replace(kept)  # in one step: another build may read it
@@ -272,9 +276,14 @@ def prepared(archive: bytes, core: Path) -> tuple[bytes, bytes]:
 
 
 def _in_node(script: str, core: Path, given: bytes, *arguments: str) -> bytes:
-    done = subprocess.run(["node", str(HERE / script), str(core.resolve()), *arguments], input=given, capture_output=True, check=False)
+    with TemporaryFile() as told:  # through a pipe the end of what Node says of an error is lost behind Pyodide's one long line
+        done = subprocess.run(
+            ["node", str(HERE / script), str(core.resolve()), *arguments], input=given, stdout=subprocess.PIPE, stderr=told, check=False
+        )
+        told.seek(0)
+        lines = told.read().decode(errors="replace").splitlines()
     if done.returncode:
-        raise BuildError(f"Node can't run {script}: {done.stderr.decode(errors='replace')[-400:]}")
+        raise BuildError("\n".join([f"Node can't run {script}:", *(line[:200] for line in lines if line.strip())]))
     return done.stdout
 
 

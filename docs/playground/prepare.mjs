@@ -31,6 +31,10 @@ import compileall, os
 from py_compile import PycInvalidationMode
 
 compileall.compile_dir(place, quiet=2, force=True, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
+own = os.listdir(place)
+`);
+await python.loadPackage("msgspec", { messageCallback: () => {} }); // which the parser needs, and which isn't part of the archive
+python.runPython(`
 from tpucc.diagnostics import Source
 from tpucc.language.parse import parse
 parse(Source("first.tpu", "param batch = 8")) # which stores the parser's table
@@ -38,7 +42,9 @@ with zipfile.ZipFile("/made.zip", "w") as archive:
     for at, folders, files in os.walk(place):
         for name in files:
             path = os.path.join(at, name)
-            archive.write(path, os.path.relpath(path, place))
+            relative = os.path.relpath(path, place)
+            if relative.partition("/")[0] in own:
+                archive.write(path, relative)
 `);
 const size = Buffer.alloc(8);
 size.writeBigUInt64BE(BigInt(memory.length));

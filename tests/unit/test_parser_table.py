@@ -125,3 +125,10 @@ def test_check_imports_nothing_that_it_does_not_need() -> None:
     code = f"{run}print([name for name in {UNUSED} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_parser_needs_no_numpy() -> None:
+    """The playground stores its table with a Python that has none."""
+    code = "import sys, tpucc.language.parse\nprint('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

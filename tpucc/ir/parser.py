@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
+from tpucc.collector import collector_paused
 from tpucc.diagnostics import Label, LineError, Origin, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, Value, conform, described, required, schema
 from tpucc.ir.codec import REPORTED, Errors
-from tpucc.ir.collector import collector_paused
 from tpucc.ir.digests import HEADER, Known
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Graph

@@ -10,8 +10,8 @@ from typing import cast
 
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
+from tpucc.collector import collector_paused
 from tpucc.diagnostics import CompileError, Source, Span
-from tpucc.ir.collector import collector_paused
 from tpucc.language import ast, literals
 from tpucc.language.build import Builder
 from tpucc.language.layout import Layout

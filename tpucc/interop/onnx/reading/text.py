@@ -11,6 +11,7 @@ from textwrap import wrap
 
 import numpy as np
 
+from tpucc.collector import collector_paused
 from tpucc.data.archive import npz_bytes
 from tpucc.diagnostics import Error, Source, counted, listed, printable
 from tpucc.interop.onnx.reading import Imported, read
@@ -19,7 +20,6 @@ from tpucc.interop.onnx.reading.files.problems import named, refused
 from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties, working_pair
 from tpucc.ir import Graph, TensorType
-from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
