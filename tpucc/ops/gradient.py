@@ -167,6 +167,6 @@ class Missing:
 Gradient = Rule | Stops | Missing
 
 LEAF = Rule(lambda _: ())
-"""The rule of operators without operands."""
 NO_GRADIENT = Rule(lambda g: (None,) * len(g.operands))
 """The rule of functions in steps: where they have a derivative it is 0, so that nothing goes back through them."""
+"""The rule of what has no operands."""
