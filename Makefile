@@ -55,7 +55,7 @@ $(COLLECTED): $(DEV)
 quick: $(DEV) ## half a minute, for the loop while editing: most of what all tests find
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m 'not long' @tests/quick.txt
 
-test: $(COLLECTED) ## three minutes: the tests, but for those that take long and that no known fault needs
+test: $(COLLECTED) ## three to four minutes: the tests, but for those that take long and that no known fault needs
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m 'not long'
 
 check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, but of those with many long cases each eighth, and those of floats as if on other processors
