@@ -33,11 +33,13 @@ from py_compile import PycInvalidationMode
 compileall.compile_dir(place, quiet=2, force=True, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)
 own = os.listdir(place)
 `);
-await python.loadPackage("msgspec", { messageCallback: () => {} }); // which the parser needs, and which isn't part of the archive
+const quiet = { messageCallback: () => {}, errorCallback: () => {} };
+await python.loadPackage("msgspec", quiet); // which the parser needs; it is here where the page has Pyodide beside it
 python.runPython(`
-from tpucc.diagnostics import Source
-from tpucc.language.parse import parse
-parse(Source("first.tpu", "param batch = 8")) # which stores the parser's table
+with suppress(ImportError): # without it the page makes the table itself
+    from tpucc.diagnostics import Source
+    from tpucc.language.parse import parse
+    parse(Source("first.tpu", "param batch = 8")) # which stores the parser's table
 with zipfile.ZipFile("/made.zip", "w") as archive:
     for at, folders, files in os.walk(place):
         for name in files:
