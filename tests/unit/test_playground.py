@@ -6,7 +6,9 @@ import base64
 import hashlib
 import io
 import json
+import shutil
 import sys
+import zipfile
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -297,3 +299,20 @@ def test_a_package_is_taken_only_as_it_is_known(monkeypatch: pytest.MonkeyPatch,
         build.fetched(package)
     with pytest.raises(build.BuildError, match=r"can't fetch @a/b 2\.0 from .*: no network; a build needs the network once"):
         build.fetched(package | {"version": "2.0"})
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node to prepare Python with")
+def test_python_is_prepared_without_packages_for_webassembly(tmp_path: Path) -> None:
+    """As `make site` does, whose page loads them from Pyodide's host: modules are compiled, and the page makes the parser's table."""
+    build = builder()
+    try:
+        build.copy_core(tmp_path, Path())
+    except build.UnreachableError as error:
+        pytest.skip(str(error))
+    archive, memory = build.prepared(build.python_archive(), tmp_path)
+    with zipfile.ZipFile(io.BytesIO(archive)) as files:
+        names = files.namelist()
+    assert memory
+    assert "tpucc/language/__pycache__/parse.cpython-313.pyc" in names
+    assert not any(name.endswith(".table") for name in names)
