@@ -714,6 +714,17 @@ def test_a_call_that_has_computed_and_then_waits_is_ended_soon(shared: Path, mon
 
 
 @posix
+def test_a_call_that_a_busy_machine_gives_no_time_does_not_wait(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its processor time such a call computes nothing, but it never sleeps."""
+    monkeypatch.setattr(child, "WAITING", 0.1)
+    monkeypatch.setattr(child, "CALL", 0.4)
+    starved = b"import time\ndef f():\n  time.process_time = lambda: 0.0\n  while True: pass"
+    with cell(shared, {"f.py": starved}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        with pytest.raises(Failed, match=r"^f: takes longer than 0\.4 s of processor time, and was stopped there$"):
+            submission.call("f")
+
+
+@posix
 def test_what_no_line_of_python_ends_is_ended_by_the_kernel(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has a second more, and is told as what takes too long."""
     monkeypatch.setattr(child, "CALL", 0.1)

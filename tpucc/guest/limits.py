@@ -89,14 +89,15 @@ def limited(most: Duration, late: Callable[[str, FrameType | None], None], told:
         yield
         return
     begun, first = time.process_time(), min(most.waiting, most.clock)
-    computed, rest = begun, most.clock - first
+    computed, slept, rest = begun, _slept(), most.clock - first
 
     def ring(number: int, frame: FrameType | None) -> None:
-        """By the clock it rings again and again, as long as something was computed since it rang last, and time is left."""
-        nonlocal computed, rest
+        """By the clock it rings again and again, as long as time is left, and something was computed since it rang last or would have
+        been: a process that has never slept waits for nothing but a busy machine."""
+        nonlocal computed, slept, rest
         which = "processor" if number == signal.SIGPROF else "idle" if rest > 0 else "clock"
-        before, computed = computed, time.process_time()
-        if which == "idle" and computed - before > IDLE * most.waiting:
+        before, computed, sleeps, slept = computed, time.process_time(), slept, _slept()
+        if which == "idle" and (computed - before > IDLE * most.waiting or slept == sleeps):
             again = min(most.waiting, rest)
             rest -= again
             signal.setitimer(signal.ITIMER_REAL, again)
@@ -115,6 +116,11 @@ def limited(most: Duration, late: Callable[[str, FrameType | None], None], told:
     finally:
         for _, timer, _ in timers:
             signal.setitimer(timer, 0)
+
+
+def _slept() -> int:
+    """How often this process has given the processor away to wait for something."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
 
 
 def _end_after(seconds: float) -> None:
