@@ -193,8 +193,7 @@ def test_a_page_says_when_the_server_is_gone(page: Page, watched: Watched, recor
     watched.server.shutdown()
     watched.server.socket.close()
     page.get_by_text("tpucc watch can't be reached").wait_for()
-    gone = ("net::ERR_CONNECTION_REFUSED", "net::ERR_CONNECTION_RESET")  # the latter for a request that was under way
-    record.faults[:] = [fault for fault in record.faults if not fault.endswith(gone)]
+    record.faults[:] = [fault for fault in record.faults if "net::ERR_" not in fault]  # which one depends on what was under way
 
 
 # The page with the editor
