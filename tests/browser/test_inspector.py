@@ -228,6 +228,7 @@ def test_the_panel_of_a_box_has_the_cost_of_its_layer_first(measured: Measured, 
         assert f"{100 * cycles / stats['cycles']:.1f} % of all" in sentences[2]
 
 
+@pytest.mark.soak
 def test_boxes_of_the_steps_of_a_loop_cost_their_own_layers(open_page: OpenPage, tmp_path: Path) -> None:
     """All steps come from the same lines; the cycles of the boxes are those of the program, in the sentence and in the table."""
     page = open_page(report_of(PROGRAMS / "06_digits_lstm.tpu", tmp_path))

@@ -296,6 +296,7 @@ COVERED = """() => {
 
 
 @pytest.mark.parametrize(("width", "height"), one_of(3, [(1280, 800), (1920, 1080), (1920, 1200)]))
+@pytest.mark.soak
 def test_what_moves_covers_no_title_and_nothing_else_that_moves(width: int, height: int, open_page: OpenPage, tmp_path: Path) -> None:
     """At forty events of the program: transfers, products, and the pools, whose rows go down and up beside each other."""
     page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")

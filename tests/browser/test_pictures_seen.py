@@ -38,6 +38,7 @@ COVERED = """(count) => {
 
 
 @pytest.mark.parametrize(("width", "height"), one_of(2, [(1280, 800), (1920, 1080)]))
+@pytest.mark.soak
 def test_what_moves_sideways_covers_neither_tiles_nor_words_nor_numbers(
     width: int, height: int, open_page: OpenPage, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_report_and_its_messages_are_earlier_until_the_next_are_there(page: Pa
     page.unroute("**/engine")
 
 
+@pytest.mark.soak
 def test_a_verdict_is_earlier_when_what_it_is_of_changes(page: Page) -> None:
     """The text, the model of the first tab, its target. Back as it was, it is the verdict again."""
     verdict, earlier = page.locator("#python-messages .right"), page.locator("#python-messages .earlier")
@@ -184,6 +185,7 @@ WORKERS = """() => {
 READY = "window.workers.at(-1).port.postMessage({ ready: true })"
 
 
+@pytest.mark.soak
 def test_a_stop_during_the_first_load_says_what_it_stopped_and_waits_for_the_next_python(page: Page, server: Server) -> None:
     other, status = page.context.new_page(), "#status"
     other.add_init_script(f"({WORKERS})()")

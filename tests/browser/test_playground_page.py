@@ -205,7 +205,7 @@ def chosen(page: Page, select: str, value: str) -> None:
     page.locator(f"#{select}").select_option(value)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_an_edit_is_compared_with_the_original_the_run_before_and_other_options(page: Page, server: Server) -> None:
     """The page of the comparison is in the place of the report, and its sentence below the editor. A link keeps what is asked for."""
     summary, messages, report = page.locator("#summary"), page.locator("#model-messages"), page.frame_locator("#report")
@@ -323,7 +323,7 @@ def test_what_is_written_survives_a_reload(page: Page, server: Server) -> None:
     assert page.locator("#model-original").is_disabled()
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_what_is_written_over_a_link_is_kept_for_it(page: Page, server: Server) -> None:
     """Also when the plain page, or another link, is opened in between. The page says whose text it shows, and leads to the others."""
     source, bar = page.locator("#source .cm-content"), page.locator("#model-whose")
@@ -569,7 +569,7 @@ def test_a_link_with_anything_in_it_shows_the_page(page: Page, word: object) -> 
     assert page.locator("#level").input_value() == "2"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_batch_is_offered_where_the_source_has_one(page: Page) -> None:
     """What stands in the field counts again when the param is there again. An error of the field is no place in the source."""
     batch, source = page.locator("#batch"), page.locator("#source .cm-content")

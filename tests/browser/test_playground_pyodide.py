@@ -198,6 +198,7 @@ def come_back(visitor: BrowserContext, address: str, folder: Path, path: str, co
     return page
 
 
+@pytest.mark.soak
 def test_a_visit_and_one_without_a_network(folder: Path, visitor: BrowserContext) -> None:
     """An error at its place, a pass, ways out of Python and endless calls, an endless loop that is stopped. Then the same page from what
     the browser has kept, with the drafts. Each start of Python takes seconds: two are enough."""

@@ -270,6 +270,7 @@ def selected(page: Page) -> Any:
     return page.evaluate("window.tpucc.selection()")
 
 
+@pytest.mark.soak
 def test_the_band_selects_layers_and_calls_and_opens_what_is_merged(open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / "06_digits_lstm.tpu", tmp_path))
     page.mouse.click(*band(page, 0, 0.4))

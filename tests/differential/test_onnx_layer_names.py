@@ -91,7 +91,7 @@ model m(x: f32[4, 3, 8] in [-1.0, 1.0]):
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @each(["h", "y.1", "gru.0", "1.2.table", "z.cell", "x"])
 def test_steps_of_any_name_come_back_with_the_same_integers(key: str, tmp_path: Path) -> None:
     exe = tpucc.compile_source(STEPS.format(key=key))

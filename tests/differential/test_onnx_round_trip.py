@@ -284,7 +284,7 @@ model m(x: f32[2, 6, 6, 3] in [-1.0, 1.0]):
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @each(
     {
         f"{title}, zero point {zero}": (zero, text, channels)
@@ -578,7 +578,7 @@ def test_a_weight_that_several_layers_read_is_one_in_an_import(text: str, bits: 
 ONES = ((6, 1), (1, 6), (1, 1))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @each([(shape, text, bits) for shape in ONES for text in ("x @ transpose(w, (1, 0))", "y @ w @ transpose(w, (1, 0))") for bits in (8, 16)])
 def test_a_tied_matrix_of_one_row_or_column_comes_back(shape: tuple[int, int], text: str, bits: int, tmp_path: Path) -> None:
     """Transposed it has its values in the same order, in another shape."""

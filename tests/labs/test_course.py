@@ -556,7 +556,7 @@ def test_results_of_a_run_that_ended_in_the_middle_are_graded_again(tmp_path: Pa
         assert again.results["score"] == points
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By this process; the test below has graders of their own."""
     monkeypatch.setattr(workers, "_run", run_here)

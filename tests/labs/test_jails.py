@@ -650,6 +650,7 @@ def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.Monk
             submission.call("f")
 
 
+@pytest.mark.soak
 def test_loading_again_takes_no_more_than_what_is_left_of_the_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A submission whose calls end its process, and which waits long while it is loaded, doesn't have a new start's time each call."""
     dies = b"import os, time\ntime.sleep(1.5)\ndef f(): os._exit(0)"

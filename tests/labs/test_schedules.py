@@ -34,7 +34,7 @@ LABS = [find("order"), find("waits")]
 TERMS = [("", "spring"), ("spring", "2027 autumn"), ("2027 autumn", "")]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize(("lab", "written", "graded"), one_of(5, [(lab, *terms) for terms in TERMS for lab in LABS]))
 def test_a_solution_of_another_term_does_not_pass(lab: Lab, written: str, graded: str) -> None:
     submission = Here(main_file(lab, term=Term(written)))

@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "docs" / "site"))
 import book  # noqa: E402 - the folder is on the path from here on
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_file_stands_after_what_it_imports() -> None:
     chapters = list(book.reading_order())
     paths = [path for _, found in chapters for path in found]

@@ -14,7 +14,7 @@ MAKING = ast.BinOp | COMPREHENSIONS
 """What makes a collection anew each time: the union or difference of sets, too."""
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_no_condition_makes_the_same_collection_for_each_element() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"

@@ -63,7 +63,7 @@ def test_the_core_alone_compiles_runs_and_judges(alone: Path, tmp_path: Path) ->
     assert [name for name in found["modules"] if name != "tpucc" and not is_core(name)] == []
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("words", [("--collect-only",), pytest.param((), marks=pytest.mark.soak)], ids=["collected", "run"])
 def test_the_core_alone_passes_its_own_tests(words: tuple[str, ...], alone: Path, tmp_path: Path) -> None:
     """The files of tests/unit that import nothing else. Each run has them beside the annex, and collects them here."""

@@ -37,7 +37,7 @@ def compiled(folder: Path, seed: str, ways: tuple[Way, ...]) -> dict[str, Files]
     return {stem: {path.name: path.read_bytes() for path in (folder / stem).iterdir()} for stem, _ in ways}
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("ways", [WAYS, pytest.param(MORE, marks=pytest.mark.soak)], ids=["two", "all"])
 def test_two_compiles_give_the_same_bytes(ways: tuple[Way, ...], tmp_path: Path) -> None:
     first, second = compiled(tmp_path / "a", "1", ways), compiled(tmp_path / "deeper" / "b", "4242", ways)

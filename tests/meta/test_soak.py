@@ -66,7 +66,7 @@ def test_property(x):
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_seed_gives_the_same_cases_and_what_fails_says_the_line_that_repeats_it() -> None:
     """In ordinary runs there is nothing to draw from but what is always the same. CI is set here, as it is where CI runs."""
     path = ROOT / "tests" / "meta" / f"test_of_seeds_{os.getpid()}.py"

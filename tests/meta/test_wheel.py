@@ -40,6 +40,7 @@ def tpucc(installed: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.soak
 def test_the_first_minute(installed: Path, tmp_path: Path) -> None:
     assert "iris" in tpucc(installed, tmp_path, "programs")
     tpucc(installed, tmp_path, "new", "mine", "--from", "iris")

@@ -425,7 +425,7 @@ def test_equal_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found.cause == f"{whole} {reach}", "the host's work takes longer than the device's, of which a stream would have one less"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Options of one side count more than those of both; the text fits a terminal; JSON has the contract's keys."""
     cnn, page = folder() / "05_digits_cnn.tpu", tmp_path / "page.html"

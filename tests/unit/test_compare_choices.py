@@ -35,7 +35,7 @@ def test_both_take_the_vector_unit_for_depthwise_convolutions() -> None:
     assert "A tile is fetched" not in said, "the weight memory is the same"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_numbers_of_the_machines_that_differ_are_named() -> None:
     one = tpucc.compile_source(WIDE.format(rows=8))
     small = tpucc.compile_source(WIDE.format(rows=8), target=replace(one.program.target, weight_fifo_tiles=1, clock_hz=1e9))

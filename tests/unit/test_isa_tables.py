@@ -96,7 +96,7 @@ assert "| `maximum` | the larger of two rows |" in instructions_page()
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.annex
 def test_a_new_function_is_three_files(tmp_path: Path) -> None:
     """`maximum`, as the documentation adds it: an operator compiles to it, and it is verified, executed, timed and listed."""

@@ -51,7 +51,7 @@ def test_random_graphs_stay_in_order(choices: list[tuple[int, int, int]]) -> Non
     assert_computes(graph, program)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_ordering_is_near_linear() -> None:
     """10,000 layers that all read one tensor and one sum; quadratic work would take minutes."""
     device = Device()

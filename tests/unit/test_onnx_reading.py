@@ -1618,7 +1618,7 @@ def test_a_loop_of_known_steps_is_written_out_with_its_sequences(steps: str, con
     assert "concat" in ops(made)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_loop_without_an_end_or_of_unknown_length_is_refused() -> None:
     value = onnx.helper.make_tensor_value_info
     go, on = value("go", onnx.TensorProto.BOOL, []), value("on", onnx.TensorProto.BOOL, [])

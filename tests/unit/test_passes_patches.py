@@ -345,7 +345,7 @@ model m(x: f32[{batch}, {size}, {size}, {channels}]):
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @each(
     [
         (1, 64, 3, 3, 1, 1),

@@ -408,7 +408,7 @@ def test_a_layer_graph_has_no_placement() -> None:
     assert caught.value.diagnostics[0].code == "E0806"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_thousands_of_steps_are_placed_in_linear_time() -> None:
     model = Model()
     x = product(model, model.input("x", 2, 4), "h")
@@ -419,7 +419,7 @@ def test_thousands_of_steps_are_placed_in_linear_time() -> None:
     assert len(on_device(graph)) == 14_001
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_20_000_nodes_are_placed_in_linear_time() -> None:
     model = Model()
     x = product(model, model.input("x", 2, 4), "h")

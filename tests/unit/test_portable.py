@@ -205,7 +205,7 @@ def of_results() -> str:
     return hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in (*results.values(), *folded))).hexdigest()
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @KERNELS
 def test_other_processors_write_the_same_files(kernel: str, threads: int) -> None:
     assert printed(__file__, written.__name__, kernel, threads) == written()

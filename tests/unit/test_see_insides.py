@@ -87,7 +87,7 @@ def test_opening_everything_shows_every_box_once(full: Diagram) -> None:
     assert sorted(name for picture in pictures for name in names(picture)) == sorted(full.boxes[i].called for i in full.main_boxes)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_insides_are_named_after_the_way_to_them() -> None:
     found = large()
     assert len({inside.name for inside in found}) == len(found)

@@ -87,7 +87,7 @@ def recurrent() -> dict[str, Rendered]:
     return drawn(PROGRAMS / "06_digits_lstm.tpu", batch=8)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_steps_of_a_loop_and_the_calls_of_the_model_are_boxes(recurrent: dict[str, Rendered]) -> None:
     assert [box.title for box in recurrent["graph"].diagram.boxes] == [
         "input",

@@ -181,7 +181,7 @@ def test_what_is_wrong_is_said(stage: str, function: Any, code: str, words: str)
     assert error.diagnostics[0].span is not None
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_command_line_replaces_wherever_it_compiles(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.py").write_text("def allocate(lives, rows):\n    open('called', 'a').close()\n    raise KeyError\n")
     for command in ("compile", "run", "profile", "report", "viz", "check", "judge"):

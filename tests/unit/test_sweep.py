@@ -622,7 +622,7 @@ def test_the_best_of_several_says_how_many_have_as_much(small: Path, capsys: pyt
     assert "; 2 other points have as much" in Path("a.html").read_text()
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_page_of_many_axes_says_which_maps_it_leaves_out(small: Path) -> None:
     """Each model has maps of its own."""
     Path("other.tpu").write_text(SMALL)
