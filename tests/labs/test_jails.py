@@ -720,9 +720,9 @@ def test_a_call_that_a_busy_machine_gives_no_time_does_not_wait(shared: Path, mo
     monkeypatch.setattr(child, "WAITING", 0.1)
     monkeypatch.setattr(child, "CALL", 0.4)
     starved = b"import time\ndef f():\n  time.process_time = lambda: 0.0\n  while True: pass"
-    with cell(shared, {"f.py": starved}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
-        with pytest.raises(Failed, match=r"^f: takes longer than 0\.4 s of processor time, and was stopped there$"):
-            submission.call("f")
+    late = pytest.raises(Failed, match=r"^f: takes longer than 0\.4 s of processor time, and was stopped there$")
+    with cell(shared, {"f.py": starved}, "f.py") as made, Child(jails.NONE, made, ()) as submission, late:
+        submission.call("f")
 
 
 @posix

@@ -138,6 +138,8 @@ CASES: list[Case] = [
     ("pad", PadAttributes(2), (f32(4, 3),), "E0306", ("pads",), "list of pairs"),  # type: ignore[arg-type]
     ("pad", PadAttributes(((2**31 - 1, 1),)), (f32(4),), "E0308", ("pads",), "larger than"),
     ("slice", SliceAttributes((0, 2), (4, 2)), (f32(4, 3),), "E0308", (0,), "nothing of axis 1"),
+    ("slice", SliceAttributes((0, 2), (4, 1)), (f32(4, 3),), "E0308", (0,), "nothing of axis 1"),
+    ("slice", SliceAttributes((0, 0), (4, 2), steps=(1,)), (f32(4, 3),), "E0303", (0,), "has 1 axes but"),
     ("slice", SliceAttributes((0, 0), (4, 4)), (f32(4, 3),), "E0313", (0,), "0:4 is outside axis 1"),
     ("slice", SliceAttributes((0, 0), (4, 3), (), (1, 0)), (f32(4, 3),), "E0307", ("steps",), "must not be 0"),
     ("slice", SliceAttributes((0, 0), (4, 3), (), (2,)), (f32(4, 3),), "E0303", (0,), "axes"),

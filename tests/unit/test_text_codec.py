@@ -12,7 +12,7 @@ from tpucc.diagnostics import LineError, ProgramError, Source, Span
 from tpucc.ir.codec import REPORTED, WITHOUT_DATA, Errors, line_error
 from tpucc.isa.listing.data import BlockText
 from tpucc.isa.listing.lines import Arguments, read_lines
-from tpucc.isa.listing.schema import QUOTED, Entry, Row
+from tpucc.isa.listing.schema import QUOTED, Entry, Fields
 from tpucc.machine.state import Register
 from tpucc.machines.v1 import V1
 
@@ -38,7 +38,7 @@ class Kept:
     last: int = 7
 
 
-ROW = Row(
+ROW = Fields(
     Kept,
     Entry("name", what="a name"),
     "rows",

@@ -52,12 +52,12 @@ def found(what: str, digest: str, size: int, known: Known | None, span: Span) ->
     raise line_error(CHANGED, message, span, "a text goes on from the model that it was printed from, with the same weights")
 
 
-def without_data(text: str) -> str:
-    """The text of a graph with a header alone for each section of data. `with_data` gives the text back."""
+def abbreviated(text: str) -> str:
+    """The text of a graph with a header alone for each section of data. `expanded` gives the text back."""
     return "".join(part if data is None else header(name, data) + _end(part) for part, name, data in _sections(text))
 
 
-def with_data(text: str, known: Known | None, span: Span) -> str:
+def expanded(text: str, known: Known | None, span: Span) -> str:
     """The text with the data of all sections that have none. Raises what `found` does, at the place of the text."""
     return "".join(_full(part, known, span) for part, _, _ in _sections(text))
 

@@ -69,20 +69,20 @@ def read_listing(text: str, name: str, known: Known | None = None, machine: Mach
     """
     errors = Errors()
     lines = read_lines(text, errors)
-    parts = read_directives(lines.directives, PurePath(name).stem, errors, known, machine)
-    if not parts.fills:
-        parts.add_layer(LayerInfo("main", "program", Origin(made_by="assembler")))
+    draft = read_directives(lines.directives, PurePath(name).stem, errors, known, machine)
+    if not draft.fills:
+        draft.add_layer(LayerInfo("main", "program", Origin(made_by="assembler")))
     stays = read_stays(lines.code, errors)
-    labels = Labels(machine, parts.lists["host"], stays)
+    labels = Labels(machine, draft.lists["host"], stays)
 
     def fields(line: tuple[Word, ...], index: int) -> Mapping[str, int]:
         return instruction_fields(machine, line, resolve=lambda operand, word: labels.resolve(operand, word, index))
 
     code = [line for line in lines.code if not is_stay(line)]
-    records, layers, spans = read_code(code, parts.lists["layers"], fields, RECORD, errors)
+    records, layers, spans = read_code(code, draft.lists["layers"], fields, RECORD, errors)
     source = Source(name, text)
     errors.require_none(source)
-    program = replace(parts.program, instructions=records, layer_of=np.array(layers, np.uint32), residents=stays)
+    program = replace(draft.program(), instructions=records, layer_of=np.array(layers, np.uint32), residents=stays)
     return program, ListingSpans(source, spans, directive_spans(lines), exact=True)
 
 

@@ -134,8 +134,8 @@ def reciprocal(value: Value, span: Span) -> float:
 def operands(frame: Frame, given: ArgumentValue, many: bool, op: str) -> list[Operand]:
     """The operands of one parameter of an operator: one, or where it takes `many`, the tensors of a list. Raises `Problem`."""
     if not many:
-        return [operand(frame, given.value, given.node)]
-    value, node = given.value, given.node
+        return [operand(frame, given.value, given.expression)]
+    value, node = given.value, given.expression
     if not isinstance(value, Items):
         message = f"{op} takes a list of tensors, found {describe(value)}"
         raise Problem("E0324", message, node.span, "", f"write it as a list: {op}([a, b])")

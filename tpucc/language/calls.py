@@ -138,7 +138,7 @@ def _applied(frame: Frame, operator: OpDef[Any], node: ast.Call, given: Sequence
     bound = bind(Callee(name, formals, None, operator.signature), node.arguments, given, node.span)
     _require_right(given)
     tensors = [x for place in operator.operands if place.name in bound for x in operands(frame, bound[place.name], place.many, name)]
-    places = {field: bound[field].node.span for field, _, _ in fields if field in bound}
+    places = {field: bound[field].expression.span for field, _, _ in fields if field in bound}
     limits = frame.run.limits
     values = {field: converted(field, bound[field].value, kind, places[field], limits) for field, kind, _ in fields if field in bound}
     made = Application(frame, name, tensors, operator.attributes(**values), node.span, places)
@@ -221,12 +221,12 @@ def _input(inner: Frame, declared: ast.Input, given: ArgumentValue) -> Value:
     assert frame is not None
     if isinstance(type_, Poison) or poisoned(given.value):
         return POISON
-    tensor = operand(frame, given.value, given.node).tensor
+    tensor = operand(frame, given.value, given.expression).tensor
     wanted, found, name = type_.range, tensor.type.range, declared.name.text
     outside = wanted is not None and found is not None and not wanted.low <= found.low <= found.high <= wanted.high
     if tensor.type.plain() != type_.plain() or outside:
         takes, is_ = (type_, tensor.type) if outside else (type_.plain(), tensor.type.plain())
-        message = f"{inner.functions[0]} takes {takes} for {name}, and {frame.run.excerpt(given.node.span) or 'this'} is {is_}"
+        message = f"{inner.functions[0]} takes {takes} for {name}, and {frame.run.excerpt(given.expression.span) or 'this'} is {is_}"
         frame.report(Problem("E0929", message, given.span, notes=(Label(declared.span, f"{name} is declared here"),)))
         return POISON
     return tensor

@@ -217,7 +217,7 @@ def origin(frame: Frame, node: ast.Expression) -> tuple[Frame, ast.Expression]:
             break
         places = [found for found in assigned(frame.body) if found.text == node.text]
         if not places and frame.caller is not None and node.text in frame.arguments:
-            frame, node = frame.caller, frame.arguments[node.text].node
+            frame, node = frame.caller, frame.arguments[node.text].expression
         elif (made := _assignment(frame, node.text)) is not None and len(places) == 1 and node.text not in frame.arguments:
             node = made
         else:

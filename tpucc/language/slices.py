@@ -81,11 +81,11 @@ def _taken(frame: Frame, x: Operand, parts: Sequence[Part], span: Span, hint: Hi
 
 def split(frame: Frame, bound: Mapping[str, ArgumentValue], span: Span, hint: Hint) -> Value:
     """The parts of `split(x, parts, axis)`: as many as an integer says, all of one size, or of the sizes of a list. Raises `Problem`."""
-    x = operand(frame, bound["x"].value, bound["x"].node)
+    x = operand(frame, bound["x"].value, bound["x"].expression)
     shape, name, given = x.tensor.type.shape, x.variable or "the tensor", bound["axis"]
-    axis = _integer(frame, given.value, given.node, "the axis of split")
+    axis = _integer(frame, given.value, given.expression, "the axis of split")
     if not -len(shape) <= axis < len(shape):
-        raise Problem("E0304", f"axis {axis} is out of range", given.node.span, f"{name} is {x.tensor.type.brief}")
+        raise Problem("E0304", f"axis {axis} is out of range", given.expression.span, f"{name} is {x.tensor.type.brief}")
     axis %= len(shape)
     sizes = _sizes(frame, bound["parts"], shape[axis], f"axis {axis} of {name}")
     frame.run.spend(10 * len(sizes), span)
@@ -96,9 +96,9 @@ def split(frame: Frame, bound: Mapping[str, ArgumentValue], span: Span, hint: Hi
 
 
 def _sizes(frame: Frame, parts: ArgumentValue, size: int, what: str) -> list[int]:
-    place = parts.node.span
+    place = parts.expression.span
     if isinstance(parts.value, Items):
-        sizes = [_integer(frame, value, parts.node, "a size of split") for value in parts.value.values]
+        sizes = [_integer(frame, value, parts.expression, "a size of split") for value in parts.value.values]
         if not sizes or min(sizes) < 1 or sum(sizes) != size:
             message = f"the sizes of the parts must be at least 1 and add up to {size}, which {what} has"
             raise Problem("E0307", message, place, f"they add up to {sum(sizes)}", "split takes sizes, not the places between the parts")

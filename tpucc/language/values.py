@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from operator import is_
 from typing import TypeGuard, assert_never
 
 from tpucc.diagnostics import Span, printable
@@ -25,7 +23,11 @@ class Poison:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A tuple or a list, of values of any kind. `elements` counts the scalars and tensors inside; `depth` is 1 for a flat one."""
+    """A tuple or a list, of values of any kind.
+
+    `elements` counts the scalars and tensors inside; it is at least the number of values, so that empty lists count. `depth` is 1 for a
+    flat one.
+    """
 
     values: tuple[Value, ...]
     elements: int
@@ -34,7 +36,6 @@ class Items:
 
 Value = Scalar | Tensor | Items | Poison
 POISON = Poison()
-_is_poison = partial(is_, POISON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class ArgumentValue:
     argument: ast.Argument
 
     @property
-    def node(self) -> ast.Expression:
+    def expression(self) -> ast.Expression:
         return self.argument.value
 
     @property
@@ -62,17 +63,17 @@ def items(values: tuple[Value, ...]) -> Items:
 
 
 def poisoned(value: Value) -> bool:
-    """Whether the value is wrong, or has something wrong directly in it."""
-    return value is POISON or (isinstance(value, Items) and any(map(_is_poison, value.values)))
+    """Whether the value is wrong, or a list with a wrong value in it. A list in a list is asked when it is used itself."""
+    return value is POISON or (isinstance(value, Items) and any(item is POISON for item in value.values))
 
 
 def is_integer(value: Value) -> TypeGuard[int]:
-    """Whether the value is an integer: True and False are none."""
+    """Whether the value is an integer. True and False are no integers."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: Value) -> TypeGuard[int | float]:
-    """Whether the value is a number: True and False are none."""
+    """Whether the value is a number. True and False are no numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -98,7 +99,7 @@ def describe(value: Value) -> str:
 
 
 def written(value: Value) -> str:
-    """A static value as a string's hole writes it."""
+    """A value without tensors, as `{value}` in a string prints it."""
     if isinstance(value, Items):
         inner = ", ".join(f'"{item}"' if isinstance(item, str) else written(item) for item in value.values)
         return f"({inner},)" if len(value.values) == 1 else f"({inner})"
@@ -106,7 +107,7 @@ def written(value: Value) -> str:
 
 
 def has_tensor(value: Value) -> bool:
-    """Whether a tensor is the value, or lies in it; bounded by the bounds of lists."""
+    """Whether a tensor is the value, or lies in it. Lists lie in each other no deeper than `Limits` allow."""
     if isinstance(value, Items):
         return any(map(has_tensor, value.values))
     return isinstance(value, Tensor)

@@ -15,11 +15,11 @@ from tpucc.diagnostics import Source, counted, did_you_mean, printable
 from tpucc.ir.codec import Errors, line_error
 from tpucc.ir.digests import Known
 from tpucc.isa.assembler import read_code, with_headings
-from tpucc.isa.listing.directives import Handler, Parts, read_directives, surroundings
+from tpucc.isa.listing.directives import Handler, ProgramDraft, read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, ListingSpans, directive_spans, read_lines
-from tpucc.isa.listing.schema import INTEGERS, Entry, Row
+from tpucc.isa.listing.schema import INTEGERS, Entry, Fields
 from tpucc.isa.listing.words import Word, integers, label_in, name, name_text, number_in
 from tpucc.lowering.tileprogram import (
     MULTIPLIES,
@@ -37,7 +37,7 @@ from tpucc.machines.v1 import V1, Flag
 
 _GROUPS = 16
 """Accumulator groups on one line."""
-_BUFFER = Row(VirtualBuffer, Entry("name", what="a name"), "rows", Entry("layer", default=0))
+_BUFFER = Fields(VirtualBuffer, Entry("name", what="a name"), "rows", Entry("layer", default=0))
 
 
 class TileLineReader:
@@ -115,15 +115,16 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     buffers: dict[str, VirtualBuffer] = {}
     own: Mapping[str, Handler] = {
         "groups": lambda arguments, _: add_groups(arguments, groups),
-        "buffer": lambda arguments, parts: _add_buffer(arguments, parts, buffers),
+        "buffer": lambda arguments, draft: _add_buffer(arguments, draft, buffers),
     }
-    parts = read_directives(lines.directives, PurePath(name).stem, errors, known, own=own)
-    reader = TileLineReader([*buffers.values()], groups, Labels(V1, parts.lists["host"], ()))
-    records, layers, spans = read_code(lines.code, parts.lists["layers"], lambda line, _: reader.fields(line), TILE_RECORD, errors)
+    draft = read_directives(lines.directives, PurePath(name).stem, errors, known, own=own)
+    reader = TileLineReader([*buffers.values()], groups, Labels(V1, draft.lists["host"], ()))
+    records, layers, spans = read_code(lines.code, draft.lists["layers"], lambda line, _: reader.fields(line), TILE_RECORD, errors)
     source = Source(name, text)
     errors.require_none(source)
     records["layer"] = layers
-    return tile_program(parts.program, records, tuple(buffers.values()), tuple(groups)), ListingSpans(source, spans, directive_spans(lines))
+    tiles = tile_program(draft.program(), records, tuple(buffers.values()), tuple(groups))
+    return tiles, ListingSpans(source, spans, directive_spans(lines))
 
 
 def _buffers(tiles: TileProgram) -> Iterator[str]:
@@ -144,12 +145,12 @@ def add_groups(arguments: Arguments, groups: list[int]) -> None:
     arguments.done()
 
 
-def _add_buffer(arguments: Arguments, parts: Parts, buffers: dict[str, VirtualBuffer]) -> None:
+def _add_buffer(arguments: Arguments, draft: ProgramDraft, buffers: dict[str, VirtualBuffer]) -> None:
     (title, rows, layer), word = _BUFFER.taken(arguments), arguments.take("home")
     arguments.done()
     home = "" if word is None else name(word)
-    if word is not None and home not in parts.buffers:
-        word.fail("E0716", f"no host buffer is named {printable(home)}", did_you_mean(home, parts.buffers))
+    if word is not None and home not in draft.buffers:
+        word.fail("E0716", f"no host buffer is named {printable(home)}", did_you_mean(home, draft.buffers))
     if title in buffers:
         raise line_error("E0718", f"two buffers are named {printable(title)}", arguments.directive.head.span)
-    buffers[title] = VirtualBuffer(title, rows, layer, -1 if word is None else parts.buffers[home])
+    buffers[title] = VirtualBuffer(title, rows, layer, -1 if word is None else draft.buffers[home])

@@ -18,34 +18,34 @@ from tpucc.ops.rules import require_f32, require_number, shown
 
 @dataclass(frozen=True, slots=True)
 class LayerNormAttributes:
-    """`epsilon`: added to the variance, so that the division is safe."""
+    """`epsilon` is added to the variance. With 0, a row of equal values has no result: it divides 0 by 0."""
 
     epsilon: float = 1e-5
 
 
 def infer(attributes: LayerNormAttributes, types: Types) -> TensorType:
-    """`[..., C]` and twice `[C]`."""
+    """x `[..., C]`, gamma `[C]` and beta `[C]`; the result has the type of x. Raises `RuleError`."""
     require_f32(types)
     if types[0].rank == 0:
         raise RuleError("E0303", "{0} is a scalar: it has no last axis", about=(0,))
-    columns = f32(types[0].columns)
+    expected = f32(types[0].columns)
     for index, type_ in enumerate(types[1:], 1):
-        if type_.plain() != columns:
-            raise RuleError("E0311", f"expected one value a column, {columns}, found {type_.brief}", about=(0, index))
+        if type_.plain() != expected:
+            raise RuleError("E0311", f"expected one value a column, {expected}, found {type_.brief}", about=(0, index))
     if require_number(attributes.epsilon, "epsilon") < 0:
         raise RuleError("E0307", f"epsilon must not be negative{shown(attributes.epsilon)}", about=("epsilon",))
     return types[0].plain()
 
 
 def reference(attributes: LayerNormAttributes, operands: Arrays) -> Array:
-    """The variance is the mean square of what the mean is subtracted from: nothing cancels."""
+    """The variance is the mean of (x - mean)², not the mean of x² minus mean², in which most digits may cancel."""
     x, gamma, beta = operands
     centred = x - x.mean(axis=-1, keepdims=True)
     return _normalised(attributes, centred, np.square(centred).mean(axis=-1, keepdims=True), gamma, beta)
 
 
 def defined(attributes: LayerNormAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    """As the reference; each mean is the machine's sum, divided by the number of columns."""
+    """As the reference, bit by bit: each mean is a sum in the order of `arithmetic`, divided by the number of columns."""
     x, gamma, beta = operands
 
     def mean(values: Array) -> Array:

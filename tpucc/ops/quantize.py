@@ -19,7 +19,7 @@ from tpucc.ops.rules import FLOAT32_NORMAL, require_integer, require_number, sho
 
 @dataclass(frozen=True, slots=True)
 class QuantizeAttributes:
-    """real = scale * (integer - zero_point). `scale` is positive, and taken as float32; `zero_point` is one of the integers of `bits`."""
+    """real = scale * (integer - zero_point). `scale` is positive; float32 is used of it. `zero_point` is one of the integers of `bits`."""
 
     scale: float
     zero_point: int = 0
@@ -33,22 +33,22 @@ class QuantizeAttributes:
         return BY_BITS[self.bits]
 
 
-def quantisation(scale: object, zero_point: object, of: IntegerFormat) -> Quantisation:
-    """The attributes `scale` and `zero_point`, checked; the scale as float32 has it. Raises `RuleError`."""
+def quantisation(scale: object, zero_point: object, format: IntegerFormat) -> Quantisation:
+    """The attributes `scale` and `zero_point`, checked. Raises `RuleError`."""
     if require_number(scale, "scale") < FLOAT32_NORMAL:
         raise RuleError("E0307", f"scale must be a positive normal float32 number{shown(scale)}", about=("scale",))
-    return Quantisation(require_number(scale, "scale"), require_integer(zero_point, "zero_point", of.low, of.high))
+    return Quantisation(require_number(scale, "scale"), require_integer(zero_point, "zero_point", format.low, format.high))
 
 
 def infer(attributes: QuantizeAttributes, types: Types) -> TensorType:
-    """An integer type with these parameters. An f32 operand may have parameters of its own already: those that it is held with."""
+    """An integer type with these parameters. An f32 operand may have others: those with which the device holds it, which end here."""
     x = types[0]
     if x.dtype in INTEGER_FORMATS and x.quantisation is not None:
         raise RuleError("E0315", f"{{0}} is quantised already: {x.quantisation}", about=(0,), help="dequantize it first")
     if x.dtype != "f32":
         raise RuleError("E0305", f"expected f32 values, found {x.brief}", about=(0,))
-    to = attributes.format
-    return TensorType(to.name, x.shape, quantisation=quantisation(attributes.scale, attributes.zero_point, to))
+    format = attributes.format
+    return TensorType(format.name, x.shape, quantisation=quantisation(attributes.scale, attributes.zero_point, format))
 
 
 def reference(attributes: QuantizeAttributes, operands: Arrays) -> Array:

@@ -1,7 +1,8 @@
-"""The directives of a listing: everything of a program but its instructions and stays, as lines and back.
+"""The directives of a listing, written and read: everything of a program but its instructions and stays. A stay is the time that a value
+has rows of the unified buffer, and stands between instructions.
 
-A directive that follows from the fields of a dataclass has a row, by which it is written and read. The others have a function for each of
-the two.
+A directive that follows from the fields of a dataclass is written and read by its `Fields`. Every other one has a function that writes it
+and one that reads it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -21,11 +22,11 @@ import numpy as np
 
 from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
 from tpucc.ir.codec import Errors, line_error, quote
-from tpucc.ir.digests import Known, digest_of, with_data, without_data
+from tpucc.ir.digests import Known, abbreviated, digest_of, expanded
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.isa.listing.data import READABLE, BlockText, data_lines, matrix_lines, read_bytes, read_digest, read_matrix
 from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive
-from tpucc.isa.listing.schema import QUOTED, SHAPE, WORD, Codec, Entry, Row
+from tpucc.isa.listing.schema import QUOTED, SHAPE, WORD, Codec, Entry, Fields
 from tpucc.isa.listing.words import Word, integer, label_in, name, name_text, number, one_of, string, two_sizes, zero
 from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.isa.tilegrid import TileGrid, tile_grid
@@ -38,14 +39,14 @@ _FILLS = 8
 """Tiles of a layer on one line."""
 _NAME = Entry("name", what="a name")
 _PLAIN = {
-    "cores": Row(Program, Entry("cores", what="a number of cores")),
-    "source": Row(Program, Entry("source", what="a file name", default="")),
-    "lower_bound": Row(Program, Entry("lower_bound_rows", what="a number of rows")),
-    "written_tiles": Row(Program, Entry("written_tiles", what="a number of tiles")),
+    "cores": Fields(Program, Entry("cores", what="a number of cores")),
+    "source": Fields(Program, Entry("source", what="a file name", default="")),
+    "lower_bound": Fields(Program, Entry("lower_bound_rows", what="a number of rows")),
+    "written_tiles": Fields(Program, Entry("written_tiles", what="a number of tiles")),
 }
 """Directives that are one field of the program."""
-_PROGRAM = Row(Program, _NAME)
-_LAYER = Row(
+_PROGRAM = Fields(Program, _NAME)
+_LAYER = Fields(
     LayerInfo,
     _NAME,
     Entry("kind", what="a kind"),
@@ -58,14 +59,14 @@ _LAYER = Row(
     "group",
 )
 _ORDER = Codec(str, partial(one_of, choices=ORDERS, code="E0716", what="an order of parts", which="orders"))
-_DIVISION = Row(Division, "parts", "items", Entry("order", codec=_ORDER, default=ORDERS[0]), "until")
+_DIVISION = Fields(Division, "parts", "items", Entry("order", codec=_ORDER, default=ORDERS[0]), "until")
 _KIND = Codec(str, partial(one_of, choices=KINDS, code="E0716", what="a kind of host buffer", which="kinds"))
-_HOST = Row(HostBuffer, _NAME, Entry("kind", what="a kind", codec=_KIND), Entry("start", default=None), "rows")
+_HOST = Fields(HostBuffer, _NAME, Entry("kind", what="a kind", codec=_KIND), Entry("start", default=None), "rows")
 _FORMAT = Codec(
     lambda format: format.name,
     lambda word: DEVICE_FORMATS[one_of(word, DEVICE_FORMATS, "E0713", "a type of a port", "types")],
 )
-_PORT = Row(
+_PORT = Fields(
     Port,
     _NAME,
     Entry("shape", what="a shape such as 8x4", codec=SHAPE),
@@ -75,12 +76,12 @@ _PORT = Row(
     Entry("blocks", default=None),
     Entry("format", "type", codec=_FORMAT),
 )
-_STEP = Row(HostWork, Entry("elements", default=0))
+_STEP = Fields(HostWork, Entry("elements", default=0))
 
 
 @dataclass(slots=True)
-class Parts:
-    """The parts of a program that the directives have given so far."""
+class ProgramDraft:
+    """What the directives have said of a program so far."""
 
     target: Target
     known: Known | None
@@ -91,7 +92,7 @@ class Parts:
     lists: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     """The values of fields that are tuples, by the fields of `Program`: `notes`, `layers`, `host`, …"""
     fills: list[list[tuple[int, int, int]]] = field(default_factory=list)
-    """The tiles of each layer."""
+    """Of each layer, what its weight tiles hold: the tile's number, and how many of its rows and columns are weights."""
     free_row: int = 0
     """The first row of host memory after all buffers."""
     buffers: dict[str, int] = field(default_factory=dict)
@@ -110,17 +111,17 @@ class Parts:
         self.lists["layers"].append(layer)
         self.fills.append([])
 
-    @property
     def program(self) -> Program:
-        """The program of the directives, without instructions."""
+        """The program of the directives, without instructions. Its arrays (tiles, constants and parameter blocks) are joined."""
         arrays = array_types(self.machine, self.target.mxu).items()
-        joined = {array: np.concatenate([np.zeros((0, *shape), dtype), *self.lists[array]]) for array, (dtype, shape) in arrays}
+        none = {array: np.zeros((0, *shape), dtype) for array, (dtype, shape) in arrays}
+        joined = {array: np.concatenate([empty, *self.lists[array]]) for array, empty in none.items()}
         layers = [replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.lists["layers"], self.fills, strict=True)]
         parts = {part: tuple(values) for part, values in (self.lists | {"layers": layers}).items()}
         return bare_program(target=self.target, machine=self.machine, **self.said, **{**parts, **joined})
 
 
-Handler = Callable[[Arguments, Parts], None]
+Handler = Callable[[Arguments, ProgramDraft], None]
 """Reads one directive into the program in the making."""
 
 
@@ -131,27 +132,28 @@ def read_directives(
     known: Known | None = None,
     machine: Machine = DEFAULT,
     own: Mapping[str, Handler] = MappingProxyType({}),
-) -> Parts:
-    """All directives of a listing; the target first, since the others' sizes depend on it. `stem` is the name of a program without one.
+) -> ProgramDraft:
+    """What all directives of a listing say. `stem` is the name of a program without one.
 
-    `known` has the constants that stand in the listing by their digests. The directives of `own`, which only this text has, are read last.
+    `known` has the constants that stand in the listing by their digests. The target is read first, since the others' sizes depend on it;
+    the directives of `own`, which only this text has, are read last; all others in the order of the text. What is wrong goes to `errors`.
     """
-    parts = Parts(load_target(DEFAULT_TARGET), known, machine, {"name": stem})
+    draft = ProgramDraft(load_target(DEFAULT_TARGET), known, machine, {"name": stem})
     for directive in sorted(directives, key=lambda directive: (directive.name != "target", directive.name in own)):
-        errors.attempt(_apply, directive, parts, own)
-    return parts
+        errors.attempt(_apply, directive, draft, own)
+    return draft
 
 
-def _apply(directive: Directive, parts: Parts, own: Mapping[str, Handler]) -> None:
+def _apply(directive: Directive, draft: ProgramDraft, own: Mapping[str, Handler]) -> None:
     handler = own.get(directive.name) or _HANDLERS.get(directive.name)
     if handler is None:
-        raise unknown(directive)
-    handler(Arguments(directive), parts)
+        raise unknown(directive, own)
+    handler(Arguments(directive), draft)
 
 
-def unknown(directive: Directive) -> LineError:
-    """The error of a directive that this kind of text doesn't have."""
-    names = [*_HANDLERS, *IN_CODE]
+def unknown(directive: Directive, own: Iterable[str] = ()) -> LineError:
+    """The error of a directive that this kind of text doesn't have; `own` are those that only this kind has."""
+    names = [*_HANDLERS, *own, *IN_CODE]
     near = did_you_mean(directive.name, names)
     choices = f"the directives are {listed(['.' + name for name in names])}"
     return line_error("E0715", f"no directive is named {directive.head}", directive.head.span, near or choices)
@@ -160,45 +162,49 @@ def unknown(directive: Directive) -> LineError:
 def surroundings(program: Program, with_data: bool) -> tuple[list[str], list[str]]:
     """The directives that stand before the code of a listing, and those after it: all of a program but its instructions and stays."""
     before = [*_head_lines(program), "", *_layer_lines(program), "", *_host_lines(program)]
-    return before, list(chain.from_iterable(part(program, with_data) for part in (_block_lines, _tile_lines, _constant_lines, _text_lines)))
+    return before, list(
+        chain.from_iterable(lines(program, with_data) for lines in (_block_lines, _tile_lines, _constant_lines, _text_lines))
+    )
 
 
-def _program(arguments: Arguments, parts: Parts) -> None:
-    (parts.said["name"],), stage = _PROGRAM.taken(arguments), arguments.take("stage")
+def _program(arguments: Arguments, draft: ProgramDraft) -> None:
+    (draft.said["name"],), stage = _PROGRAM.taken(arguments), arguments.take("stage")
     arguments.done()
     if stage is not None and stage.text != "tile":
         stage.fail("E0716", f"{printable(stage.text)} isn't a stage; the text of a tile program says stage=tile")
 
 
-def _plain(arguments: Arguments, parts: Parts) -> None:
-    row = _PLAIN[arguments.directive.name]
-    (parts.said[row.entries[0].field],) = row.read(arguments)
+def _plain(arguments: Arguments, draft: ProgramDraft) -> None:
+    fields = _PLAIN[arguments.directive.name]
+    (draft.said[fields.entries[0].field],) = fields.read(arguments)
 
 
-def _note(arguments: Arguments, parts: Parts) -> None:
-    parts.lists["notes"].append(name(arguments.next("a text in quotes")))
+def _note(arguments: Arguments, draft: ProgramDraft) -> None:
+    draft.lists["notes"].append(name(arguments.next("a text in quotes")))
     arguments.done()
 
 
-def _division(arguments: Arguments, parts: Parts) -> None:
-    parts.said["division"] = Division(*_DIVISION.read(arguments))
+def _division(arguments: Arguments, draft: ProgramDraft) -> None:
+    draft.said["division"] = Division(*_DIVISION.read(arguments))
 
 
 def _head_lines(program: Program) -> Iterator[str]:
     yield _PROGRAM.line("program", program)
     yield f".target {_target_text(program.target)}"
-    yield from (row.line(name, program) for name, row in _PLAIN.items() if getattr(program, row.entries[0].field) != row.entries[0].default)
+    for directive, fields in _PLAIN.items():
+        if getattr(program, fields.entries[0].field) != fields.entries[0].default:
+            yield fields.line(directive, program)
     if program.division is not None:
         yield _DIVISION.line("division", program.division)
     yield from (f".note {quote(note)}" for note in program.notes)
 
 
-def _target(arguments: Arguments, parts: Parts) -> None:
+def _target(arguments: Arguments, draft: ProgramDraft) -> None:
     word = arguments.next("a target")
-    parts.target = _own_target(word, arguments) if arguments.keyed else _built_in(word)
+    draft.target = _own_target(word, arguments) if arguments.keyed else _built_in(word)
     arguments.done()
-    if parts.target.obstacle:
-        word.fail("E0716", f"no program can be for {printable(parts.target.name)}: it {parts.target.obstacle}")
+    if draft.target.obstacle:
+        word.fail("E0716", f"no program can be for {printable(draft.target.name)}: it {draft.target.obstacle}")
 
 
 def _own_target(word: Word, arguments: Arguments) -> Target:
@@ -233,19 +239,18 @@ def _target_text(target: Target) -> str:
     return f"{name_text(target.name)} {' '.join(fields)} description={quote(target.description)}"
 
 
-def _layer(arguments: Arguments, parts: Parts) -> None:
+def _layer(arguments: Arguments, draft: ProgramDraft) -> None:
     title, kind, macs, weights, *origin, choice, group = _LAYER.read(arguments)
-    parts.add_layer(LayerInfo(title, kind, Origin(*origin) or Origin(made_by="assembler"), macs, weights, (), choice, group))
+    made = Origin(*origin) or Origin(made_by="assembler")  # one that says nothing is false
+    draft.add_layer(LayerInfo(title, kind, made, macs, weights, tile_fills=(), choice=choice, group=group))
 
 
-def _fills(arguments: Arguments, parts: Parts) -> None:
-    if not parts.fills:
+def _fills(arguments: Arguments, draft: ProgramDraft) -> None:
+    if not draft.fills:
         raise line_error("E0716", ".fills stands after no .layer", arguments.directive.head.span)
     for word in arguments.rest():
-        tile, _, size = word.text.partition(":")
-        middle = word.start + len(tile)
-        rows, columns = two_sizes(Word("", size, word.line, middle + 1, word.end))
-        parts.fills[-1].append((integer(Word("", tile, word.line, word.start, middle)), rows, columns))
+        tile, size = word.split_at(":")
+        draft.fills[-1].append((integer(tile), *two_sizes(size)))
     arguments.done()
 
 
@@ -267,27 +272,28 @@ def _stacked(grid: TileGrid, first: int, last: int) -> str:
     return f" ; {which} of {grid.matrices:,}"
 
 
-def _host(arguments: Arguments, parts: Parts) -> None:
+def _host(arguments: Arguments, draft: ProgramDraft) -> None:
     title, kind, start, rows = _HOST.read(arguments)
-    parts.add_buffer(HostBuffer(title, kind, parts.free_row if start is None else start, rows), arguments.directive)
+    draft.add_buffer(HostBuffer(title, kind, draft.free_row if start is None else start, rows), arguments.directive)
 
 
-def _port(arguments: Arguments, parts: Parts, kind: str, ports: str) -> None:
+def _port(arguments: Arguments, draft: ProgramDraft, kind: str, ports: str) -> None:
     title, shape, scale, zero_point, splits, blocks, format = _PORT.read(arguments)
     rows = (math.prod(shape[:-1]),) if splits is None else splits
     if blocks is None:
-        stretches = [count * format.bytes_per_value for count in rows]
-        blocks = _own_buffers(arguments.directive, parts, kind, title, -(-shape[-1] // parts.target.mxu), stretches)
+        sizes = [count * format.bytes_per_value for count in rows]  # the bytes of a value lie in rows of their own
+        blocks = _own_buffers(arguments.directive, draft, kind, title, -(-shape[-1] // draft.target.mxu), sizes)
     point = 0 if zero_point is None else zero(zero_point, format)
-    parts.lists[ports].append(Port(title, shape, scale, point, rows, blocks, format))
+    draft.lists[ports].append(Port(title, shape, scale, point, rows, blocks, format))
 
 
-def _own_buffers(directive: Directive, parts: Parts, kind: str, title: str, columns: int, stretches: list[int]) -> tuple[int, ...]:
-    """New host buffers for a port that names none: `x.0`, `x.1`, … one for each part and column block, after all others."""
-    if len(stretches) * columns > 2**16:
-        raise line_error("E0716", f"{title} would need {len(stretches) * columns:,} host buffers", directive.head.span)
-    rows = (part for part in stretches for _ in range(columns))
-    return tuple(parts.add_buffer(HostBuffer(f"{title}.{index}", kind, parts.free_row, part), directive) for index, part in enumerate(rows))
+def _own_buffers(directive: Directive, draft: ProgramDraft, kind: str, title: str, columns: int, sizes: list[int]) -> tuple[int, ...]:
+    """New host buffers for a port that names none: `x.0`, `x.1`, … after all others. For each part, of `sizes[part]` rows, there is one a
+    column block."""
+    if len(sizes) * columns > 2**16:
+        raise line_error("E0716", f"{title} would need {len(sizes) * columns:,} host buffers", directive.head.span)
+    each = (rows for rows in sizes for _ in range(columns))
+    return tuple(draft.add_buffer(HostBuffer(f"{title}.{index}", kind, draft.free_row, rows), directive) for index, rows in enumerate(each))
 
 
 def _host_lines(program: Program) -> Iterator[str]:
@@ -296,21 +302,21 @@ def _host_lines(program: Program) -> Iterator[str]:
     yield from (_PORT.line("output", port) for port in program.outputs)
 
 
-def _tile(arguments: Arguments, parts: Parts) -> None:
-    mxu, word, tiles = parts.target.mxu, arguments.take("sha256"), parts.lists["tiles"]
+def _tile(arguments: Arguments, draft: ProgramDraft) -> None:
+    mxu, word, tiles = draft.target.mxu, arguments.take("sha256"), draft.lists["tiles"]
     arguments.done(block=word is None)
     if word is not None:
-        data = read_digest(word, f"weight tile {sum(map(len, tiles)):,}", mxu * mxu, parts.known)
+        data = read_digest(word, f"weight tile {sum(map(len, tiles)):,}", mxu * mxu, draft.known)
         tiles.append(np.frombuffer(data, np.int8).reshape(1, mxu, mxu))
     else:
         rows = read_matrix(arguments.directive, mxu, mxu)
         tiles.append(np.pad(rows, ((0, mxu - len(rows)), (0, 0)))[np.newaxis])
 
 
-def _tiles(arguments: Arguments, parts: Parts) -> None:
+def _tiles(arguments: Arguments, draft: ProgramDraft) -> None:
     arguments.done(block=True)
-    mxu, directive = parts.target.mxu, arguments.directive
-    parts.lists["tiles"].append(np.frombuffer(read_bytes(directive, directive.block_text, mxu * mxu), np.int8).reshape(-1, mxu, mxu))
+    mxu, directive = draft.target.mxu, arguments.directive
+    draft.lists["tiles"].append(np.frombuffer(read_bytes(directive, directive.block_text, mxu * mxu), np.int8).reshape(-1, mxu, mxu))
 
 
 def _tile_lines(program: Program, with_data: bool) -> Iterator[str]:
@@ -327,12 +333,12 @@ def _tile_lines(program: Program, with_data: bool) -> Iterator[str]:
         yield from (f".tile sha256={digest_of(tile.tobytes())}{fills.get(index, '')}" for index, tile in enumerate(program.tiles))
 
 
-def _block(arguments: Arguments, parts: Parts) -> None:
-    register = parts.machine.register
+def _block(arguments: Arguments, draft: ProgramDraft) -> None:
+    register = draft.machine.register
     if register is None:
-        raise line_error("E0716", f"{parts.machine.name} has no parameter blocks", arguments.directive.head.span)
-    text = BlockText(parts.machine, register, parts.target.mxu)
-    parts.lists["blocks"].append(text.read(arguments, len(parts.lists["blocks"]), parts.known))
+        raise line_error("E0716", f"{draft.machine.name} has no parameter blocks", arguments.directive.head.span)
+    text = BlockText(draft.machine, register, draft.target.mxu)
+    draft.lists["blocks"].append(text.read(arguments, len(draft.lists["blocks"]), draft.known))
 
 
 def _block_lines(program: Program, with_data: bool) -> Iterator[str]:
@@ -342,24 +348,24 @@ def _block_lines(program: Program, with_data: bool) -> Iterator[str]:
         yield from ("", *(line for block in program.blocks for line in text.lines(block, with_data)))
 
 
-def _constant(arguments: Arguments, parts: Parts) -> None:
+def _constant(arguments: Arguments, draft: ProgramDraft) -> None:
     title, directive = name(arguments.next("a name")), arguments.directive
     arguments.done(block=True)
-    rows = read_matrix(directive, parts.target.mxu, len(directive.block))
-    parts.add_buffer(HostBuffer(title, "constant", parts.free_row, len(rows)), directive)
-    parts.lists["constants"].append(rows)
+    rows = read_matrix(directive, draft.target.mxu, len(directive.block))
+    draft.add_buffer(HostBuffer(title, "constant", draft.free_row, len(rows)), directive)
+    draft.lists["constants"].append(rows)
 
 
-def _constants(arguments: Arguments, parts: Parts) -> None:
-    mxu, directive = parts.target.mxu, arguments.directive
+def _constants(arguments: Arguments, draft: ProgramDraft) -> None:
+    mxu, directive = draft.target.mxu, arguments.directive
     count, word = arguments.take("rows"), arguments.take("sha256")
     arguments.done(block=word is None)
     rows = integer(count) if count is not None else 0
     if word is None:
         data = read_bytes(directive, directive.block_text, mxu)
     else:
-        data = read_digest(word, "the constant rows of host memory", rows * mxu, parts.known)
-    parts.lists["constants"].append(np.frombuffer(data, np.int8).reshape(-1, mxu))
+        data = read_digest(word, "the constant rows of host memory", rows * mxu, draft.known)
+    draft.lists["constants"].append(np.frombuffer(data, np.int8).reshape(-1, mxu))
 
 
 def _constant_lines(program: Program, with_data: bool) -> Iterator[str]:
@@ -369,29 +375,29 @@ def _constant_lines(program: Program, with_data: bool) -> Iterator[str]:
         yield from ("", *((".constants", *data_lines(data)) if with_data else (short,)))
 
 
-def _text(arguments: Arguments, parts: Parts) -> None:
-    name = arguments.directive.name
-    parts.said[name] = _read_text(arguments) if name == "source_text" else _graph(arguments, parts)
-
-
-def _host_step(arguments: Arguments, parts: Parts) -> None:
-    (elements,) = _STEP.taken(arguments)
-    parts.lists["host_steps"].append(HostWork(_graph(arguments, parts), (), (), elements))
-
-
-def _step_ports(arguments: Arguments, parts: Parts) -> None:
+def _text(arguments: Arguments, draft: ProgramDraft) -> None:
     which = arguments.directive.name
-    if not parts.lists["host_steps"]:
+    draft.said[which] = _read_text(arguments) if which == "source_text" else _graph(arguments, draft)
+
+
+def _host_step(arguments: Arguments, draft: ProgramDraft) -> None:
+    (elements,) = _STEP.taken(arguments)
+    draft.lists["host_steps"].append(HostWork(_graph(arguments, draft), (), (), elements))
+
+
+def _step_ports(arguments: Arguments, draft: ProgramDraft) -> None:
+    which = arguments.directive.name
+    if not draft.lists["host_steps"]:
         raise line_error("E0716", f".{which} stands after no .host_step", arguments.directive.head.span)
-    step, names = parts.lists["host_steps"][-1], tuple(name(word) for word in arguments.rest())
+    step, names = draft.lists["host_steps"][-1], tuple(name(word) for word in arguments.rest())
     arguments.done()
     more: dict[str, Any] = {which: getattr(step, which) + names}
-    parts.lists["host_steps"][-1] = replace(step, **more)
+    draft.lists["host_steps"][-1] = replace(step, **more)
 
 
-def _graph(arguments: Arguments, parts: Parts) -> str:
+def _graph(arguments: Arguments, draft: ProgramDraft) -> str:
     """A text that is a graph, with its data."""
-    return with_data(_read_text(arguments), parts.known, arguments.directive.head.span)
+    return expanded(_read_text(arguments), draft.known, arguments.directive.head.span)
 
 
 def _read_text(arguments: Arguments) -> str:
@@ -407,12 +413,12 @@ def _read_text(arguments: Arguments) -> str:
 
 
 def _text_lines(program: Program, with_data: bool) -> Iterator[str]:
-    texts = {text: getattr(program, text) if with_data else without_data(getattr(program, text)) for text in ("prologue", "epilogue")}
+    texts = {text: getattr(program, text) if with_data else abbreviated(getattr(program, text)) for text in ("prologue", "epilogue")}
     yield from _lines_of_text(".source_text", program.source_text)
     yield from _lines_of_text(".prologue", texts["prologue"])
     for index, step in enumerate(program.host_steps):
         yield from ("", f"; step {index}")
-        yield from _block_or_quoted(_STEP.line("host_step", step), step.graph if with_data else without_data(step.graph))
+        yield from _block_or_quoted(_STEP.line("host_step", step), step.graph if with_data else abbreviated(step.graph))
         for ports, names in (("reads", step.reads), ("writes", step.writes)):
             yield from [f".{ports} {' '.join(map(name_text, names))}"] if names else ()
     yield from _lines_of_text(".epilogue", texts["epilogue"])
@@ -429,7 +435,7 @@ def _block_or_quoted(head: str, text: str) -> Iterator[str]:
         yield f"{head} {quote(text)}"
     else:
         yield head
-        yield from (f"| {line}" if line else "|" for line in text.split("\n") if text)
+        yield from (f"| {line}" if line else "|" for line in (text.split("\n") if text else ()))
 
 
 _HANDLERS: Mapping[str, Handler] = MappingProxyType(

@@ -86,8 +86,8 @@ class Entry:
         return self.default if word is None else self.codec.read(word)
 
 
-class Row:
-    """The entries by which values of a dataclass stand in lines of one directive. A string is an entry by the name of its field."""
+class Fields:
+    """The fields of a dataclass as the words of a directive's lines. A string is the entry of the field of that name."""
 
     def __init__(self, kind: type, *entries: Entry | str) -> None:
         self.kind, self._given = kind, entries

@@ -20,14 +20,14 @@ from typing import TypeGuard
 from tpucc.diagnostics import did_you_mean, printable
 from tpucc.ir.codec import Errors, line_error
 from tpucc.isa.listing.lines import Arguments, Directive
-from tpucc.isa.listing.schema import Entry, Row
+from tpucc.isa.listing.schema import Entry, Fields
 from tpucc.isa.listing.words import Word, name, name_text
 from tpucc.isa.program import Program, Resident
 
 _WORDS = (Entry("name", what="a name"), Entry("layer", default=0), "start", "rows")
-_PLACED = Row(Resident, *_WORDS)
+_PLACED = Fields(Resident, *_WORDS)
 """A stay between its two lines."""
-_NUMBERED = Row(Resident, *_WORDS, Entry("first", default=None), Entry("last", default=None))
+_NUMBERED = Fields(Resident, *_WORDS, Entry("first", default=None), Entry("last", default=None))
 
 
 @dataclass(frozen=True, slots=True)

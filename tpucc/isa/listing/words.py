@@ -42,6 +42,12 @@ class Word(NamedTuple):
     def __str__(self) -> str:
         return printable(f"{self.key}={self.text}" if self.key else self.text)
 
+    def split_at(self, mark: str) -> tuple[Word, Word]:
+        """The two words before and after the first `mark` in a word without a key; the second is empty where there is none."""
+        first, _, second = self.text.partition(mark)
+        middle = self.start + len(first)
+        return Word("", first, self.line, self.start, middle), Word("", second, self.line, middle + 1, self.end)
+
     def fail(self, code: str, message: str, *help: str) -> NoReturn:
         """Raises `LineError` with the value underlined."""
         raise line_error(code, message, self.value_span, *help)

@@ -117,14 +117,14 @@ class Named(Protocol):
 _Part = TypeVar("_Part", bound=Named)
 
 
-def each_part(code: str, kind: str, title: str, parts: Iterable[_Part], faults: Callable[[_Part], Iterator[str]]) -> Iterator[Violation]:
+def for_each(code: str, kind: str, title: str, parts: Iterable[_Part], faults: Callable[[_Part], Iterator[str]]) -> Iterator[Violation]:
     """A violation for each fault of each of the parts, whose directive is `kind`: a fault is the words after `title NAME`."""
     for part in parts:
         for fault in faults(part):
             yield Violation(code, f"{title} {printable(part.name)} {fault}", about=(kind, part.name))
 
 
-def twice(code: str, what: str, kind: str, named: Iterable[Named]) -> Iterator[Violation]:
+def named_twice(code: str, what: str, kind: str, named: Iterable[Named]) -> Iterator[Violation]:
     """A violation for each name that several have; `kind` is their directive's."""
     for name, count in Counter(each.name for each in named).items():
         if count > 1:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.isa.program import CORES, HOST_ROWS, KINDS, ORDERS, HostBuffer, LayerInfo, Program, Resident, array_types
-from tpucc.isa.verify.rules import Context, Rule, Violation, each_part, twice
+from tpucc.isa.verify.rules import Context, Rule, Violation, for_each, named_twice
 from tpucc.machine.memory import Contents
 from tpucc.target import MEMORY_ROWS
 
@@ -71,7 +71,7 @@ def _layers(program: Program) -> Iterator[Violation]:
         index = int(outside[0])
         message = f"instruction {index:,} belongs to layer {program.layer_of[index]}; there are {len(program.layers):,}"
         yield Violation("V0102", message, index)
-    yield from each_part("V0102", "layer", "layer", program.layers, partial(_layer, program))
+    yield from for_each("V0102", "layer", "layer", program.layers, partial(_layer, program))
 
 
 def _layer(program: Program, layer: LayerInfo) -> Iterator[str]:
@@ -101,8 +101,8 @@ def _division(program: Program) -> Iterator[Violation]:
 
 
 def _host(program: Program) -> Iterator[Violation]:
-    yield from twice("V0103", "host buffers", "host", program.host)
-    yield from each_part("V0103", "host", "host buffer", program.host, _buffer)
+    yield from named_twice("V0103", "host buffers", "host", program.host)
+    yield from for_each("V0103", "host", "host buffer", program.host, _buffer)
     for below, above in pairwise(sorted(program.host, key=lambda buffer: buffer.start)):
         if below.end > above.start:
             message = f"the host buffers {printable(below.name)} and {printable(above.name)} overlap"
@@ -132,7 +132,7 @@ def _residents(program: Program) -> Iterator[Violation]:
         elif not 0 <= stay.layer < len(program.layers):
             yield f"belongs to layer {stay.layer}; there are {len(program.layers):,}"
 
-    yield from each_part("V0104", "resident", "the stay of", program.residents, faults)
+    yield from for_each("V0104", "resident", "the stay of", program.residents, faults)
     if program.lower_bound_rows < 0:
         yield Violation("V0104", f"the lower bound of the {title}'s peak is {program.lower_bound_rows:,} rows", about=("lower_bound", ""))
 
