@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
+import tpucc
 from tests.support.reports import PROGRAMS, report_of
 from tests.support.visits import settle
+from tpucc.isa.effects import effects
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import FloatRect, Page
 
     from tests.browser.conftest import OpenPage
 
@@ -48,13 +51,16 @@ def test_the_tour_comes_once_and_goes_from_part_to_part(report: Path, open_page:
     seen = []
     while (at := step(page)) and len(seen) < 20:
         assert page.locator(".toured").count() == 1
-        for width, height in ((640, 420), (1280, 800)):
+        for width, height in ((640, 420), (1280, 800), (1920, 1080)):
             page.set_viewport_size({"width": width, "height": height})
             settle(page)
             card = page.locator(".tour").bounding_box()
             assert card is not None
             assert 0 <= card["x"] <= width - card["width"]
             assert 0 <= card["y"] <= height - card["height"], "it follows the size of the window"
+            subject = page.locator(".toured").bounding_box()
+            assert subject is not None
+            assert width == 640 or apart(card, subject), "what it speaks of can be seen"
         seen.append(at)
         assert page.evaluate("document.activeElement.closest('.tour') !== null"), "the keyboard is in it"
         page.keyboard.press("Enter")
@@ -65,6 +71,33 @@ def test_the_tour_comes_once_and_goes_from_part_to_part(report: Path, open_page:
     page.evaluate("window.name = ''")
 
 
+def apart(one: FloatRect, other: FloatRect) -> bool:
+    """Whether two rectangles have no point in common."""
+    return any(a[start] + a[size] <= b[start] for a, b in ((one, other), (other, one)) for start, size in (("x", "width"), ("y", "height")))
+
+
+def test_the_tour_follows_the_longest_wait_to_what_is_waited_for(open_page: OpenPage, tmp_path: Path) -> None:
+    """The wait is the longest gap between two products, and a transfer takes most of it. What was held before is held after."""
+    source = PROGRAMS / "05_digits_cnn.tpu"
+    page = open_page(report_of(source, tmp_path), "layer=3")
+    timeline = (executable := tpucc.compile(source)).runtime.timeline
+    touched = effects(executable.program.instructions, executable.program.machine)
+    multiplies = np.flatnonzero(touched.engine == executable.program.machine.account.computes)
+    gaps = timeline.start[multiplies[1:]] - timeline.end[multiplies[:-1]]
+    page.click("#tour")
+    page.keyboard.press("Enter")
+    waiting = page.evaluate("window.tpucc.selection().id")
+    assert waiting == multiplies[1:][gaps.argmax()]
+    assert "it waits for the host link." in page.inner_text("#tour-text")
+    page.keyboard.press("Enter")
+    root = page.evaluate("window.tpucc.selection().id")
+    assert touched.host_reads[root], "the images"
+    assert timeline.end[root] - timeline.start[root] > gaps.max() / 2
+    assert f"from cycle {timeline.start[root]:,} until {timeline.end[root]:,}" in page.inner_text("#tour-text")
+    page.keyboard.press("Escape")
+    assert page.evaluate("window.tpucc.selection()") == {"kind": "layer", "id": 3}
+
+
 def test_the_tour_is_skipped_and_reopened(report: Path, open_page: OpenPage) -> None:
     page = open_page(report)
     page.click("#tour")
@@ -72,8 +105,8 @@ def test_the_tour_is_skipped_and_reopened(report: Path, open_page: OpenPage) -> 
     assert back.evaluate("(one) => getComputedStyle(one).color") != skip.evaluate("(one) => getComputedStyle(one).color"), (
         "nothing is before it"
     )
-    page.get_by_role("dialog", name="The source").get_by_role("button", name="next").click()
-    assert page.get_by_role("dialog", name="The views").is_visible()
+    page.get_by_role("dialog", name="The answer first").get_by_role("button", name="next").click()
+    assert page.get_by_role("dialog", name="A wait").is_visible()
     page.keyboard.press("ArrowLeft")
     assert step(page).startswith("1 of")
     page.keyboard.press("Escape")

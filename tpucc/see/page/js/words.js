@@ -230,5 +230,5 @@ const words = (() => {
   /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, tenths, significant, duration, time, times, cycles, span, title, about, operands, tilePlace, isHosts, isWritten, costed, carried, purpose };
+  return { number, counted, percent, tenths, significant, duration, time, times, cycles, span, during, title, about, operands, tilePlace, isHosts, isWritten, costed, carried, purpose };
 })();
