@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from paper_page import table
 
 from tpucc.labs import labs
 from tpucc.labs.lab import Lab
 
+SUBMISSIONS = Path(__file__).resolve().parents[1] / "tests" / "labs" / "submissions"
 INTRO = """\
 # The labs
 
@@ -33,5 +36,5 @@ def labs_page() -> str:
 
 
 def _count(lab: Lab, folder: str) -> str:
-    """How many files a folder of the lab's material has."""
-    return str(sum(path.is_file() for path in (lab.material_folder / folder).glob("*")))
+    """How many files a folder of the lab's submissions has."""
+    return str(sum(path.is_file() for path in (SUBMISSIONS / lab.name / folder).glob("*")))

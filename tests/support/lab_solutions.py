@@ -18,6 +18,8 @@ import click
 from tpucc.labs import find
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 
+SUBMISSIONS = Path(__file__).parents[1] / "labs" / "submissions"
+"""Of each lab, its wrong solutions (`wrong`), and submissions that try to fool a careless test (`exploits`)."""
 HUNK = re.compile(r"^@@ -(?P<line>\d+)\S* \+\S+ @@.*\n", re.MULTILINE)
 
 
@@ -56,17 +58,17 @@ def reference(lab: Lab) -> Path:
 
 def mistakes(lab: Lab) -> list[Path]:
     """The wrong solutions."""
-    return sorted((lab.material_folder / "wrong").iterdir())
+    return sorted((SUBMISSIONS / lab.name / "wrong").iterdir())
 
 
 def exploits(lab: Lab) -> list[Path]:
     """Submissions that try to fool a careless test; of a lab of texts, the files of the only one."""
-    return sorted(path for path in (lab.material_folder / "exploits").iterdir() if path.is_file())
+    return sorted(path for path in (SUBMISSIONS / lab.name / "exploits").iterdir() if path.is_file())
 
 
 def jailed(lab: Lab) -> list[Path]:
     """Submissions that call what tpucc itself has, to be run as children."""
-    return sorted((lab.material_folder / "exploits" / "jailed").glob("*.py"))
+    return sorted((SUBMISSIONS / lab.name / "exploits" / "jailed").glob("*.py"))
 
 
 def handed_in(lab: Lab, wrong: str, term: Term) -> dict[str, str]:

@@ -154,7 +154,7 @@ class Lab:
 
     @property
     def material_folder(self) -> Path:
-        """The folder of the lab's texts: handout, skeleton, reference, wrong solutions, exploits."""
+        """The folder of the lab's texts: handout, skeleton, reference."""
         return self.folder / MATERIAL
 
     def files(self, term: Term) -> Mapping[str, str]:

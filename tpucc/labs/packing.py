@@ -26,8 +26,8 @@ from tpucc.version import VERSION
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The time of all entries, so that the same lab gives the same bytes."""
 DEPENDENCIES = ("numpy>=2.1", "lark>=1.2", "networkx>=3.3", "graphviz>=0.20.3", "click>=8.1.7", "rich>=13.7", "msgspec>=0.18.6")
-LEFT_OUT, REFERENCE = rf"labs/\w+/{MATERIAL}/(wrong|exploits)/", rf"labs/\w+/{MATERIAL}/reference\b"
-"""The names of files that no archive has, and of those that no archive for students has."""
+REFERENCE = rf"labs/\w+/{MATERIAL}/reference\b"
+"""The names of files that no archive for students has."""
 SCRIPTS = Path(__file__).parent / "gradescope"
 
 
@@ -70,7 +70,7 @@ def _package(labs: frozenset[int], solutions: bool) -> dict[str, bytes]:
     """The package's files, with the programs inside, as in a wheel; those of labs' solutions only where these are asked for."""
     package, found = grader_folder(), dict[str, bytes]()
     for name, path in _files(package):
-        if not re.match(LEFT_OUT if solutions else f"{LEFT_OUT}|{REFERENCE}", name):
+        if solutions or not re.match(REFERENCE, name):
             whole = stripped_file(path, package, labs)
             found[f"tpucc/{name}"] = path.read_bytes() if whole is None else whole.encode()
     return found | {f"tpucc/programs/{name}": path.read_bytes() for name, path in _files(programs_folder())}
