@@ -28,6 +28,7 @@ from screenshots import take_screenshots
 from sweep_pictures import figure_svg
 from terminal_blocks import BLOCK, as_typed, folder, printed, with_outputs
 from training_page import host_cells, quick_patterns, training_page
+from worked_page import worked_pages
 
 import tpucc
 from tpucc.explain.codes import codes, explain
@@ -161,7 +162,7 @@ def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
             measured[TRAINED] = pool.submit(training_page, trained_on_host)
         if (PROGRAMS / "paper").is_dir():
             measured[PAPER] = pool.submit(paper_page)
-        written = {page: pool.submit(with_outputs, text_of(page)) for page in (GRADED, *TRAINING)}
+        written = {page: pool.submit(with_outputs, text_of(page), page) for page in (GRADED, *TRAINING)}
         quick = pool.submit(quick_pages)
     whole = {path: made.result() for path, made in written.items()}
     return quick.result() | whole | {path: f"{MADE}\n{made.result()}" for path, made in measured.items()}
@@ -185,6 +186,7 @@ def tables() -> Mapping[str, str]:
         "reference/instructions.md": MADE + "\n" + instructions_page(),
         "reference/labs.md": f"{MADE}\n{labs_page()}",
         ASSUMPTIONS: f"{MADE}\n{with_sources(text_of(ASSUMPTIONS))}",
+        **worked_pages(),
     }
 
 
@@ -194,7 +196,7 @@ def quick_pages() -> Mapping[str, str]:
         **tables(),
         "reference/charts.md": charts_page(),
         "reference/onnx.md": f"{MADE}\n{onnx_operators_page()}",
-        **{page: with_outputs(text_of(page)) for page in WITH_COMMANDS},
+        **{page: with_outputs(text_of(page), page) for page in WITH_COMMANDS},
     }
 
 
@@ -307,7 +309,8 @@ def wrong_pages(options: Namespace) -> Iterator[str]:
 
 def check(options: Namespace) -> int:
     found = list(wrong_pages(options))
-    print("\n".join(f"docs/{path} is not what the code says; run make docs" for path in found))
+    part = next((f"python docs/generate.py --{part}" for part in ("tables", "quick") if getattr(options, part)), "make docs")
+    print("\n".join(f"docs/{path} is not what the code says; run {part}" for path in found))
     return 1 if found else 0
 
 
@@ -315,8 +318,10 @@ def write(options: Namespace) -> int:
     made = tables() if options.tables else quick_pages() if options.quick else {**pages({}), **picture_files()}
     for folder_name in ("reference", "pictures"):
         (DOCS / folder_name).mkdir(exist_ok=True)
-    for path, text in made.items():
-        (DOCS / path).write_text(text, "utf-8")
+    changed = list(stale(made))
+    for path in changed:
+        (DOCS / path).write_text(made[path], "utf-8")
+    print("".join(f"wrote docs/{path}\n" for path in changed), end="")
     if options.tables or options.quick:
         print(f"{len(made)} pages are up to date; make docs makes the others, and the pictures")
         return 0

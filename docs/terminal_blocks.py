@@ -32,18 +32,18 @@ VERDICTS = ("lab check ", "lab grade ")
 """Commands whose status 1 is a verdict, which the page shows, and no failure."""
 
 
-def with_outputs(page: str) -> str:
-    """The page with the output of each of its commands."""
+def with_outputs(page: str, name: str = "page") -> str:
+    """The page with the output of each of its commands. Python's errors name the page and the line in it."""
     with folder():
-        return BLOCK.sub(partial(_typed, {}), page)
+        return BLOCK.sub(partial(_typed, {}, name), page)
 
 
 @contextlib.contextmanager
-def as_typed(page: str) -> Iterator[dict[str, Any]]:
+def as_typed(page: str, name: str = "page") -> Iterator[dict[str, Any]]:
     """In the folder of a page after its last block; gives the names that its Python blocks have defined."""
     namespace: dict[str, Any] = {}
     with folder():
-        BLOCK.sub(partial(_typed, namespace), page)
+        BLOCK.sub(partial(_typed, namespace, name), page)
         yield namespace
 
 
@@ -60,7 +60,7 @@ def folder() -> Iterator[None]:
             sys.path.remove(place)
 
 
-def _typed(namespace: dict[str, Any], block: re.Match[str]) -> str:
+def _typed(namespace: dict[str, Any], page: str, block: re.Match[str]) -> str:
     """A block with what it prints: writes it if the paragraph before it names a file, and runs Python and `$ tpucc`."""
     language, text = block["language"], block["text"]
     found = NAMED.search(block.string[: block.start()].strip().rpartition("\n\n")[2])
@@ -69,19 +69,24 @@ def _typed(namespace: dict[str, Any], block: re.Match[str]) -> str:
     if language == "python":
         names = dict(namespace) if found else namespace  # a file has names of its own, which a later file of the page can't change
         with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(text, "page", "exec"), names)
+            lines_above = "\n" * (block.string[: block.start()].count("\n") + 1)
+            exec(compile(lines_above + text, page, "exec"), names)
         namespace.update(names)
     if language == "text" and text.startswith("$ tpucc"):
         commands = text.split("$ tpucc ")[1:]
-        return "```text\n" + "".join(map(_answered, commands)) + "```"
+        return "```text\n" + "".join(_answered(command, page) for command in commands) + "```"
     return block[0]
 
 
-def _answered(text: str) -> str:
+def _answered(text: str, page: str) -> str:
     """A command with what it prints; lines below it that begin with a prompt are typed to it."""
     command, _, below = text.partition("\n")
     typed = "".join(f"{line}\n" for line in PROMPTED.findall(below))
-    return f"$ tpucc {command}\n{printed(command, typed)}"
+    try:
+        return f"$ tpucc {command}\n{printed(command, typed)}"
+    except RuntimeError as error:
+        error.add_note(f"on the page {page}")
+        raise
 
 
 def printed(command: str, typed: str = "") -> str:

@@ -20,6 +20,8 @@ from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.numerics import Int8
 
 HIGH_BYTES = 1
+WITHOUT_VALUES = (Opcode.NOP, Opcode.SYNCHRONIZE, Opcode.SYNCHRONIZE_HOST, Opcode.DEBUG_TAG, Opcode.HALT)
+"""They change no values. All other instructions have a method."""
 """Rows from the low bytes of 16-bit values to their high bytes."""
 Host = Callable[[int, Mapping[str, Int8]], Mapping[str, Int8]]
 
@@ -54,13 +56,14 @@ class _SlowMachine:
         self.block: Any = None
 
     def run(self, inputs: Mapping[str, Int8]) -> dict[str, list[list[int]]]:
-        self._fill(inputs)
+        self._fill_ports(inputs)
         for instruction in self.program.instructions:
             fields = {name: int(instruction[name]) for name in instruction.dtype.names}
-            getattr(self, f"_{Opcode(fields['opcode']).mnemonic}", lambda f: None)(fields)
+            if Opcode(fields["opcode"]) not in WITHOUT_VALUES:
+                getattr(self, f"_{Opcode(fields['opcode']).mnemonic}")(fields)
         return self._outputs([port.name for port in self.program.outputs])
 
-    def _fill(self, tensors: Mapping[str, Int8]) -> None:
+    def _fill_ports(self, tensors: Mapping[str, Int8]) -> None:
         for port in self.program.inputs:
             start = self.program.host[port.blocks[0]].start
             for row, values in enumerate(tensors[port.name].tolist() if port.name in tensors else ()):

@@ -60,13 +60,15 @@ def _stands(file: Path, old: str, new: str) -> bool:
 
 def renumbered(diff: str) -> str:
     """The diff with the numbers of lines that its hunks have in the package as it is: those that `git apply` and `patch` look at first."""
-    lines, text, moved = diff.splitlines(keepends=True), "", 0
+    lines, name, text, moved = diff.splitlines(keepends=True), "", "", 0
     for place, line in enumerate(lines):
         if line.startswith("--- "):
-            text, moved = ("" if "/dev/null" in line else (ROOT / line.split()[1].removeprefix("a/")).read_text()), 0
+            name = line.split()[1].removeprefix("a/")
+            text, moved = ("" if "/dev/null" in line else (ROOT / name).read_text()), 0
         elif line.startswith("@@") and text:
             hunk = list(takewhile(lambda each: each[0] in " +-" and not each.startswith("--- "), lines[place + 1 :]))
             old, new = ([each[1:] for each in hunk if each[0] != other] for other in "+-")
+            assert "".join(old) in text, f"a diff of docs/worked quotes lines that {name} doesn't have:\n{''.join(old)}"
             start = text[: text.index("".join(old))].count("\n") + 1
             lines[place] = f"@@ -{start},{len(old)} +{start + moved},{len(new)} @@{line.split('@@')[2]}"
             moved += len(new) - len(old)

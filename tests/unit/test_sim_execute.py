@@ -14,12 +14,12 @@ import tpucc
 from tests.support.cases import LONG, SOAK, each, one_of
 from tests.support.machine import TINY, Writer
 from tests.support.random_machine import RandomProgram
-from tests.support.slow_machine import slow_run
+from tests.support.slow_machine import WITHOUT_VALUES, slow_run
 from tpucc.diagnostics import InputError
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Flag, Function, Opcode
-from tpucc.machines.v1.functions import matrix_product, used_size
+from tpucc.machines.v1.functions import functions, matrix_product, used_size
 from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.fast.execute import GroupProducts, Simulator, prepare
@@ -71,6 +71,16 @@ def test_random_programs_have_every_kind_of_group() -> None:
     assert sum(group.overlapping for group in groups) > 20
     assert sum(len(group.chains) > 1 for group in groups) > 50
     assert sum(chain.live and chain.activate >= 0 for group in groups for chain in group.chains) > 20
+
+
+def test_random_programs_have_every_instruction_that_changes_values() -> None:
+    """But those that write weights or interrupt for a host step, which need a host."""
+    records = np.concatenate([RandomProgram(seed, length=80).make().instructions for seed in range(40)])
+    drawn = {Opcode(int(number)) for number in np.unique(records["opcode"])}
+    assert drawn >= {*Opcode} - {*WITHOUT_VALUES, Opcode.WRITE_WEIGHTS}
+    for opcode, windows in ((Opcode.VECTOR, False), (Opcode.POOL, True)):
+        of = records[records["opcode"] == opcode]
+        assert {*np.unique(of["function"]).tolist()} >= {int(function) for function in functions(windows=windows)}
 
 
 @dataclass

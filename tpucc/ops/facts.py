@@ -1,7 +1,8 @@
 """Facts: what passes, placement, the division among cores, the runtime and the pictures ask of an operator.
 
 A pass asks for a fact and never for a name, so that an operator that is added is treated at once as others are of which the same is true.
-`Facts` has no defaults: a forgotten fact fails at import. The functions below it give the facts of whole families of operators.
+`Facts` has no defaults: a forgotten fact fails when its file is loaded. The functions below it give the facts of whole families of
+operators.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Facts:
 
     - `values`: where the values of its result come from.
     - `elementwise`: each value depends on the values at its place in the operands, by NumPy's broadcasting, and any shape is allowed.
-    - `monotone`: it is a function of one value that never falls when its operand rises, but for the last bits that float32 rounds.
+    - `monotone`: it is a function of one value that never falls when its operand rises. The reference never does; what a machine for floats
+      computes may, in the last bits.
     - `commutative`: its two operands may be exchanged.
     - `signs`: if the result is a sum, the sign with which each operand is added.
     - `part`: the parts of the operands from which a part of the result is computed.

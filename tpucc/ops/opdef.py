@@ -1,7 +1,7 @@
 """`OpDef`: everything that the rest of tpucc knows about an operator, in one value.
 
 An operator is one file of this package that ends in `OP = OpDef(...)`. The call syntax, the text form, the shape errors, the float
-reference, the pictures and the documentation page follow from it. `OpDef` has no defaults: a forgotten rule fails at import.
+reference, the pictures and the documentation page follow from it. A rule that is forgotten fails when the file is loaded.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def of_constants(*words: str | Fact, fold: Fold | None = None, size: Size | None
     """Adds rows of operators that are read of constants only."""
     for name in words:
         if isinstance(name, str):
-            ROWS[name] = Row(name, None, frozenset(word for word in words if isinstance(word, Fact)), fold, size)
+            _add(Row(name, None, frozenset(word for word in words if isinstance(word, Fact)), fold, size))
 
 
 def add_row(
@@ -190,9 +190,15 @@ def add_row(
     size: Size | None = None,
     ignored: Sequence[str] = (),
 ) -> None:
-    """Adds the row of an operator."""
+    """Adds the row of an operator. Raises `TypeError` for an operator that has one."""
     operands, attributes, groups = parameters_of(build)
-    ROWS[name] = Row(name, build, frozenset(facts), fold, size, ignored, operands, attributes, groups)
+    _add(Row(name, build, frozenset(facts), fold, size, ignored, operands, attributes, groups))
+
+
+def _add(row: Row) -> None:
+    if row.op in ROWS:
+        raise TypeError(f"ONNX's {row.op} has two rows: take one of them out")
+    ROWS[row.op] = row
 
 
 def nothing(_: OnnxNode, __: Sequence[AnyArray]) -> int:
