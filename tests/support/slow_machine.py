@@ -83,7 +83,7 @@ class _SlowMachine:
     def _interrupt_host(self, f: dict[str, int]) -> None:
         if f["index"] < len(self.program.host_steps) and self.host_step is not None:
             read = self._outputs(self.program.host_steps[f["index"]].reads)
-            self._fill(self.host_step(f["index"], {name: np.array(rows, np.int8) for name, rows in read.items()}))
+            self._fill_ports(self.host_step(f["index"], {name: np.array(rows, np.int8) for name, rows in read.items()}))
 
     @staticmethod
     def _walk(f: dict[str, int], name: str) -> list[int]:

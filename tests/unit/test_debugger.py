@@ -162,6 +162,14 @@ def test_tiles_that_are_asked_for_are_on_the_way_until_they_arrive() -> None:
     assert both == {True, False}
 
 
+def test_a_line_of_a_def_stops_in_each_of_its_calls() -> None:
+    session = Session(Debugger(runtime := compiled("02_iris", "{}"), random_inputs(runtime)))
+    session.answer("break 9")
+    answers = [session.answer("continue") for _ in range(2)]
+    assert all(answer.startswith("at line 9\n") for answer in answers)
+    assert {name for answer in answers for name in re.findall(r"for (fc\d), line", answer)} == {"fc1", "fc2"}
+
+
 def test_at_a_terminal_the_first_screen_says_how_to_get_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     answers = iter(["?", "q"])
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
@@ -186,7 +194,7 @@ def test_at_a_terminal_the_first_screen_says_how_to_get_help(monkeypatch: pytest
         ("print acc -1", "-1 is no row: acc has rows 0 to 4,095"),
         ("print ub 0 900", "900 is no number of rows: give one from 1 to 64"),
         ("break fc9", "did you mean fc"),
-        ("break 99", "no layer comes from line 99; layers come from lines 12, 13"),
+        ("break 99", "no layer comes from line 99; layers come from lines 7, 8, 9, 12, 13"),
         ("step 999999\nstep", "there is no instruction left"),
     ]
 )

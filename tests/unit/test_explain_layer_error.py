@@ -111,8 +111,8 @@ def test_a_constant_signal_and_one_of_ones_and_zeros_are_no_measurement() -> Non
     assert (same.constant, same.sqnr, same.mean_error > 0) == (True, math.inf, True)
     assert (ends.constant, ends.sqnr, ends.mean_error > 0) == (False, FLOAT32, True)
     assert [as_it_runs(same), alone(same), as_it_runs(ends)] == ["one value", "one value", "over 144 dB"]
-    assert headline("net", [same]) == "net: the output has no signal to noise: it is constant in float32. Nothing saturates."
-    assert headline("net", [ends]).startswith("net: the output has no signal to noise: it is saturated. ")
+    assert headline("net", [same]) == "net: the last layer has no signal to noise: it is constant in float32. Nothing saturates."
+    assert headline("net", [ends]).startswith("net: the last layer has no signal to noise: it is saturated. ")
 
 
 def test_what_overflowed_counts_as_the_largest_number() -> None:

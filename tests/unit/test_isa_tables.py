@@ -49,8 +49,8 @@ REFUSED = {
     "an opcode with two meanings": (OPCODE_FILE, NOP_ROW, 2 * NOP_ROW, "Opcode.NOP has two rows in SPECS"),
     "a second meaning in the simulator": (
         "tpucc/sim/memories.py",
-        "            assert_never(place.shape)\n",
-        "            assert_never(place.shape)\n" + ELSEWHERE,
+        "            assert_never(place.pattern)\n",
+        "            assert_never(place.pattern)\n" + ELSEWHERE,
         "'mappingproxy' object does not support item assignment",
     ),
 }
@@ -115,8 +115,8 @@ def test_the_tables_cannot_be_changed() -> None:
 
 @each(
     [
-        (Opcode.ACTIVATE, {"meaning": None}, "writes rows without a meaning"),
-        (Opcode.SET_CONFIGURATION, {"meaning": SPECS[Opcode.ACTIVATE].meaning}, "writes rows without a meaning"),
+        (Opcode.ACTIVATE, {"compute": None}, "writes rows without computing any"),
+        (Opcode.SET_CONFIGURATION, {"compute": SPECS[Opcode.ACTIVATE].compute}, "writes rows without computing any"),
         (Opcode.READ_HOST_MEMORY, {"writes": Place.ACC}, "rows that no operand names: acc"),
         (Opcode.VECTOR, {"operands": SPECS[Opcode.ACTIVATE].operands}, "rows that no operand names: ub, ub2"),
     ]
@@ -146,7 +146,7 @@ def test_what_a_meaning_computes_with_is_among_what_its_row_reads() -> None:
 def _computes(row: FunctionSpec, given: dict[str, Any]) -> bool:
     """Whether the function makes rows of what it is given. What isn't given is empty."""
     try:
-        return row.meaning(Operands(Flag(0), **given)).shape == (2, 3)
+        return row.compute(Operands(Flag(0), **given)).shape == (2, 3)
     except (IndexError, ValueError):
         return False
 

@@ -150,6 +150,11 @@ def test_a_fault_of_a_tile_program_is_shown_at_its_line() -> None:
     assert "02_iris.tpu:12:17: note: compiled from here" in shown
 
 
+def test_a_bar_after_an_instruction_is_told() -> None:
+    with pytest.raises(ProgramError, match=r"E0715.*stands after no directive"):
+        assemble("nop\n| 1 2\n", "x.asm")
+
+
 def test_a_tile_program_has_no_stays() -> None:
     text = print_tiles(compiled("chain").tiles.value)
     with pytest.raises(ProgramError, match="E0715"):

@@ -173,7 +173,7 @@ def test_the_driver_takes_the_fastest() -> None:
     assert whole.compilation is not None
     assert whole.compilation.program is not None
     assert not any("latency" in text for text in whole.compilation.program.notes)
-    said = re.search(r"latency ([\d,]+) cycles \(was ([\d,]+)\); throughput is [\d.]+ % worse \(--for stream chooses by that\)$", note)
+    said = re.search(r"latency ([\d,]+) cycles \(was ([\d,]+)\); throughput is [\d.]+ % worse \(--for stream keeps the better one\)$", note)
     assert said is not None
     alone, before = (int(number.replace(",", "")) for number in said.groups())
     assert alone == cycles

@@ -109,16 +109,16 @@ STORE, CELL = OperandSpec("host", "store", "store", "row"), OperandSpec("acc", "
 SPECS = (
     Spec(
         Opcode.BRING, Engine.MOVER, "", one_a_row, lambda x: "brings", (STORE, OperandSpec("dest", "cell", "cells", "row"), ROW),
-        reads=Place.FROM, writes=Place.CELLS, meaning=lambda x: x["rows"],
+        reads=Place.FROM, writes=Place.CELLS, compute=lambda x: x["rows"],
     ),
     Spec(
         Opcode.TAKE, Engine.MOVER, "", one_a_row, lambda x: "takes", (STORE, OperandSpec("ub", "cell", "cells", "row"), ROW),
-        reads=Place.A, writes=Place.TO, meaning=lambda x: x["a"],
+        reads=Place.A, writes=Place.TO, compute=lambda x: x["a"],
     ),
     Spec(
         Opcode.ADD, Engine.ADDER, "", one_a_row, lambda x: "adds",
         (OperandSpec("ub", "a", "cells", "row"), OperandSpec("ub2", "b", "cells", "row"), OperandSpec("dest", "to", "cells", "row"), ROW),
-        reads=Place.A | Place.B, writes=Place.SUM, meaning=lambda x: x["a"] + x["b"],
+        reads=Place.A | Place.B, writes=Place.SUM, compute=lambda x: x["a"] + x["b"],
     ),
     Spec(
         Opcode.AWAIT, Engine.CONTROL, "", no_time, lambda x: "waits",
@@ -221,7 +221,7 @@ PUSH = Spec(Opcode.PUSH, Engine.MOVER, "", one_cycle, lambda x: "asks", (ENTRY,)
 
 def test_a_queue_is_known_to_clock_and_verifier() -> None:
     """A machine whose adder takes an entry with each sum: the queue has one place, and its shadow takes five cycles."""
-    taking = replace(SPECS[2], reads=Place.A | Place.B | Place.ASKED | Place.HELD, meaning=lambda x: x["a"] + x["b"] + x["entry"][0, 0])
+    taking = replace(SPECS[2], reads=Place.A | Place.B | Place.ASKED | Place.HELD, compute=lambda x: x["a"] + x["b"] + x["entry"][0, 0])
     queue = Queue(Place.ASKED, Place.HELD, Place.FILLED, "entry", lambda target: 1, lambda target: 5)
     machine = replace(TWO, instructions=(*SPECS[:2], taking, *SPECS[3:], PUSH), queue=queue)
     listing = SUM.replace("    bring", ".tile\n| 5\n    push entry=0\n    bring")
@@ -250,7 +250,7 @@ def test_a_queue_is_known_to_clock_and_verifier() -> None:
         ({"instructions": (*SPECS, SPECS[0])}, "two instructions of two have one opcode"),
         ({"instructions": (*SPECS, PUSH)}, "push of two touches ASKED, which is in no memory"),
         ({"instructions": (*SPECS[1:], replace(SPECS[0], operands=(STORE, ROW)))}, "rows that no operand names: dest"),
-        ({"instructions": (*SPECS[1:], replace(SPECS[0], meaning=None))}, "writes rows without a meaning"),
+        ({"instructions": (*SPECS[1:], replace(SPECS[0], compute=None))}, "writes rows without computing any"),
     ]
 )
 def test_parts_that_do_not_fit_are_refused(parts: dict[str, Any], message: str) -> None:

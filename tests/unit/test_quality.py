@@ -111,7 +111,7 @@ def test_numbers_of_rows_are_not_said_to_be_cut_off() -> None:
 
 
 def test_numbers_that_the_type_can_not_hold_are_counted() -> None:
-    exe = tpucc.compile_source(CLASSES.replace(" in [0.0, 1.0]", ""))
+    exe = tpucc.compile_source(CLASSES.replace(" in [0.0, 1.0]", " in [0.0, 33554432.0]"))
     exe.run(X.astype(np.float64))
     exe.run(X.tolist())
     with pytest.warns(tpucc.InputWarning, match=r"x: 24 values of 24 change as int64 becomes float32"):

@@ -70,7 +70,7 @@ def test_headlines_say_what_is_left_and_what_saturates() -> None:
     quiet = network()[:3]
     assert histograms.histograms_headline("net", quiet) == f"net: h is the noisiest layer ({quiet[2].sqnr:.1f} dB). Nothing saturates."
     assert error_picture.headline("net", quiet) == (
-        f"net: the output keeps {quiet[2].sqnr:.1f} dB. h is the noisiest layer ({quiet[2].own_sqnr:.1f} dB even with exact inputs). "
+        f"net: the last layer keeps {quiet[2].sqnr:.1f} dB. h is the noisiest layer ({quiet[2].own_sqnr:.1f} dB even with exact inputs). "
         "Nothing saturates."
     )
     [rows] = {error.rows for error in quiet}
@@ -84,7 +84,7 @@ def test_headlines_say_what_is_left_and_what_saturates() -> None:
     twice = [*loud, replace(loud[3], name="fc3", below=0.5, above=0.25)]
     assert histograms.histograms_headline("net", twice).endswith("). 2 layers saturate, most of all 75 % of fc3.")
     exact = [replace(error, sqnr=math.inf, own_sqnr=math.inf) for error in quiet]
-    assert error_picture.headline("net", exact) == "net: the output loses nothing. Nothing saturates."
+    assert error_picture.headline("net", exact) == "net: the last layer loses nothing. Nothing saturates."
     assert histograms.histograms_headline("net", exact) == "net: every layer is exact. Nothing saturates."
 
 
@@ -235,10 +235,11 @@ def test_headlines_name_the_lowest_ratio_of_own_values_and_what_is_left() -> Non
     first, last = by_hand(name="first", sqnr=40.0, own_sqnr=10.0, below=0.5, above=0.0), by_hand(name="last", below=0.0)
     saturates = "2 layers saturate, most of all 50 % of first"
     assert error_picture.headline("net", [first, last]) == (
-        f"net: the output keeps 30.0 dB. first is the noisiest layer with exact inputs (10.0 dB), last as it runs (30.0 dB). {saturates}."
+        "net: the last layer keeps 30.0 dB. first is the noisiest layer with exact inputs (10.0 dB), last as it runs (30.0 dB). "
+        f"{saturates}."
     )
     silent = replace(last, sqnr=-math.inf)
-    assert error_picture.headline("net", [first, silent]).startswith("net: the output keeps only noise. first is the noisiest layer ")
+    assert error_picture.headline("net", [first, silent]).startswith("net: the last layer keeps only noise. first is the noisiest layer ")
 
 
 def test_pictures_of_many_layers_are_as_high_as_a_diagram_at_most() -> None:

@@ -83,7 +83,7 @@ def test_a_constant_output_has_no_ratio_wherever_one_is_shown(
     assert re.search(r"fc +2 +one value +one value +one value", text)
     assert main(["compile", "m.tpu", "--calibrate", "x.npz", "--quiet", "-o", "out"]) == 0
     page = Path("out", "report.html").read_text()
-    assert re.search(r"m: the output has no signal to noise: it is constant in float32", page)
+    assert re.search(r"m: the last layer has no signal to noise: it is constant in float32", page)
     assert "It has no signal to noise, as its values are constant in float32." in page
 
 

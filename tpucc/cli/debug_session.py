@@ -54,14 +54,14 @@ class Breakpoint:
         return f"line {self.line}" if self.line else f"layer {self.layer}" if self.layer else STALL
 
     def stops(self, debugger: Debugger, index: int) -> bool:
-        """Whether to stop before an instruction; of a line or layer, before the first of a row of its instructions."""
+        """Whether to stop before an instruction; of a line or layer, before the first of several of one layer."""
         if not self.line and not self.layer:
             return bool(debugger.waits(index))
-        return self._owns(debugger, index) and not (index and self._owns(debugger, index - 1))
+        return self._owns(debugger, index) and not (index and debugger.layer_of(index - 1) is debugger.layer_of(index))
 
     def _owns(self, debugger: Debugger, index: int) -> bool:
         layer = debugger.layer_of(index)
-        return layer is not None and (layer.origin.line == self.line if self.line else layer.name == self.layer)
+        return layer is not None and (self.line in layer.origin.lines if self.line else layer.name == self.layer)
 
 
 class Session:
@@ -178,7 +178,7 @@ class Session:
         if not words.isdecimal():
             names = [STALL, *(layer.name for layer in layers)]
             raise Wrong(f"no layer is named {printable(words)}; {did_you_mean(words, names) or 'give a layer, a line or `stall`'}")
-        lines = sorted({layer.origin.line for layer in layers if layer.origin.line})
+        lines = sorted({line for layer in layers for line in layer.origin.lines})
         if int(words) not in lines:
             raise Wrong(f"no layer comes from line {words}; layers come from lines {', '.join(map(str, lines))}")
         return Breakpoint(line=int(words))

@@ -14,6 +14,8 @@ from tpucc.training.labelled import LABELS, without_labels
 if TYPE_CHECKING:
     from tpucc.runtime.runtime import Runtime  # `check` needs no runtime, and answers sooner without
 
+LABEL = "label"
+"""The array of labels in a file of training examples, as `tpucc new` writes it: an input of `train`."""
 HINTS = {"E0432": f"answers, which accuracy is measured by, are an array named {LABELS}"}
 """What helps with arrays of a labelled file, by the code of the error."""
 
@@ -21,7 +23,7 @@ HINTS = {"E0432": f"answers, which accuracy is measured by, are an array named {
 def given_arrays(runtime: Runtime, path: Path) -> tuple[dict[str, AnyArray], AnyArray | None]:
     """The arrays of a file of inputs, as they are, and its labels if it has some. Raises `InputError` when the model doesn't take them."""
     arrays = read_arrays(path)
-    labels = None if LABELS in runtime.inputs else arrays.pop(LABELS, None)
+    labels = next((arrays.pop(name) for name in (LABELS, LABEL) if name in arrays and name not in runtime.inputs), None)
     with naming(path, HINTS if labels is None else NO_HINTS):
         runtime.accepted(arrays)
     return arrays, labels

@@ -54,7 +54,7 @@ def _status(arguments: list[str]) -> int:
         return status
     except click.ClickException as error:
         with unread():
-            error.show()
+            (_elsewhere(error) if isinstance(error, click.NoSuchOption) else error).show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         with unread():
@@ -64,6 +64,21 @@ def _status(arguments: list[str]) -> int:
         if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
             raise
         return _failed(error, arguments)
+
+
+ELSEWHERE = {
+    **dict.fromkeys(("--batch", "--batch-size"), "the batch is a param of the source: -D batch=…"),
+    **dict.fromkeys(("--rate", "--lr", "--learning-rate", "--optimizer"), "the source says it: optimizer adam(rate=…)"),
+    **dict.fromkeys(("--optimise", "--optimize", "--level"), "the level is -O 0, -O 1 or -O 2"),
+}
+"""Options that other compilers and trainers have, and where what they ask for is said here."""
+
+
+def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
+    """The error of an unknown option; of one that other tools have, with the place where that is said here."""
+    if error.ctx is None or error.option_name not in ELSEWHERE:
+        return error
+    return click.UsageError(f"{error.ctx.info_name} has no option {error.option_name}: {ELSEWHERE[error.option_name]}", error.ctx)
 
 
 def _invoke(arguments: list[str]) -> int:

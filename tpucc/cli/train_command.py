@@ -35,23 +35,9 @@ INTERRUPTED = 130
 
 
 """Files that every training writes."""
-ELSEWHERE = dict.fromkeys(("--batch", "--batch-size"), "the batch is a param of the source: -D batch=…") | dict.fromkeys(
-    ("--rate", "--lr", "--learning-rate", "--optimizer"), "the source says it: optimizer adam(rate=…)"
-)
-"""Options that other trainers have, and where what they ask for is said here."""
 
 
-class _Train(click.Command):
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if error.option_name in ELSEWHERE:
-                raise click.UsageError(f"train has no option {error.option_name}: {ELSEWHERE[error.option_name]}", ctx) from None
-            raise
-
-
-@click.command("train", cls=_Train)
+@click.command("train")
 @click.argument("model", type=FILE)
 @click.option("-o", "--output", type=FILE, metavar="DIR", help="Where to write the files (default: build/MODEL).")
 @click.option("--epochs", type=click.IntRange(0), metavar="N", help=f"Epochs to train, counted from --resume (default {EPOCHS}).")

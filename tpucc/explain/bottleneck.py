@@ -14,15 +14,23 @@ from tpucc.diagnostics import counted
 from tpucc.explain import levers
 from tpucc.explain.critical import NOTHING, Limit, Part, shares
 from tpucc.explain.levers import Lever, Work
+from tpucc.explain.quantities import rate_text
+from tpucc.explain.retiming import SPEEDS, Retimed, faster, retimed
 from tpucc.explain.tilerows import tile_rows
 from tpucc.isa.effects import effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.prose import percent
 from tpucc.sim.durations import duration
-from tpucc.sim.host_work import Edges
+from tpucc.sim.host_work import Edges, edge_seconds
 from tpucc.sim.timing import instruction_cycles
-from tpucc.target import Target
+from tpucc.target import Target, number_text
+
+NEARLY = 0.8
+"""The part of the largest share of the critical path from which on the second one is told beside it."""
+THEN = "; then, in a stream, "
+HIDDEN = 0.25
+"""A setting gains little when it takes less than this part of its limit's share away: other work is on paths that are nearly as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +49,67 @@ class Bottleneck:
     """The lever in words, and what limits after it."""
 
 
-def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0)) -> Bottleneck:
-    """Of a program whose critical path is known. `edges` is the measure of the host's work before and after it."""
+def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0), *, overlaps: bool = True) -> Bottleneck:
+    """Of a program whose critical path is known. `edges` is the measure of the host's work before and after it, and `overlaps` whether the
+    unified buffer has room for two batches of a stream."""
     if not path:
         return Bottleneck(NOTHING, "nothing runs on the device: every operator of the model is the host's", 0.0, None)
     found = shares(path)
-    limit = max(found, key=lambda name: found[name])
+    limit = limit_of_path(path)
     work = Work(program, effects(program.instructions, program.machine), path, tile_rows(program, path))
     row = _ROWS[limit]
     lever = row.lever(work)
-    advice = f"{lever.words}{_then(work, lever, limit, edges)}"
-    words = f"{row.sentence(work, f'{found[limit]:.1f} % of the critical path')}; {advice}"
+    gain = _gain(work, lever, found[limit], edges) if lever.option == "set" and lever.field in SPEEDS else ""
+    then = _then(work, lever, limit, edges) if overlaps else ""
+    advice = f"{lever.words}{gain}{'' if gain and then.startswith(THEN) else then}"
+    words = f"{row.sentence(work, f'{found[limit]:.1f} % of the critical path')}{_nearly(found, limit)}; {advice}"
     return Bottleneck(limit.value, words, found[limit], lever, advice)
 
 
+def limit_of_path(path: list[Part]) -> Limit:
+    """The limit with the largest share of a critical path that isn't empty."""
+    found = shares(path)
+    return max(found, key=lambda name: found[name])
+
+
+def _gain(work: Work, lever: Lever, share: float, edges: Edges) -> str:
+    """What a faster part of the machine gains, by the same program timed again; and of another part, where that gains twice as much."""
+    program, target = work.program, work.program.target
+    device = sum(part.cycles for part in work.path) / target.clock_hz
+    seconds = device + sum(edge_seconds(program, edges))
+    own = retimed(program, edges, lever.field, lever.value / getattr(target, lever.field))
+    words = f": the same program takes {_less(own, seconds)} from end to end, and then {_limits(own)}"
+    if seconds - own.seconds >= HIDDEN * share / 100 * device:
+        return words
+    best = next(iter(faster(program, edges, min(seconds, own.seconds))), own)
+    if seconds - best.seconds < 2 * (seconds - own.seconds) or best is own:
+        return words
+    return f"{words}; --set {best.field}={number_text(float(f'{best.value:.3g}'))} takes {_less(best, seconds)}"
+
+
+def _less(found: Retimed, seconds: float) -> str:
+    return f"{percent(seconds - found.seconds, seconds)} less" if found.seconds < seconds else "as long"
+
+
+def _limits(found: Retimed) -> str:
+    """What limits then, as a clause."""
+    limit = Limit(found.bottleneck)
+    return f"{_ROWS[limit].busy} limits" if _ROWS[limit].busy else f"{limit.value} limit"
+
+
+def _nearly(found: Mapping[Limit, float], limit: Limit) -> str:
+    """The limit with the second largest share, where that is nearly as large."""
+    others = {name: share for name, share in found.items() if name is not limit}
+    second = max(others, key=lambda name: others[name], default=limit)
+    return (
+        f"; nearly as much: {second.value} {found[second]:.1f} %" if second is not limit and found[second] > NEARLY * found[limit] else ""
+    )
+
+
 def _then(work: Work, lever: Lever, limit: Limit, edges: Edges) -> str:
-    """The next bottleneck with the lever's setting: `; then the host link limits, at 11.2 TOPS at most`. An estimate of units that overlap
-    in full: the busiest one limits. Where that one is the busiest without the lever, a stream gains nothing by it. Nothing where it is the
-    lever's own, or where the batch isn't known."""
+    """The next bottleneck with the lever's setting: `; then, in a stream, the host link limits, at 11 TOPS at most (now 3.1 TOPS)`. An
+    estimate of units that overlap in full, the host's work included: the busiest one limits. Where that one is the busiest without the
+    lever, a stream gains nothing by it. Nothing where it is the lever's own, or where the batch isn't known."""
     (before, _), (after, items) = (levers.busy_after(work, each, edges) for each in (None, lever))
     most = max(after, key=lambda name: after[name])
     rate = 2 * items * sum(layer.macs for layer in work.program.layers) * work.program.cores * work.program.target.clock_hz
@@ -66,7 +117,8 @@ def _then(work: Work, lever: Lever, limit: Limit, edges: Edges) -> str:
         return ""
     if most is max(before, key=lambda name: before[name]) and before[most] * items <= after[most]:
         return f"; in a stream {_ROWS[most].busy} limits already"
-    return f"; then {_ROWS[most].busy} limits, at {rate / after[most] / 1e12:,.3g} TOPS at most"
+    then, now = rate_text(rate / after[most]), rate_text(rate / items / max(before.values()))
+    return f"{THEN}{_ROWS[most].busy} limits, at {then} at most (now {now})"
 
 
 def _weight_memory(work: Work, share: str) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import counted, printable
-from tpucc.ir import Graph, TensorType
+from tpucc.ir import Graph, Range, TensorType
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference
@@ -23,6 +24,13 @@ from tpucc.runtime.runtime import Runtime
 
 Measure = Literal["accuracy", "rmse", "r2"]
 """How good outputs are."""
+STEP = 1 / 255
+"""A step of 8 bits, as a share of a range: an input that is outside by less is rounded, and has no other scale."""
+WIDER = 0.5
+"""A measured range has not met every input: one that is outside by less than half of its width has no other scale."""
+MANY = 0.05
+"""Nor has it met every outlier: so many values may be outside a measured range."""
+NO_RANGES: Mapping[str, Range] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +89,24 @@ def score(kind: TensorType, labels: AnyArray, found: AnyArray) -> dict[Measure, 
     return {"accuracy": float((_classes(found) == wanted).mean())}
 
 
-def notices(inputs: Mapping[str, TensorType], given: Mapping[str, npt.ArrayLike], then: str = "are cut off there") -> Iterator[str]:
-    """Warnings about the arrays for a model's inputs: values outside the range that the source declares, and numbers that float32 or int32
-    can't hold. `then` says what becomes of the former: quantisation cuts them off."""
+def notices(
+    inputs: Mapping[str, TensorType],
+    given: Mapping[str, npt.ArrayLike],
+    then: str = "are cut off there",
+    measured: Mapping[str, Range] = NO_RANGES,
+) -> Iterator[str]:
+    """Warnings about the arrays for a model's inputs: values outside the range that the source declares, or that was `measured`, and
+    numbers that float32 or int32 can't hold. `then` says what becomes of the former: quantisation cuts them off."""
     for name, kind in inputs.items():
         if name in given:
             array = np.asarray(given[name])
             if array.size and array.dtype.kind in "biuf":
-                yield from _outside(name, array, kind, then)
+                if kind.range is not None and kind.dtype == "f32":  # numbers of rows aren't cut off: those that a table hasn't are an error
+                    yield from _outside(name, array, kind.range, STEP, 0.0, f"that the source declares, and {then}", "declare their range")
+                elif name in measured:
+                    yield from _outside(
+                        name, array, measured[name], WIDER, MANY, f"that was measured, and {then}", "calibrate with such inputs"
+                    )
                 yield from _rounded(name, array, kind)
 
 
@@ -103,18 +121,15 @@ def not_finite(outputs: Mapping[str, AnyArray]) -> Iterator[str]:
             yield f"{printable(name)}: {of}; {printable(name)}{list(index) if index else ''} is {first}"
 
 
-def _outside(name: str, array: AnyArray, kind: TensorType, then: str) -> Iterator[str]:
-    if kind.range is None or kind.dtype != "f32":  # numbers of rows are never cut off: those that a table hasn't are an error
-        return
-    low, high = kind.range.low, kind.range.high
-    margin = (high - low) / 255  # a step of 8 bits: rounding, not another scale
-    count = int(np.count_nonzero((array < low - margin) | (array > high + margin)))
-    if count:
+def _outside(name: str, array: AnyArray, known: Range, margin: float, most: float, of: str, mend: str) -> Iterator[str]:
+    """About more than the share `most` of values outside the `known` range by more than `margin`, a share of its width."""
+    low, high = known.low, known.high
+    beyond = margin * (high - low)
+    count = int(np.count_nonzero((array < low - beyond) | (array > high + beyond)))
+    if count > most * array.size:
         found = f"{float(np.nanmin(array)) + 0.0:g} to {float(np.nanmax(array)) + 0.0:g}"  # + 0.0 makes 0 of -0
-        yield (
-            f"{printable(name)}: {counted(count, 'value')} of {array.size:,} ({count / array.size:.0%}) are outside [{low:g}, {high:g}], "
-            f"the range that the source declares, and {then}; found {found}: scale the inputs, or declare their range"
-        )
+        share = f"{counted(count, 'value')} of {array.size:,} ({count / array.size:.0%})"
+        yield f"{printable(name)}: {share} are outside [{low:g}, {high:g}], the range {of}; found {found}: scale the inputs, or {mend}"
 
 
 def _rounded(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:

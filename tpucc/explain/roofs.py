@@ -57,10 +57,16 @@ class RooflinePoint:
     host_steps: int = 0
     unit_cycles: int = 0
     limited: Limit | None = None
+    bytes_per_value: int = 1
+    """A row of values of 16 bits takes the matrix unit twice as long, so that its peak is half."""
 
     @property
     def intensity(self) -> float:
         return self.macs / self.weight_bytes
+
+    def peak(self, target: Target) -> float:
+        """The operations a second of the matrix unit, for values of this size."""
+        return target.peak_ops / self.bytes_per_value
 
     def rate(self, target: Target) -> float:
         """Operations a second: two a multiply-accumulate."""
@@ -73,11 +79,11 @@ class RooflinePoint:
 
     def roofs(self, target: Target) -> dict[str, float]:
         """The operations a second that each part of the machine allows (Williams et al., 2009)."""
-        found = {"the matrix unit": target.peak_ops, "weight memory": 2.0 * self.intensity * target.weight_bandwidth}
+        found = {"the matrix unit": self.peak(target), "weight memory": 2.0 * self.intensity * target.weight_bandwidth}
         if self.link_cycles:
             found[self.link] = 2.0 * self.macs * target.clock_hz / self.link_cycles
         if self.limited and self.limited.name == "matrix unit" and self.limited.fill < FULL:
-            found[CELLS] = self.limited.fill * target.peak_ops
+            found[CELLS] = self.limited.fill * self.peak(target)
         if self.unit_cycles and self.limited and self.limited.name == "activation":
             found[UNIT] = 2.0 * self.macs * target.clock_hz / self.unit_cycles
         return found
@@ -111,9 +117,9 @@ class RooflinePoint:
         return self.macs > 0 and not self.weight_bytes
 
 
-def ridge(target: Target) -> float:
-    """The intensity from which on the matrix unit, not weight memory, is the limit: about 1,350 on TPU v1."""
-    return target.peak_ops / 2.0 / target.weight_bandwidth
+def ridge(target: Target, bytes_per_value: int = 1) -> float:
+    """The intensity from which on the matrix unit, not weight memory, is the limit: about 1,350 on TPU v1, with values of 8 bits."""
+    return target.peak_ops / bytes_per_value / 2.0 / target.weight_bandwidth
 
 
 def bandwidth_text(rate: float) -> str:
@@ -137,8 +143,10 @@ def works_of(runtime: Timed) -> list[RooflinePoint]:
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
     own = ((layer["name"], layer, index) for index, layer in enumerate(stats["layers"]) if layer["kind"] != INPUT)
     works = ((runtime.program.title, stats, -1), *own)
+    size = round(target.peak_ops * cores / (1e12 * stats["peak_tops"]))
     model, *layers = (
-        RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works
+        RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n, bytes_per_value=size)
+        for name, x, n in works
     )
     active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
     limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)

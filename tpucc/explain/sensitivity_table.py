@@ -12,9 +12,9 @@ from tpucc.explain.sensitivity import LayerLoss, Losses
 from tpucc.explain.tables import MOST_ROWS, WIDTH, table, wrapped
 
 EXPLAINED = (
-    "only it: the signal-to-noise ratio of the outputs, in dB, when only this layer is quantised and all others compute in float32; the "
-    "costliest layer stands first. alone: that of the layer's own values, from exact operands. as it runs: with the errors of all layers "
-    "before."
+    "only it: the signal-to-noise ratio of the outputs, in dB, when only this layer computes with integers, its operands' among them, and "
+    "all others compute in float32; the costliest layer stands first. alone: that of the layer's own values, from operands that are exact "
+    "but for the rounding to integers. as it runs: with the errors of all layers before."
 )
 KEEP = " keep: what --keep takes, as in --keep NAME=host, where it isn't the name of the row: the layer of a part, or what reads a value."
 KEEP_BY = "keep, where the name of the row isn't what --keep takes: "

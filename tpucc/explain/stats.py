@@ -68,9 +68,9 @@ import numpy.typing as npt
 
 from tpucc.explain.accounting import TABLE_3, WAIT_ROWS
 from tpucc.explain.attribution import Attribution, attribution
-from tpucc.explain.bottleneck import bottleneck
+from tpucc.explain.bottleneck import bottleneck, limit_of_path
 from tpucc.explain.cells import cells_in_use
-from tpucc.explain.critical import LIMITS, Limit, Part, critical_path, shares
+from tpucc.explain.critical import LIMITS, NOTHING, Limit, Part, critical_path, shares
 from tpucc.explain.end_to_end import end_to_end
 from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
@@ -96,7 +96,8 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
     fetches, useful = len(timeline.tiles.asked), float(work.useful.sum()) / target.tile_bytes
     path = critical_path(program, timeline)
-    limit = bottleneck(program, path, edges)
+    streamed = stream(program, timeline)
+    limit = bottleneck(program, path, edges, overlaps=streamed.fits)
     found = {
         "model": program.name,
         "target": target.name,
@@ -129,7 +130,7 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
         "bottleneck_share": limit.share,
         "explanation": limit.explanation,
         "advice": limit.advice,
-        "stream": _streamed(program, timeline, whose, work, limit.name, peak),
+        "stream": _streamed(program, streamed, whose, work, limit.name, peak),
         "layers": [_layer(program, work, *each) for each in zip(whose.layers, range(len(spent)), spent, by_limit, strict=True)],
     }
     return {**found, "end_to_end": end_to_end(found, program, timeline, edges)}
@@ -169,8 +170,7 @@ def _path_shares(path: list[Part]) -> dict[str, float]:
     return {limit.replace(" ", "_"): share for limit, share in shares(path).items()}
 
 
-def _streamed(program: Program, timeline: Timeline, whose: Attribution, work: _Work, alone: str, peak: float) -> dict[str, Any]:
-    found = stream(program, timeline)
+def _streamed(program: Program, found: Stream, whose: Attribution, work: _Work, alone: str, peak: float) -> dict[str, Any]:
     segments = matrix_segments(program, found.timeline)
     spent, by_limit = (own.sum(axis=0) for own in _spent(whose, segments))
     spent[Cause.INPUT_STALL] += found.waiting
@@ -194,7 +194,8 @@ def _streamed(program: Program, timeline: Timeline, whose: Attribution, work: _W
 def _limit_of_stream(program: Program, found: Stream, alone: str) -> str:
     """What limits a stream. Where nothing computes while the host isn't done, it is the host."""
     if not found.waiting:
-        return bottleneck(program, critical_path(program, found.timeline)).name if found.fits else alone
+        path = critical_path(program, found.timeline)
+        return alone if not found.fits else limit_of_path(path).value if path else NOTHING
     return _host_limit(program, found).value
 
 

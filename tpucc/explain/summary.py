@@ -35,10 +35,6 @@ class Accuracy:
     """`int8` or `int16`."""
 
 
-NEARLY = 0.8
-"""The part of the largest share of the critical path from which on the second one is named beside it."""
-
-
 def machine_of(stats: Stats) -> str:
     """The target, and how many cores it has if they are several."""
     return machine_name(stats["target"], stats["cores"])
@@ -51,7 +47,8 @@ def share(part: float) -> str:
 
 def answers(stats: Stats, found: Sequence[Retimed], accuracy: Accuracy | None = None) -> Iterator[tuple[str, str]]:
     """What a reader asks first, in a word, and the answer: how long a batch takes, why, what to try, and how many rows are right. `found`
-    are the numbers of the machine that make a batch faster, each twice as good, the best first."""
+    are the numbers of the machine that make a batch faster, each twice as good, the best first. What the user of a machine can do comes
+    before another machine."""
     whole = stats["end_to_end"]
     yield (
         "time",
@@ -60,24 +57,15 @@ def answers(stats: Stats, found: Sequence[Retimed], accuracy: Accuracy | None = 
     is_other = whole["bottleneck"] != stats["bottleneck"]
     device = stats["explanation"].removesuffix(f"; {stats['advice']}")
     device = f"of the device: {device}" if is_other and stats["cycles"] else device
-    yield "why", as_sentences(f"bottleneck: {whole['bottleneck']}", whole["explanation"] if is_other else "", device, _nearly(stats))
-    if found:
-        better = SPEEDS[found[0].field].doubled
-        yield "try", as_sentences(f"{better}: the same program {_gain(found[0], whole['seconds'])}")
-    if stats["advice"]:
-        yield "or" if found else "try", as_sentences(stats["advice"])
+    yield "why", as_sentences(f"bottleneck: {whole['bottleneck']}", whole["explanation"] if is_other else "", device)
+    machine = [f"{SPEEDS[best.field].doubled}: the same program {_gain(best, whole['seconds'])}" for best in found[:1]]
+    advice = [stats["advice"]] if stats["advice"] else []
+    tries = [*machine, *advice] if stats["advice"].startswith("--set ") else [*advice, *machine]
+    for word, text in zip(("try", "or"), tries, strict=False):
+        yield word, as_sentences(text)
     if accuracy is not None:
         rows = counted(accuracy.rows, "held-out row")
         yield "accuracy", as_sentences(f"{share(accuracy.quantised)} of {rows}; in float32 {share(accuracy.float32)}")
-
-
-def _nearly(stats: Stats) -> str:
-    """The second largest share of the critical path, where it is nearly as large as the first."""
-    largest = sorted(stats["critical_path"].items(), key=lambda entry: -entry[1])
-    if len(largest) < 2 or largest[1][1] <= NEARLY * largest[0][1]:
-        return ""
-    limit, own = largest[1]
-    return f"{limit.replace('_', ' ')} has nearly as much: {own:.1f} %"
 
 
 def _gain(found: Retimed, seconds: float) -> str:

@@ -1,8 +1,8 @@
 """Facts that flow over a graph: from operands to their readers, or from readers back to their operands.
 
 A fact says something about a node. It depends on the node and on the same fact of its neighbours: the operands in a forward flow, the
-readers in a backward flow. Definitions come before uses in a graph. So one sweep meets each node after the neighbours that its fact depends
-on, and the facts that it finds are the fixed point.
+readers in a backward flow. Definitions come before uses in a graph. So one sweep, which goes backwards for a backward flow, meets each node
+after the neighbours that its fact depends on, and the facts that it finds are the fixed point.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.node import Node
 
 T = TypeVar("T")
-Fact = Callable[[Node, Mapping[str, T]], T]
-"""The fact of a node, from the node and the facts of its neighbours by their names. Neighbours that the flow doesn't visit are left out."""
+FactOf = Callable[[Node, Mapping[str, T]], T]
+"""Computes the fact of a node, from the node and the facts of its neighbours by their names. Neighbours that the flow doesn't visit are
+left out."""
 
 
-def forward(nodes: Iterable[Node], fact: Fact[T]) -> dict[str, T]:
+def forward(nodes: Iterable[Node], fact: FactOf[T]) -> dict[str, T]:
     """The fact of each of `nodes`, which stand in the order of their graph, from the facts of its operands."""
     found: dict[str, T] = {}
     for node in nodes:
@@ -26,7 +27,7 @@ def forward(nodes: Iterable[Node], fact: Fact[T]) -> dict[str, T]:
     return found
 
 
-def backward(nodes: Sequence[Node], fact: Fact[T]) -> dict[str, T]:
+def backward(nodes: Sequence[Node], fact: FactOf[T]) -> dict[str, T]:
     """The fact of each of `nodes`, which stand in the order of their graph, from the facts of its readers."""
     found: dict[str, T] = {}
     readers: dict[str, dict[str, T]] = {node.name: {} for node in nodes}
@@ -44,12 +45,12 @@ def true_of(facts: Mapping[str, T]) -> frozenset[str]:
 
 
 def reached_from(nodes: Iterable[Node], starts: Container[str], stops: Container[str] = ()) -> frozenset[str]:
-    """The nodes `starts`, and the nodes that depend on one of them by a path without a node of `stops`."""
+    """The nodes `starts`, and the nodes that depend on one of them by a path without a node of `stops`. A start may be in `stops`."""
     return true_of(forward(nodes, lambda node, operands: node.name in starts or (any(operands.values()) and node.name not in stops)))
 
 
 def leading_to(nodes: Sequence[Node], ends: Container[str], stops: Container[str] = ()) -> frozenset[str]:
-    """The nodes `ends`, and the nodes that one of them depends on by a path without a node of `stops`."""
+    """The nodes `ends`, and the nodes that one of them depends on by a path without a node of `stops`. An end may be in `stops`."""
     return true_of(backward(nodes, lambda node, readers: node.name in ends or (any(readers.values()) and node.name not in stops)))
 
 
@@ -64,17 +65,19 @@ def needed_values(graph: Graph) -> frozenset[str]:
 
 
 def stages(graph: Graph, device: Container[str]) -> dict[str, int]:
-    """The segment of each value of the device, the stage of each value of the host. Stage k stands between the segments k - 1 and k."""
+    """The segment of each value of the device, the stage of each value of the host. A segment runs on the device without a break, a stage
+    on the host. Stage k stands between the segments k - 1 and k; stage 0 is before the first."""
 
     def stage(node: Node, operands: Mapping[str, int]) -> int:
-        late = 0 if node.name in device else 1
-        return max((at + late * (name in device) for name, at in operands.items()), default=0)
+        on_host = node.name not in device
+        return max((at + 1 if on_host and name in device else at for name, at in operands.items()), default=0)
 
     return forward(graph, stage)
 
 
 class Computed:
-    """The nodes of a graph that depend on inputs and that outputs depend on, in order. The others decide nothing about these."""
+    """The nodes of a graph that depend on inputs and that outputs depend on, in order. Constants and nodes that nothing needs are left
+    out."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

@@ -31,10 +31,8 @@ SIDES: tuple[Side, ...] = get_args(Side)
 class Node:
     """One operation and its one result, which has the node's name.
 
-    `place` is the host or the device. In an operator graph the pass `place` sets it, for all nodes at once; before, it is None. In a layer
-    graph it stays None: layers are computed on the device, operators on the host. `holds` and `of` are for nodes of a layer graph: the
-    names of the values of the operator graph that the node has, if they aren't just the one of its own name; and the name of the operator
-    that a layer computes, or computes a part of.
+    In an operator graph `place` is the host or the device: the pass `place` sets it, for all nodes at once; before, it is None. In a layer
+    graph it stays None: there the layers are computed on the device, and the operators that are left on the host.
     """
 
     name: str
@@ -45,15 +43,17 @@ class Node:
     origin: Origin = field(compare=False)
     place: Side | None = None
     holds: tuple[str, ...] = ()
+    """In a layer graph: the values of the operator graph that this one stands for; empty for the one of its own name alone."""
     of: str = field(default="", compare=False)
+    """In a layer graph: the operator that a layer computes, or computes a part of."""
 
     @property
     def on_device(self) -> bool:
-        """Whether it has been decided that the device computes the node."""
+        """Whether the pass `place` has put the operator on the device; False for every node of a layer graph."""
         return self.place == "device"
 
     def holding(self, values: Iterable[str]) -> Node:
-        """The node, having these values of an operator graph."""
+        """The node, standing for these values of an operator graph; for the one of its own name where there are none."""
         held = tuple(values)
         held = () if held == (self.name,) else held
         return self if held == self.holds else replace(self, holds=held)
@@ -66,7 +66,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result of the model: its public name and the node that computes it."""
+    """A result of the model: its public name, and the name of the node that computes it."""
 
     name: str
     node: str

@@ -13,21 +13,22 @@ from tpucc.machine.unit import Cycles
 from tpucc.numerics import AnyArray
 
 Space = str
-"""The meaning of a field's value: a row of the memory with this name, a `count`, a `step` between rows, an `engine`, several `engines`, a
-`function`, or the number of something (`tile`, `block`, `host step`, `tag`)."""
-Meaning = Callable[[Any], AnyArray]
+"""What the number in a field counts, or is the number of: a row of the memory with this name, a `count`, a `step` between rows, an
+`engine`, several `engines`, a `function`, or the number of something (`tile`, `block`, `host step`, `tag`)."""
+ComputeRows = Callable[[Any], AnyArray]
 """A function from the operands of an instruction, as `Machine.operands` makes them, to the rows that it writes."""
 Waits = Callable[[int, int], tuple[tuple[int, int], ...]]
-"""A function from the fields `index` and `engines` to each engine that waits, with the engines that it waits for (bit 1 << e is engine
-e)."""
+"""A function from the fields `index` and `engines` to pairs: the number of an engine that waits, and a mask of the engines that it waits
+for. In a mask, as `engines` is one, the bit 1 << e stands for engine e."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperandSpec:
-    """A field as the assembler shows it: the record's field, its key in the text, its meaning, and its default, at which it may be left
-    out.
+    """A field as the assembler shows it: the record's field, its key in the text, its meaning in words, and its default, at which it may be
+    left out.
 
-    An operand `of` a place is there only where the instruction's function reads this place.
+    A *place* is a bit that stands for something an instruction reads or writes: rows of a memory at one operand, or another source. An
+    operand with the place `of` is there only where the instruction's function reads this place.
     """
 
     field: str
@@ -40,8 +41,8 @@ class OperandSpec:
 
 @dataclass(frozen=True, slots=True)
 class FlagSpec:
-    """A flag: its name in the text, its meaning, the places that it makes the instruction read, and the place without which it has no
-    meaning.
+    """A flag: its name in the text, its meaning in words, the places that it makes the instruction read, and the place without which it has
+    no meaning.
 
     `is_unsigned` says that the flag makes the values of the first source unsigned.
     """
@@ -56,22 +57,22 @@ class FlagSpec:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSpec:
-    """A function of an instruction: the places that it reads, and its meaning in words and as computation."""
+    """A function of an instruction: the places that it reads, a summary in words, and how it computes the rows that are written."""
 
     function: IntEnum
     reads: IntFlag
     summary: str
-    meaning: Meaning
+    compute: ComputeRows
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Spec:
     """One mnemonic, which is the name of its opcode. `operands` stand in the order of the text.
 
-    All its instructions touch the places `reads` and `writes`; flags and functions add places that are read. The `meaning` computes the
-    rows that are written from the operands; each of the `functions` has its own meaning. An instruction occupies its engine for `cycles`.
-    An instruction of the control engine is executed by no unit, and may make engines wait (`waits`). `sentence` describes an instruction,
-    in words that follow "it".
+    All its instructions touch the places `reads` and `writes`; flags and functions add places that are read. `compute` makes the rows that
+    are written from the operands; each of the `functions` has its own. An engine is a queue of instructions, and a unit executes them: an
+    instruction occupies the unit of its engine for as many cycles as `cycles` gives for its workload. No unit executes the instructions of
+    the control engine, which may make engines wait (`waits`). `sentence` describes an instruction, in words that follow "it".
     """
 
     opcode: IntEnum
@@ -84,7 +85,7 @@ class Spec:
     functions: Mapping[IntEnum, FunctionSpec] = field(default_factory=dict)
     reads: IntFlag = NOWHERE
     writes: IntFlag = NOWHERE
-    meaning: Meaning | None = None
+    compute: ComputeRows | None = None
     waits: Waits = lambda index, engines: ()
 
     @property
@@ -98,7 +99,7 @@ class Spec:
 
     @property
     def is_walked(self) -> bool:
-        """Whether its rows have two dimensions, with pitches and strides."""
+        """Whether its rows are walked in two loops, with a pitch from row to row of the outer one and a stride of the inner one."""
         return any(operand.field == "outer" for operand in self.operands)
 
     def reads_for(self, function: int, flags: int = 0) -> IntFlag:
@@ -107,17 +108,18 @@ class Spec:
         return _reads(self, function, flags)
 
     def operands_for(self, function: int) -> tuple[OperandSpec, ...]:
-        """The operands in use: a function with one source has none of the second."""
+        """The operands that are in use: those without an `of`, and those of places that the function reads."""
         return _operands(self, function)
 
     def flags_for(self, function: int) -> tuple[tuple[IntFlag, str], ...]:
-        """The flags that mean something, with their names: without a second source there is no `splat_b`."""
+        """The flags that are in use, with their names: those without an `of`, and those of places that the function reads."""
         reads = self.reads_for(function)
         return tuple((row.flag, row.name) for row in self.flags.values() if not row.of or row.of & reads)
 
-    def meaning_of(self, function: int) -> Meaning | None:
-        """The meaning of an instruction with this function; None if it writes no rows."""
-        return next(row.meaning for each, row in self.functions.items() if each == function) if self.functions else self.meaning
+    def compute_of(self, function: int) -> ComputeRows | None:
+        """What computes the rows of an instruction with this function; None if it writes no rows. Raises `StopIteration` for a function
+        that the mnemonic doesn't have, which the verifier refuses."""
+        return next(row.compute for each, row in self.functions.items() if each == function) if self.functions else self.compute
 
 
 @cache
@@ -140,7 +142,7 @@ def _operands(spec: Spec, function: int) -> tuple[OperandSpec, ...]:
 
 @dataclass(frozen=True, slots=True)
 class DecodedInstruction:
-    """A typed view for reading one record. `Machine.read` makes it."""
+    """One encoded instruction, a record of a program, with its fields as integers. `Machine.read` makes it."""
 
     spec: Spec
     flags: IntFlag
@@ -159,8 +161,8 @@ class DecodedInstruction:
         return self.spec.writes
 
     @property
-    def meaning(self) -> Meaning | None:
-        return self.spec.meaning_of(self.values.get("function", 0))
+    def compute(self) -> ComputeRows | None:
+        return self.spec.compute_of(self.values.get("function", 0))
 
     def __getitem__(self, field: str) -> int:
         return self.values[field]

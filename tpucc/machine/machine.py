@@ -32,7 +32,7 @@ class Machine:
 
     Each machine has its own enumerations of opcodes, engines, flags, places and functions. `units` stand in the order of their numbers,
     from 0; instructions that no unit executes have the next number as their engine. `rows` has the rows of each place that has rows. `halt`
-    ends a program. `operands` makes the argument of a meaning, from the flags and from arrays by their names. At instructions that touch
+    ends a program. `operands` makes the argument of `compute`, from the flags and from arrays by their names. At instructions that touch
     `ports` the host works: it reads and fills the buffers of the ports of the program's host step `index`.
     """
 
@@ -80,8 +80,8 @@ class Machine:
         unnamed = dict.fromkeys(rows.field for rows in self.rows if rows.place & spec.touched and rows.field not in fields)
         if unnamed:
             raise TypeError(f"{what} reads or writes rows that no operand names: {', '.join(unnamed)}")
-        if (spec.meaning is not None or bool(spec.functions)) is not bool(spec.writes & self.row_places):
-            raise TypeError(f"{what} writes rows without a meaning, or has a meaning and writes none")
+        if (spec.compute is not None or bool(spec.functions)) is not bool(spec.writes & self.row_places):
+            raise TypeError(f"{what} writes rows without computing any, or computes rows and writes none")
 
     @property
     def _places(self) -> int:

@@ -75,7 +75,7 @@ class AccessPattern(Enum):
 class RowPlace:
     """The rows of a place: their memory, the field with the first of them, and their pattern.
 
-    What is read there is the `operand` of the instruction's meaning. With the flag `splat`, lane 0 stands for all lanes.
+    What is read there is the `operand` of the instruction's `compute`. With the flag `splat`, lane 0 stands for all lanes.
     """
 
     place: IntFlag

@@ -17,7 +17,7 @@ class Queue:
     """A queue between two units, with a shadow: one unit asks for entries, the other takes them into use in the same order.
 
     An instruction that writes `place` asks for the entry `index` of the program's tiles; one that reads `place` takes the oldest entry into
-    use, and one that reads `used` computes with the entry in use, which is the `operand` of its meaning. An instruction that writes
+    use, and one that reads `used` computes with the entry in use, which is the `operand` of its `compute`. An instruction that writes
     `stored` writes the contents of the entry `index`, rows of a memory. An entry waits in one of `depth` places, is shifted into the shadow
     in `shift` cycles as soon as the entry before it has been taken into use, and then leaves its place.
     """
@@ -33,7 +33,7 @@ class Queue:
 @dataclass(frozen=True, slots=True)
 class Register:
     """The parameter block in use. An instruction that writes `place` chooses the block `index` of the program; one that reads it computes
-    with the block, which is the `operand` of its meaning. `dtype` gives the block's fields by the number of lanes. A field that a text
+    with the block, which is the `operand` of its `compute`. `dtype` gives the block's fields by the number of lanes. A field that a text
     leaves out is 0, or has its value in `defaults`."""
 
     place: IntFlag

@@ -20,7 +20,7 @@ def one_row_each(name: str, members: type[Member], rows: Sequence[Row], member_o
     for row in rows:
         member = member_of(row)
         if member in table:
-            raise TypeError(f"{members.__name__}.{member.name} has two rows in {name}: it can have one meaning only")
+            raise TypeError(f"{members.__name__}.{member.name} has two rows in {name}: it can have one only")
         table[member] = row
     missing = [f"{members.__name__}.{member.name}" for member in members if member not in table]
     if missing:

@@ -18,9 +18,9 @@ def _nothing(target: Target) -> int:
 class Unit:
     """A unit executes its own instructions in their order, beside the other units.
 
-    The name of its `engine` is its word in listings, `title` its name in sentences. `limit` names the limit of a program that waits for
-    this unit, and `done` is the sentence about an instruction of this unit that is waited for. `drain` is the number of cycles after an
-    instruction's end until other units see its results.
+    The name of its `engine` is its word in listings, `title` its name in sentences. `limit` is what limits a program that waits for this
+    unit, as "weight memory"; empty where none does. `done` are words about an instruction that is waited for: `title` is put in first, then
+    `number` and `end`. `drain` is the number of cycles after an instruction's end until other units see its results.
     """
 
     engine: IntEnum
@@ -31,14 +31,14 @@ class Unit:
 
     @property
     def word(self) -> str:
-        """`matrix`, as listings name it."""
+        """The name of the engine in lower case, as listings have it: `matrix`."""
         return self.engine.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The units whose waits account for idle cycles. The unit that `computes` waits for the unit that `finishes` its results, or for the
-    unit that `supplies` its inputs. A unit that does several of these is named for each."""
+    """The units by which the cycles of a program are accounted for. The unit that `computes` waits for the unit that `finishes` its
+    results, or for the unit that `supplies` its inputs. A unit that does several of these is named for each."""
 
     computes: IntEnum
     finishes: IntEnum
@@ -47,7 +47,7 @@ class Account:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Workload:
-    """The amount of work of some instructions: int64 columns of equal length."""
+    """The amount of work of some instructions: int64 columns with an entry for each; `target` and `cores` hold for all."""
 
     rows: Int64
     """Rows that are moved or computed."""
@@ -55,7 +55,7 @@ class Workload:
     window: Int64
     """The rows that are read for each row: the rows of a pooling window, else 1."""
     elements: Int64
-    """The number of values that the host computes at an interrupt; -1 if it has nothing to do."""
+    """The number of values that the host computes at an interrupt, which costs time even for 0; -1 if there is no work, and no time."""
     link_bytes: Int64
     """Bytes that cross the host link, padding included."""
     target: Target
@@ -63,18 +63,19 @@ class Workload:
     """The cores that share the host and its link."""
 
     def of(self, indices: Int64) -> Workload:
-        """The work of some of the instructions."""
+        """The work of the instructions with these positions."""
         columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes
         rows, size, window, elements, moved = (column[indices] for column in columns)
         return Workload(rows, size, window, elements, moved, self.target, self.cores)
 
 
 Cycles = Callable[[Workload], Int64 | int]
-"""The cycles for which instructions occupy their unit. The first sentence of its docstring stands in the reference of the machine."""
+"""The cycles for which instructions occupy their unit, one entry each or one number for all. The first sentence of its docstring stands in
+the reference of the machine."""
 
 
 def no_time(work: Workload) -> int:
-    """Takes no cycles: no engine executes it."""
+    """Takes no cycles: no unit executes it."""
     return 0
 
 
@@ -84,5 +85,5 @@ def one_cycle(work: Workload) -> int:
 
 
 def one_a_row(work: Workload) -> Int64:
-    """Takes one cycle for each row of bytes that it reads: two for a row of 16-bit values, and one for each row of a window."""
+    """Takes one cycle for each row of bytes that it reads: two for a row of 16-bit values, and these for each row of a window."""
     return work.rows * work.bytes_per_value * work.window

@@ -20,7 +20,7 @@ from tpucc.ops.rules import MAX_SIZE, require_f32, require_integer, require_pair
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, of_groups, onnx_windows, patches_of, window_part
 
 AT_ONCE = 2**24
-"""Values of the patches of several images that are convolved at once."""
+"""Values of the patches of several images that are convolved at once, as they would be with a stride of 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def infer(attributes: Conv2dAttributes, types: Types) -> TensorType:
 
 
 def require_groups(groups: object, x: Shape, w: Shape, about: tuple[int | str, int | str]) -> None:
-    """Raises `RuleError` unless `groups` divides the channels of the image and of the kernel, whose names are in `about`."""
+    """Raises `RuleError` unless `groups` divides the channels of the image and of the kernel, whose numbers or names are in `about`."""
     count = require_integer(groups, "groups", 1, MAX_SIZE)
     for index, size, what in zip(about, (x[3], w[3]), ("channels of {0}", "filters of {1}"), strict=True):
         if size % count:
@@ -65,13 +65,11 @@ def _channels_help(x: TensorType, w: TensorType, groups: int) -> str:
         return "the third size of {1} is 1: with groups={0}.shape[3] it has a kernel for each channel of {0}, which is known as depthwise"
     text = f"the last size of {{0}} must be the third of {{1}}, and {x.shape[3]} is not {w.shape[2]}"
     if x.shape[1] == w.shape[2]:
-        return f"{text}; images are NHWC: transpose({{0}}, (0, 2, 3, 1)) makes one of NCHW"
+        return f"{text}; images are NHWC: transpose({{0}}, (0, 2, 3, 1)) turns NCHW into it"
     if x.shape[3] == w.shape[1]:
-        return f"{text}; kernels are HWIO: transpose({{1}}, (2, 3, 1, 0)) makes one of OIHW"
+        return f"{text}; kernels are HWIO: transpose({{1}}, (2, 3, 1, 0)) turns OIHW into it"
     if x.shape[1] == w.shape[1]:
-        return (
-            "images are NHWC and kernels HWIO: transpose({0}, (0, 2, 3, 1)) makes one of NCHW, and transpose({1}, (2, 3, 1, 0)) one of OIHW"
-        )
+        return "images are NHWC and kernels HWIO: transpose({0}, (0, 2, 3, 1)) turns NCHW, and transpose({1}, (2, 3, 1, 0)) OIHW, into them"
     return text
 
 
@@ -101,6 +99,7 @@ def reference(attributes: Conv2dAttributes, operands: Arrays) -> Array:
 
 
 def _product(pixels: Array, matrix: Array, groups: int) -> Array:
+    """Pixels [N, h, w, C] times a matrix [C/groups, F], group by group: [N, h, w, F]."""
     flat = pixels.reshape(pixels.shape[0] * pixels.shape[1] * pixels.shape[2], pixels.shape[3])
     if groups == 1:
         products = flat @ matrix
@@ -121,7 +120,8 @@ _lines_part = window_part(conv_windows)
 
 
 def conv_part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) -> Part | None:
-    """As that of all windows. Filters of whole groups, or some of one group, read these groups' channels; others read all channels."""
+    """As that of all windows. Filters of whole groups, or some of one group, read these groups' channels. For other filters there is no
+    part: the operands are taken whole."""
     part = _lines_part(attributes, shapes, result, bounds)
     filters, depth = result[3] // attributes.groups, shapes[1][2]
     start, stop = bounds[3]
@@ -138,7 +138,7 @@ def defined(attributes: Conv2dAttributes, operands: Arrays, arithmetic: Arithmet
     """The product of the patches [N·H'·W', R·S·C] with the kernel [R·S·C, F]: depth in the order kernel row, kernel column, channel.
 
     The zeros of padding have their places in that order. Each group of channels is a product of its own. Many images are convolved one by
-    one, whose patches fit a memory.
+    one, so that their patches fit a memory.
     """
     x, w = operands
     if w.shape[2] == 1 and arithmetic is PORTABLE:

@@ -165,8 +165,8 @@ def _note(choice: Choice) -> str:
     needed = max(sizes.whole(node)[1] for node in choice.run.nodes)
     names = tuple(dict.fromkeys(node.origin.after(layer_name(node)) for node in (choice.run.nodes[0], choice.run.nodes[-1])))
     share = estimate.repeated
+    rows, least = sizes.target.unified_buffer_rows, "the model takes more rows of the unified buffer than there are otherwise"
+    why = f"whole images take {needed:,} rows at once, and the unified buffer has {rows:,}" if needed > rows else least
     again = "no rows" if share <= 0 else f"{max(share, 0.01):.0%} of the rows"
-    return (
-        f"{'…'.join(names)}: computed in {len(estimate.bands):,} bands of at most {counted(estimate.lines, 'line')}, because whole images "
-        f"take {needed:,} rows at once, and the unified buffer has {sizes.target.unified_buffer_rows:,}; {again} are computed twice"
-    )
+    bands = f"{len(estimate.bands):,} bands of at most {counted(estimate.lines, 'line')}"
+    return f"{'…'.join(names)}: computed in {bands}, because {why}; {again} are computed twice"

@@ -1,6 +1,7 @@
 """Scales and offsets fold: into weights, into each other, and away when they change nothing.
 
-Sums and products are reassociated in float32, so that results may differ in the last bits. Constants that would overflow aren't folded.
+Sums and products are reassociated in float32: results may differ in the last bits, and in more where terms cancel. Constants that would
+overflow, or become 0, aren't folded.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def fold_scales() -> Iterator[Rule]:
     | `(x @ w + b) * s` | `x @ (w * s) + b * s` |
     | `(x + a) - b`, `a - (b - x)`, `(x * a) * b` | `x + (a - b)`, `x + (a - b)`, `x * (a * b)` |
     | `x + 0`, `x - 0`, `x * 1`, a reshape to the same shape | `x` |
-    | a reshape of a reshape, a transpose of a transpose | one of them, or none |
+    | a reshape of a reshape, a transpose of a transpose | a single one, or none |
     """
     # lab 9 begin: leave out what changes no value, and join constants
     x, computed = value("x"), variable("x", lambda node: constant_of(node) is None)
@@ -116,7 +117,8 @@ def _past_bias(m: Match) -> Expression | None:
 
 
 def _scaled_weights(m: Match) -> list[Node] | None:
-    """A product's weights, and its bias if it has one, with their columns scaled; None when that can't be."""
+    """A product's weights, and its bias if it has one, with their columns scaled; None where one of them isn't constant, where there isn't
+    one scale a column, or where a scaled value overflows."""
     columns = as_columns(Constant(array_of(m.second)), m.product.type)
     if columns is None:
         return None
@@ -126,7 +128,8 @@ def _scaled_weights(m: Match) -> list[Node] | None:
 
 
 def _scaled_columns(m: Match, node: Node, columns: Constant) -> Node | None:
-    """A constant with its columns scaled, made once however many products share it; None when that overflows."""
+    """A constant with its columns scaled, made once however many products share it; None for what isn't constant, and where a value
+    overflows."""
 
     def make() -> Node | None:
         value = constant_of(node)
@@ -177,6 +180,8 @@ def _perm(node: Node) -> tuple[int, ...]:
 
 
 def _finite(function: np.ufunc, a: Float32, b: Float32) -> Float32 | None:
+    """The function's values; None where one isn't finite, or where a product of two numbers that aren't 0 is 0."""
     with np.errstate(all="ignore"):
         result = np.asarray(function(a, b), np.float32)
-    return result if np.isfinite(result).all() else None
+        vanishes = function is np.multiply and bool(((result == 0) & (a != 0) & (b != 0)).any())
+    return result if np.isfinite(result).all() and not vanishes else None

@@ -20,7 +20,8 @@ BatchObserver = Callable[[int, int], None]
 @dataclass(frozen=True)
 class Batches:
     """The batches of a model: the types of its inputs by name, and as `size` the leading size that every input and output shares. `size` is
-    None where they share none: then the model runs on inputs of exactly its shapes."""
+    None where they share none: then the model runs on inputs of exactly its shapes. A *row* is an entry of the first axis; rows are taken
+    to be computed without each other."""
 
     inputs: Mapping[str, TensorType]
     size: int | None
@@ -32,7 +33,7 @@ class Batches:
         return cls(inputs, shared[0] if shared else None)
 
     def rows(self, arrays: Arrays) -> int | None:
-        """The number of rows of `arrays` where it is not the batch; None where the arrays are one batch or can't be divided.
+        """The number of rows of `arrays` where they have to be divided into batches; None where they are one batch, or fit no batch.
 
         Raises `InputError`: E0430 where the arrays differ in their number of rows, E0431 where they have none.
         """
@@ -43,7 +44,7 @@ class Batches:
         sizes = {name: array.shape[0] for name, array in fits.items()}
         if len(set(sizes.values())) > 1:
             found = ", ".join(f"{name} has {size:,} rows" for name, size in sizes.items())
-            raise InputError(Diagnostic("E0430", f"the inputs' batches differ: {found}"))
+            raise InputError(Diagnostic("E0430", f"the inputs differ in their number of rows: {found}"))
         rows = next(iter(sizes.values()))
         if rows == 0:
             raise InputError(Diagnostic("E0431", "the inputs have no rows"))
@@ -61,7 +62,8 @@ class Batches:
     def run(
         self, once: Callable[[Arrays], dict[str, AnyArray]], arrays: Arrays, begins: BatchObserver = lambda done, total: None
     ) -> dict[str, AnyArray]:
-        """The results of `once`, which runs one batch, for all rows. Calls `begins(finished, total)` before each batch."""
+        """The results of `once`, which runs one batch, for all rows. Calls `begins` with the number of finished batches and of all before
+        each of several batches."""
         rows = self.rows(arrays)
         if rows is None or self.size is None:
             return once(arrays)
@@ -87,7 +89,8 @@ def whole_type(name: str, part: TensorType, cores: int) -> TensorType:
 
 
 def parts(arrays: Arrays, types: Mapping[str, TensorType], cores: int) -> list[Arrays]:
-    """The inputs of each core. `types` are the types of the whole batch. Raises `InputError` E0451 for another shape."""
+    """The inputs of each core. `types` are the types of the whole batch. Raises `InputError` E0451 for another shape, where there are
+    several cores."""
     if cores == 1:
         return [arrays]
     wrong = [name for name, type_ in types.items() if name in arrays and arrays[name].shape != type_.shape]

@@ -14,12 +14,15 @@ from typing import Self
 import numpy.typing as npt
 
 from tpucc.files import MODELS, read_file
-from tpucc.ir import Graph, TensorType
+from tpucc.ir import Graph, Range, TensorType
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.isa.container import decode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.numerics import AnyArray, DeviceInts
+from tpucc.ops import facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
+from tpucc.ops.facts import Values
 from tpucc.runtime.batches import Arrays, Batches, BatchObserver, joined, parts, whole_type
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.inputs import Given, accepted, by_name
@@ -71,6 +74,22 @@ class Runtime:
     def inputs(self) -> dict[str, TensorType]:
         """The types of the model's inputs by name, for all cores together."""
         return {node.name: whole_type(node.name, node.type, self.program.cores) for node in self.host.prologue.inputs}
+
+    @cached_property
+    def measured_ranges(self) -> dict[str, Range]:
+        """Of each input without a declared range, the real values that its integers reach: others are cut off there. The host makes the
+        integers of the input itself, or of a view of it."""
+        graph, found = self.host.prologue, dict[str, Range]()
+        for node in graph:
+            held = node.type.quantisation
+            if held is not None and node.operands and (format := INTEGER_FORMATS.get(node.type.dtype)):
+                source = graph[node.operands[0]]
+                while source.operands and facts_of(source.op).values is Values.VIEWED:
+                    source = graph[source.operands[0]]
+                low, high = (held.scale * (end - held.zero_point) for end in (format.low, format.high))
+                if not source.operands and source.type.dtype == "f32" and source.type.range is None:
+                    found[source.name] = Range(low, high)
+        return found
 
     @property
     def outputs(self) -> dict[str, TensorType]:

@@ -1,4 +1,4 @@
-"""Allocation of accumulator groups.
+"""Allocation of accumulator groups. A group is a number of accumulator rows that sums are made in together.
 
 Groups take the accumulators in turn, as a ring buffer: the rows just used are used again as late as possible, so that `activate` empties
 some while the matrix unit fills others.
@@ -22,8 +22,8 @@ from tpucc.schedule.allocate import Full, Lives, linear_scan
 def allocate_accumulators(tiles: TileProgram) -> Int64:
     """The first accumulator row of each group: int64 [groups]; 0 for a group that no instruction uses.
 
-    Groups whose lives overlap lie side by side, in the order of their first use. Raises `LimitError` E0623 when they take more rows than
-    there are and no other rows are free.
+    Groups whose lives overlap follow each other round the ring, in the order of their first use; where they take more rows than there are,
+    each lies where rows are free. Raises `LimitError` E0623 when no such rows lie together.
     """
     first, last = live_ranges(tiles.instructions, len(tiles.groups), ("group",))
     starts = np.zeros(len(tiles.groups), np.int64)
@@ -35,8 +35,8 @@ def allocate_accumulators(tiles: TileProgram) -> Int64:
         if total > room:
             starts[cohort] = _in_gaps(Lives(first[cohort], last[cohort], np.array(sizes)), room)
             continue
-        starts[cohort] = found = _ring(sizes, place, room)
-        place = found[-1] + sizes[-1]
+        found = _ring(sizes, place, room)
+        starts[cohort], place = found, found[-1] + sizes[-1]
     return starts
 
 
@@ -48,8 +48,8 @@ def _ring(sizes: Sequence[int], place: int, room: int) -> list[int]:
         at = at if at + size <= room else 0
         starts.append(at)
         at += size
-    closed = min(starts) < starts[0] < at
-    return [end - size for end, size in zip(accumulate(sizes), sizes, strict=True)] if closed else starts
+    collides = min(starts) < starts[0] < at  # the last groups begin at row 0 and reach the first one
+    return [end - size for end, size in zip(accumulate(sizes), sizes, strict=True)] if collides else starts
 
 
 def _cohorts(first: Int64, last: Int64) -> Iterator[list[int]]:
@@ -72,5 +72,5 @@ def _in_gaps(lives: Lives, room: int) -> Int64:
     try:
         return linear_scan(lives, room)
     except Full as error:
-        message = f"a product needs {error.rows:,} accumulator rows while {error.used:,} of {room:,} are in use"
+        message = f"a product needs {error.rows:,} accumulator rows together while {error.used:,} of {room:,} are in use"
         raise LimitError(Diagnostic("E0623", message, help=("cut the rows into smaller chunks, or activate sums earlier",))) from None

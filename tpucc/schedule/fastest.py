@@ -86,7 +86,7 @@ def _streamed(found: Stream, whole: Stream) -> str:
     size = f"{abs(change):.1f} %"
     if size == "0.0 %":
         return "; throughput is the same"
-    return f"; throughput is {size} better" if change > 0 else f"; throughput is {size} worse (--for stream chooses by that)"
+    return f"; throughput is {size} better" if change > 0 else f"; throughput is {size} worse (--for stream keeps the better one)"
 
 
 def least_cycles(tiles: TileProgram, cores: int) -> int:

@@ -63,7 +63,7 @@ class Interpreter:
         self.tile = self.block = -1
 
     def _execute(self, instruction: DecodedInstruction, only: Int64 | None) -> None:
-        """Changes the state as the instruction's row says, and computes its meaning on the memories."""
+        """Changes the state as the instruction's row says, and computes its rows on the memories."""
         machine, number = self.program.machine, instruction.values.get("index", 0)
         reads, writes = int(instruction.reads), int(instruction.writes)
         if machine.queue is not None:

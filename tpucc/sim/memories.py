@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import DecodedInstruction, Meaning
+from tpucc.machine.instruction import ComputeRows, DecodedInstruction
 from tpucc.machine.machine import Machine
 from tpucc.machine.memory import AccessPattern, Contents, RowPlace
 from tpucc.numerics import AnyArray, DeviceInts, Int8, Int16, Int64
@@ -116,11 +116,11 @@ def offsets(outer: int, inner: int, pitch: int, stride: int) -> Int64:
 class AppliedInstruction:
     """An instruction that moves or computes rows, with its operands.
 
-    `constants` has the queue's entry and the parameter block in use, if the instruction reads them, by the names of a meaning's operands.
+    `constants` has the queue's entry and the parameter block in use, if the instruction reads them, by the names of `compute`'s operands.
     """
 
     machine: Machine
-    meaning: Meaning
+    compute: ComputeRows
     flags: IntFlag
     constants: dict[str, Any]
     reads: tuple[tuple[IntFlag, RowIndex], ...]
@@ -142,7 +142,7 @@ class AppliedInstruction:
         at = self.machine.rows_at
         values: dict[str, Any] = {at(place).operand: self.loaded(memories, place, rows) for place, rows in self.reads}
         place, rows = self.writes
-        memories.store(at(place).memory, rows, self.meaning(self.machine.operands(self.flags, **values, **self.constants)))
+        memories.store(at(place).memory, rows, self.compute(self.machine.operands(self.flags, **values, **self.constants)))
 
     def loaded(self, memories: Memories, place: IntFlag, rows: RowIndex) -> AnyArray:
         """The values of rows; lane 0 alone where it stands for all."""
@@ -159,8 +159,8 @@ class AppliedInstruction:
 def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None, block: int) -> AppliedInstruction | None:
     """The effect of an instruction on rows of the memories when `tile` (None before the first) and `block` are in use; None if it neither
     moves nor computes any."""
-    machine, reads, meaning = program.machine, instruction.reads, instruction.meaning
-    if meaning is None:
+    machine, reads, compute = program.machine, instruction.reads, instruction.compute
+    if compute is None:
         return None
     constants: dict[str, Any] = {}
     if machine.queue is not None and reads & machine.queue.used:
@@ -169,8 +169,8 @@ def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None
         constants[machine.register.operand] = program.blocks[block]
     sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(reads))
     target = written(machine, instruction)
-    assert target is not None  # what has a meaning writes rows
-    return AppliedInstruction(machine, meaning, instruction.flags, constants, sources, target)
+    assert target is not None  # what computes rows writes them
+    return AppliedInstruction(machine, compute, instruction.flags, constants, sources, target)
 
 
 def written(machine: Machine, instruction: DecodedInstruction) -> tuple[IntFlag, RowIndex] | None:

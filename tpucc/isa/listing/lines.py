@@ -18,10 +18,10 @@ from tpucc.ir.codec import Errors, line_error
 from tpucc.isa.listing.words import Word, keyed, label_in, place_of, words
 
 _NUMBER = re.compile(r"; (\d{1,12})\r?$")
-"""The comment with which `numbered` ends an instruction's line."""
+"""The comment with which a printed listing ends an instruction's line: the instruction's number."""
 
 IN_CODE = ("for", "resident", "end")
-"""The directives whose place among the instructions says something."""
+"""The directives that stand among the instructions: a stay lasts from its `.resident` to its `.end`, and `.for` begins a layer."""
 
 
 class BlockLine(NamedTuple):
@@ -80,13 +80,16 @@ class ListingSpans:
         return self.source.text.split("\n")
 
     def text(self, instruction: int) -> str:
-        """An instruction of a listing as it is written there; empty for another text's."""
-        span = self.spans[instruction] if self.exact else None
+        """An instruction of a listing as it is written there; empty for another text's, and for one that the text doesn't have."""
+        span = self._span(instruction) if self.exact else None
         return printable(self._lines[span.line - 1].partition(";")[0].strip()) if span is not None else ""
 
+    def _span(self, instruction: int) -> Span | None:
+        return self.spans[instruction] if 0 <= instruction < len(self.spans) else None
+
     def labels(self, instruction: int, text: str = "") -> tuple[Label, ...]:
-        """The line of an instruction; empty for an instruction that the text doesn't have."""
-        span = self.spans[instruction] if 0 <= instruction < len(self.spans) else None
+        """A label with `text` at the line of an instruction; empty for an instruction that the text doesn't have."""
+        span = self._span(instruction)
         return (Label(span, text, self.source),) if span is not None else ()
 
     def line(self, instruction: int) -> str:
@@ -95,15 +98,15 @@ class ListingSpans:
 
     @cached_property
     def is_renumbered(self) -> bool:
-        """Whether the comments with which instructions are printed say other numbers than they have in the text as it is now."""
+        """Whether an instruction's comment says another number than the instruction has in the text as it is now."""
         if None in self.spans:
-            return False  # scheduling has numbered them anew
+            return False  # scheduling has added instructions that the text doesn't have, and numbered all anew
         said = (_NUMBER.search(self._lines[span.line - 1]) for span in self.spans if span is not None)
         return any(found is not None and int(found[1]) != number for number, found in enumerate(said))
 
     def of(self, kind: str, name: str) -> tuple[Label, ...]:
-        """The directive that defines something, of a host buffer perhaps its input's or output's, or else the first one of its kind; the
-        head of the text where there is none."""
+        """The directive that defines something: of a host buffer its own, or that of its port. Else the first directive of its kind, else
+        `.program`, else the first line."""
         port = [key for key in self.directives if kind == "host" and key[1] == name.rpartition(".")[0]]
         places = (self.directives.get(key) for key in ((kind, name), *port, (kind, "0"), ("program", "0")))
         span = next(filter(None, places), Span(1, 1, 1, 2))
@@ -125,7 +128,7 @@ def directive_spans(lines: Lines) -> dict[tuple[str, str], Span]:
 
 def with_numbering(found: Sequence[Diagnostic], places: ListingSpans | None) -> list[Diagnostic]:
     """Messages about a text's instructions; where its comments number them otherwise, the first message says which numbers are meant."""
-    if places is None or not places.is_renumbered:
+    if not found or places is None or not places.is_renumbered:
         return list(found)
     help = "instructions are counted from 0 as the text has them now; the numbers in its comments are from before it was edited"
     return [replace(found[0], help=(*found[0].help, help)), *found[1:]]
@@ -149,6 +152,7 @@ def read_lines(text: str, errors: Errors) -> Lines:
         elif start and start != ";":
             block = []
             errors.attempt(_add, line, number, lines, block)
+            block = block if start == "." else None  # an instruction has none
     return lines
 
 
@@ -187,6 +191,7 @@ class Arguments:
         return left
 
     def take(self, key: str) -> Word | None:
+        """The word with this key, which the directive may have; None where the line has none."""
         self.keys.append(key)
         return self.keyed.pop(key, None)
 
@@ -197,11 +202,13 @@ class Arguments:
         return word
 
     def done(self, block: bool = False) -> None:
-        """Raises `LineError` E0716 for words that nothing took, and for a block unless the directive may have one."""
+        """Raises `LineError` E0716 for the first word that nothing took, and for a block unless the directive may have one."""
         for word in (*self.positional, *self.keyed.values()):
             near = did_you_mean(word.key or word.text, self.keys)
             choices = f"it has {listed([f'{key}=' for key in self.keys])}" if self.keys else ""
             raise line_error("E0716", f"{self.directive.head} doesn't take {printable(str(word))}", word.span, near or choices)
         if self.directive.block and not block:
             lines = counted(len(self.directive.block), "line")
-            raise line_error("E0716", f"{self.directive.head} has no block, but {lines} with a bar follow it", self.directive.head.span)
+            raise line_error(
+                "E0716", f"{self.directive.head} has no block, but is followed by {lines} with a bar", self.directive.head.span
+            )

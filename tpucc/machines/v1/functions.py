@@ -1,4 +1,4 @@
-"""The computations of the units: products, the meaning of a parameter block, and a row for each function of `vector` and `pool`.
+"""The computations of the units: products, what a parameter block says, and a row for each function of `vector` and `pool`.
 
 A function is added here and nowhere else: a member of `Function`, and its row in `FUNCTIONS`. The assembler, the verifier, both simulators
 and the page of instructions ask the row. The reference of the layers doesn't: it is another answer, which this one is compared with. No
@@ -103,7 +103,7 @@ _NO_BLOCK = np.void(b"")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operands:
-    """The operands of an instruction's meaning: rows [M, mxu], or [M, 1] where lane 0 stands for all.
+    """The operands that an instruction computes with: rows [M, mxu], or [M, 1] where lane 0 stands for all.
 
     Sums that the instruction doesn't read are 0; other operands that it doesn't read are empty, so that computing with them raises.
     """

@@ -1,8 +1,7 @@
 """The instruction set of v1: one row for each mnemonic, with all facts about it.
 
-An instruction's row has its fields and flags, the engine that executes it, what it reads and writes, its meaning, and the cycles that it
-takes. The functions of `vector` and `pool` have rows of the same kind in `FUNCTIONS`.
-"""
+An instruction's row has its fields and flags, the engine that executes it, what it reads and writes, what it computes, and the cycles that
+it takes. The functions of `vector` and `pool` have rows of the same kind in `FUNCTIONS`."""
 
 from __future__ import annotations
 
@@ -113,7 +112,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             (_HOST, OperandSpec("dest", "ub", "ub", "first row in the unified buffer"), _ROWS),
             reads=Place.HOST,
             writes=Place.DEST,
-            meaning=moved,
+            compute=moved,
         ),
         Spec(
             Opcode.WRITE_HOST_MEMORY,
@@ -124,7 +123,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             (OperandSpec("ub", "ub", "ub", "first row in the unified buffer"), _HOST, _ROWS),
             reads=Place.UB,
             writes=Place.HOST,
-            meaning=moved,
+            compute=moved,
         ),
         Spec(
             Opcode.READ_WEIGHTS,
@@ -155,7 +154,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             _MATRIX_FLAGS,
             reads=Place.UB | Place.TILE,
             writes=Place.ACC,
-            meaning=multiplied,
+            compute=multiplied,
         ),
         Spec(
             Opcode.CONVOLVE,
@@ -167,7 +166,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             _MATRIX_FLAGS,
             reads=Place.UB | Place.TILE,
             writes=Place.ACC,
-            meaning=multiplied,
+            compute=multiplied,
         ),
         Spec(
             Opcode.ACTIVATE,
@@ -179,7 +178,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             _FORMATS,
             reads=Place.ACC | Place.BLOCK,
             writes=Place.DEST,
-            meaning=activated,
+            compute=activated,
         ),
         Spec(
             Opcode.VECTOR,

@@ -26,7 +26,7 @@ from tpucc.passes.rewriter import held_array, is_product, is_written
 
 
 def product(layers: LayerGraph, node: Node) -> Node:
-    """The layer of a product; of a transposed convolution the layers."""
+    """The layer of a product. A transposed convolution becomes several layers, and this is the node that puts their results together."""
     if is_written(layers.graph[node.operands[1]]):
         return _by_written(layers, node)
     x = layers.for_device(node.operands[0])
@@ -50,13 +50,14 @@ def product(layers: LayerGraph, node: Node) -> Node:
 
         return interleaved(layers, node, x, make(), transposed_axes(node.attributes, x.type.shape, kernel.type.shape), convolve)
     held = layers.shared(kernel.name, scales.tobytes(), lambda: layers.constant(kernel.name, make(), kernel.origin))
-    return multiplied(x, held, _layer(node, kernel, x, tail), node.type.shape)
+    return multiplied(x, held, _layer_attributes(node, kernel, x, tail), node.type.shape)
 
 
 def _by_written(layers: LayerGraph, node: Node) -> Node:
     """The layer of a product by weights that the host writes: `as_weights` of what it computes.
 
-    A zero point of x would be a bias that depends on the weights. So both sides are symmetric.
+    A zero point of x would be a bias that depends on the weights, so x and the weights have the zero point 0. The bias, divided by the
+    product of their scales, must stay below `BIAS_BOUND`. Its multiplier and bounds hold for any weights: those of the largest magnitude.
     """
     written = layers.graph[node.operands[1]]
     depth, n = written.type.shape[-2:]
@@ -73,8 +74,8 @@ def _by_written(layers: LayerGraph, node: Node) -> Node:
 
 
 def _symmetric(layers: LayerGraph, name: str) -> Node:
-    """The node from which the device reads a value with the zero point 0: what the host makes so, or a value of the device that is held so
-    or looked up anew."""
+    """The node from which the device reads a value with the zero point 0: what the host makes so, or a value of the device that has
+    the zero point 0 already, or goes through a table to it."""
     scale = layers.symmetric_scale(layers.graph[name])
     if layers.on_host(name) and layers.graph[name].type.dtype == "f32":
         return layers.symmetric(name, name, scale)
@@ -96,8 +97,8 @@ def _bias(layers: LayerGraph, node: Node) -> AnyArray:
 
 
 def layer_name(node: Node) -> str:
-    """The name of the layer of a node: a product's is what stands before the last dot of its weight's key (`fc1` of `fc1.w`), else its
-    variable's; another node's is its own.
+    """The name of the layer of a node: a product's is what stands before the last dot of its weight's key (`fc1` of `fc1.w`); that of a key
+    without a dot, and of another node, is the node's own.
 
     Numbers at the end of the weight's name were put there to keep names apart.
     """
@@ -107,7 +108,7 @@ def layer_name(node: Node) -> str:
     return ".".join(words[:-1]) or node.name
 
 
-def _layer(node: Node, kernel: Node, x: Node, tail: Tail) -> Fc | Conv:
+def _layer_attributes(node: Node, kernel: Node, x: Node, tail: Tail) -> Fc | Conv:
     windows = facts_of(node.op).windows
     if windows is None:
         return Fc(tail.epilogue())
@@ -120,7 +121,8 @@ def _layer(node: Node, kernel: Node, x: Node, tail: Tail) -> Fc | Conv:
 def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) -> tuple[Callable[[], Int8], Float32]:
     """What makes the weights of a product in int8, [K, N] or [R, S, C, F], and the scales of their columns, float32 [N].
 
-    Parameters that the source fixes are kept when they are symmetric. With a zero point they can't be: then the values are, rounded so.
+    A scale that the source fixes is kept where its zero point is 0. With another zero point the weights are rounded as the source says, and
+    quantised anew.
     """
     source = layers.graph[node.operands[1]]
     whole, given = _array(layers, source.name), source.type.quantisation

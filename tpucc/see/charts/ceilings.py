@@ -46,7 +46,9 @@ class Axes:
 def ceilings(target: Target, axes: Axes, model: RooflinePoint | None, room: Room) -> tuple[Markup, Markup]:
     """The lines, and their names, which stand where few points are and are drawn over them. `model` has dashed ceilings. All places are
     taken in `room` from then on."""
-    corner, end, below = axes.point(ridge(target), target.peak_ops), axes.across.end, axes.up.start
+    size = model.bytes_per_value if model is not None else 1
+    peak, own_ridge = target.peak_ops / size, ridge(target, size)
+    corner, end, below = axes.point(own_ridge, peak), axes.across.end, axes.up.start
     lowest = max(axes.across.low, axes.up.low / (2.0 * target.weight_bandwidth))
     foot = axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
     dashed = {name: axes.up(model.roofs(target)[name]) for name in model.dashed(target)} if model is not None else {}
@@ -59,15 +61,15 @@ def ceilings(target: Target, axes: Axes, model: RooflinePoint | None, room: Room
     under = Rect(corner[0] - 3, corner[1], corner[0] + 3, below)
     roofs = [*dashed.values(), corner[1]]
     room.taken.extend([*slope, under, *(Rect(LEFT if y != corner[1] else corner[0], y - 3, end, y + 3) for y in roofs)])
-    names = [_roof_name(target, corner, end, room), _ridge_name(target, corner, end, below, room), _slope_name(target, foot, corner, room)]
+    names = [_roof_name(peak, corner, end, room), _ridge_name(own_ridge, corner, end, below, room), _slope_name(target, foot, corner, room)]
     if model is not None:
         names += [name for key, y in dashed.items() for name in _dashed_name(target, model, key, y, end, slope, under, room)]
     return joined(lines), joined(names)
 
 
-def _roof_name(target: Target, corner: Point, end: float, room: Room) -> Markup:
+def _roof_name(peak: float, corner: Point, end: float, room: Room) -> Markup:
     """Above the matrix unit's roof, as far to the right and as low as points allow; half of the words at least are above the roof."""
-    words = f"matrix unit: {rate_text(target.peak_ops)}"
+    words = f"matrix unit: {rate_text(peak)}"
     width, y = text_width(words, SMALL), corner[1]
     rights = (end - step for step in range(0, max(1, int(end - width / 2 - corner[0])), 8))
     places = (Rect(right - width, y - 20 - lift, right, y - 3 - lift) for right in rights for lift in LIFTS[:2])
@@ -75,9 +77,9 @@ def _roof_name(target: Target, corner: Point, end: float, room: Room) -> Markup:
     return label(words, place.right, place.bottom - 5, SMALL, "ink", "end", **NAME)
 
 
-def _ridge_name(target: Target, corner: Point, end: float, below: float, room: Room) -> Markup:
+def _ridge_name(own_ridge: float, corner: Point, end: float, below: float, room: Room) -> Markup:
     """Right of the ridge, or left of it where there is no room or a point."""
-    words = f"ridge {number(round(ridge(target)))}"
+    words = f"ridge {number(round(own_ridge))}"
     width = text_width(words, SMALL) + 12
     lefts = [corner[0]] if corner[0] + width <= end + EDGE else []
     places = (Rect(left, below - 22, left + width, below) for left in (*lefts, corner[0] - width))
@@ -140,5 +142,5 @@ def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> tuple[str
         return f"{host}, busy for {counted(model.link_cycles, 'cycle')}", host, host.split()[-1] if name == LINK else "host"
     if name == UNIT:
         return f"activation unit, busy for {counted(model.unit_cycles, 'cycle')}", "activation unit", "activation"
-    held = percent(model.roofs(target)[name], target.peak_ops)
+    held = percent(model.roofs(target)[name], model.peak(target))
     return f"matrix unit, {held} of its cells hold weights", f"{held} of the cells", "cells"

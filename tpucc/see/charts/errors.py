@@ -46,13 +46,13 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
 
 
 def headline(name: str, errors: Sequence[LayerError]) -> str:
-    """What the output keeps, and the noisiest layers: with exact inputs, and as it runs."""
+    """What the last layer keeps, and the noisiest layers: with exact inputs, and as it runs."""
     end = errors[-1]
-    kept = f"the output keeps {as_it_runs(end)}"
+    kept = f"the last layer keeps {as_it_runs(end)}"
     if why := unmeasured(end.sqnr, end.constant):
-        kept = f"the output has no signal to noise: it is {why}"
+        kept = f"the last layer has no signal to noise: it is {why}"
     elif math.isinf(end.sqnr):
-        kept = "the output loses nothing" if end.sqnr > 0 else "the output keeps only noise"
+        kept = "the last layer loses nothing" if end.sqnr > 0 else "the last layer keeps only noise"
     return f"{name}: {kept}. {_noisiest(errors)}{saturation(errors)}."
 
 

@@ -95,7 +95,7 @@ def _dashed_words(target: Target, model: RooflinePoint, names: Sequence[str]) ->
 
 def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, float], right: float) -> Axes:
     """`down` is where the axis of rates begins and ends, `right` where that of intensities ends."""
-    intensities = [ridge(target), *(work.intensity for work in works)]
+    intensities = [ridge(target, max((work.bytes_per_value for work in works), default=1)), *(work.intensity for work in works)]
     roofs = [work.roofs(target)[name] for work in works for name in work.dashed(target)]
     rates = [target.peak_ops, *(work.rate(target) for work in works), *roofs]
     across = 10.0 ** math.floor(math.log10(min(intensities)) - 0.3), 10.0 ** math.ceil(math.log10(max(intensities)) + 0.3)

@@ -1,9 +1,9 @@
 """The backends for large products: NumPy in float32, or ONNX Runtime in 8-bit integers. Both give the same bits.
 
 ONNX Runtime's `MatMulInteger` is fast where its activations are unsigned. So signed ones are shifted by 128. That adds to each column 128
-times the sum of its weights, which is taken off the result. With signed weights some of its kernels add pairs of products in 16 bits, and
-saturate, on processors without VNNI. Those for unsigned weights, which have the zero point 128, are exact there, and a little slower. So
-both are tried on the largest products when the backend is chosen, and the first that is exact is taken.
+times the sum of the weights that they meet, which is taken off the result. With signed weights some of its kernels add pairs of products in
+16 bits, and saturate, on processors without VNNI. Those for unsigned weights, which have the zero point 128, are exact there, and a little
+slower. So both are tried in turn, when one is first needed, on products of the largest values. The first that is exact is taken.
 
 `auto` is ONNX Runtime for programs of many multiplications, where it is installed and exact; else NumPy.
 """
@@ -48,14 +48,17 @@ class Integers:
 
 
 def integers(backend: Backend, weights: Int8, signed: npt.NDArray[np.bool_]) -> Integers | None:
-    """The product of inputs with `weights` [K, N] by the backend; None where NumPy's float32 is faster, or where sums exceed int32.
+    """The product of inputs with `weights` [K, N] by ONNX Runtime; None for another backend, where NumPy's float32 is faster, and where
+    sums exceed int32.
 
-    `signed` [K] says which inputs were signed before they were shifted.
+    `signed` [K] says which inputs were signed before they were shifted. `require` has found ONNX Runtime exact.
     """
     if backend != "onnxruntime" or weights.size < SMALLEST or (column_bound(weights, 255) > INT32_MAX).any():
         return None
+    kind = exact_kind()
+    assert kind is not None
     sums: Int64 = weights[signed].sum(axis=0, dtype=np.int64)
-    return Integers(_prepared(weights, exact_kind() or np.int8), (-SHIFT * sums).astype(np.int32))
+    return Integers(_prepared(weights, kind), (-SHIFT * sums).astype(np.int32))
 
 
 def chosen(backend: Backend, multiplications: Callable[[], int]) -> Backend:
@@ -81,7 +84,7 @@ def require(backend: str) -> None:
     if backend == "onnxruntime":
         _package()
         if exact_kind() is None:
-            text = "ONNX Runtime's 8-bit products are not exact on this machine, with signed weights and with unsigned ones"
+            text = "ONNX Runtime's 8-bit products are not exact on this machine, neither with signed weights nor with unsigned ones"
             raise _refused(text, "the backend numpy is exact everywhere, and gives the same results")
 
 
@@ -111,9 +114,11 @@ def _is_exact(kind: Kind) -> bool:
     random = np.random.default_rng(0)
     for rows, depth, columns in ((1, 256, 256), (3, 257, 65), (16, 64, 31), (33, 1000, 130)):
         for extreme in (True, False):
-            x = np.where(random.integers(0, 8, (rows, depth)) > 0, 255, 0) if extreme else random.integers(0, 256, (rows, depth))
-            w = np.full((depth, columns), 127) if extreme else random.integers(-128, 128, (depth, columns))
-            w[:, ::2] = -128 if extreme else w[:, ::2]
+            if extreme:
+                x, w = np.where(random.integers(0, 8, (rows, depth)) > 0, 255, 0), np.full((depth, columns), 127)
+                w[:, ::2] = -128
+            else:
+                x, w = random.integers(0, 256, (rows, depth)), random.integers(-128, 128, (depth, columns))
             if not np.array_equal(_prepared(w.astype(np.int8), kind)(x.astype(np.uint8)), x @ w):
                 return False
     return True

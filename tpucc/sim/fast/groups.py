@@ -32,8 +32,8 @@ from tpucc.machines.v1.instructions import activated, multiplied
 from tpucc.sim.memories import RowIndex
 from tpucc.target import Target
 
-MULTIPLIES = [opcode for opcode, spec in SPECS.items() if spec.meaning is multiplied]
-ACTIVATES = [opcode for opcode, spec in SPECS.items() if spec.meaning is activated]
+MULTIPLIES = [opcode for opcode, spec in SPECS.items() if spec.compute is multiplied]
+ACTIVATES = [opcode for opcode, spec in SPECS.items() if spec.compute is activated]
 """The instructions that a product stands for. Others that touch accumulators run by themselves, where they stand."""
 RESULT_LIMIT = 2**23
 """Accumulators (rows × mxu) of a group: bounds the memory for its results."""

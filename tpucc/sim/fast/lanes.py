@@ -17,7 +17,7 @@ import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
-from tpucc.machine.instruction import FunctionSpec, Meaning
+from tpucc.machine.instruction import ComputeRows, FunctionSpec
 from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.machines.v1.functions import ParameterBlock
@@ -192,7 +192,7 @@ class Lanes:
                 continue
             row = self.rows[kind.flat[0]][None, : 1 if action.flags & action.machine.rows_at(place).splat else None]
             values[action.machine.rows_at(place).operand] = np.repeat(row[:, None], rows.shape[1], axis=1) if _are_windows(rows) else row
-        result: Int8 = action.meaning(action.machine.operands(action.flags, **values, **action.constants))
+        result: Int8 = action.compute(action.machine.operands(action.flags, **values, **action.constants))
         whole = np.zeros(self.mxu, np.int8)
         whole[:] = result[0]
         return whole
@@ -217,7 +217,7 @@ class Lanes:
         return number
 
 
-_ROW_OF: dict[Meaning, FunctionSpec] = {row.meaning: row for row in FUNCTIONS.values()}
+_ROW_OF: dict[ComputeRows, FunctionSpec] = {row.compute: row for row in FUNCTIONS.values()}
 
 
 def _are_windows(rows: RowsOrGrid) -> TypeGuard[Int64]:
@@ -237,10 +237,10 @@ def compute_of(action: AppliedInstruction) -> Compute | None:
     operands, constants = [action.machine.rows_at(place).operand for place, _ in action.reads], action.constants
 
     def computed(sources: Sequence[Int8]) -> Int8:
-        found: Int8 = action.meaning(action.machine.operands(action.flags, **dict(zip(operands, sources, strict=True)), **constants))
+        found: Int8 = action.compute(action.machine.operands(action.flags, **dict(zip(operands, sources, strict=True)), **constants))
         return found
 
-    row = _ROW_OF.get(action.meaning)
+    row = _ROW_OF.get(action.compute)
     if row is None:
         return None
     if row.function is Function.COPY:
