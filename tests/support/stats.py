@@ -31,7 +31,9 @@ def waits_by_root(**cycles: int) -> dict[str, int]:
 
 def made_up(**given: Any) -> dict[str, Any]:
     """The numbers that are given, among those that every program has."""
-    ends = dict.fromkeys(("seconds", *PARTS, "stream_seconds"), 0.0) | dict.fromkeys(("bottleneck", "stream_bottleneck", "explanation"), "")
+    ends = dict.fromkeys(("seconds", *PARTS, "stream_seconds"), 0.0) | dict.fromkeys(
+        ("bottleneck", "stream_bottleneck", "explanation", "advice"), ""
+    )
     layers = [_layer(layer) for layer in given.get("layers", ())]
     shares, waits = breakdown(**given.get("breakdown", {})), waits_by_root(**given.get("waits_by_root", {}))
     return {

@@ -37,7 +37,7 @@ STATISTICS = {
     "critical_path": PATH,
     "end_to_end": {
         "seconds": 4e-6, "host_before": 1.5e-6, "device": 2e-6, "host_after": 5e-7, "stream_seconds": 2e-6, "bottleneck": "host work",
-        "stream_bottleneck": "host work", "explanation": "The host.",
+        "stream_bottleneck": "host work", "explanation": "The host; larger", "advice": "larger",
     },
     "waits_by_root": {"weight_memory": 600, "activation": 300, "dependencies": 100},
     "layers": [LAYER],
@@ -143,16 +143,17 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
     assert dict(zip(asked, told, strict=True)) == {
         "time": "4 µs from inputs to outputs, 2,000 cycles of that on the device.",
         "why": "Bottleneck: host work. The host. Of the device: why.",
-        "try": "A mend.",
+        "try": "Larger.",
+        "or": "A mend.",
         "accuracy": "75.0 % of 8 held-out rows; in float32 87.5 %.",
     }
     best = Retimed("clock_hz", 2e9, 3_000, 3e-6, "host work")
     tried = parsed(summary(statistics(), None, (), found=(best,)))
     told = [words(part) for part in tried.iterfind("dl[@class='answers']/dd")]
     faster = "Twice the clock of the units: the same program takes 3 µs, 25 % less."
-    assert told[2:] == ["A mend.", faster], "what a user can do comes first"
+    assert told[2:] == ["Larger.", "A mend."], "what a user can do comes before another machine"
     machine = parsed(summary(statistics(advice="--set mxu=8 mends", explanation="why; --set mxu=8 mends"), None, (), found=(best,)))
-    assert [words(part) for part in machine.iterfind("dl[@class='answers']/dd")][2:] == [faster, "--set mxu=8 mends."]
+    assert [words(part) for part in machine.iterfind("dl[@class='answers']/dd")][2:] == ["Larger.", faster]
     assert note == printable(BIDI).replace("\uffff", "\\uffff")
     assert printable(footer) == footer
 

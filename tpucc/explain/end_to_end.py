@@ -36,7 +36,8 @@ PARTS: Mapping[str, str] = {
 
 
 def end_to_end(stats: Mapping[str, Any], program: Program, timeline: Timeline, edges: Edges) -> dict[str, Any]:
-    """`seconds`, and of them each of `PARTS`; `stream_seconds` of a batch among others; what limits both; and a sentence about that.
+    """`seconds`, and of them each of `PARTS`; `stream_seconds` of a batch among others; what limits both; a sentence about that, and the
+    advice that it ends with, empty where there is none.
 
     `stats` are the machine's numbers. `bottleneck` is the limit that takes most of the time, one of `BOTTLENECKS`.
     """
@@ -51,7 +52,8 @@ def end_to_end(stats: Mapping[str, Any], program: Program, timeline: Timeline, e
         "bottleneck": limit_of(_path_seconds(stats), before + after),
         "stream_bottleneck": Limit.HOST_WORK.value if busy > streamed["seconds"] else streamed["bottleneck"],
     }
-    return {**found, "explanation": _explanation(found["seconds"], program, edges)}
+    words, advice = _explanation(found["seconds"], program, edges)
+    return {**found, "explanation": "; ".join(filter(None, (words, advice))), "advice": advice}
 
 
 def _path_seconds(stats: Mapping[str, Any]) -> Mapping[str, float]:
@@ -96,14 +98,14 @@ def limit_of(path: Mapping[str, float], edges: float) -> str:
     return max(seconds, key=lambda limit: seconds[limit]) if any(seconds.values()) else NOTHING
 
 
-def _explanation(seconds: float, program: Program, edges: Edges) -> str:
+def _explanation(seconds: float, program: Program, edges: Edges) -> tuple[str, str]:
     """The host's share at both ends, and what would make it shorter where it is the larger one; empty where the host has no work there."""
     host = sum(edge_seconds(program, edges))
     if not host:
-        return ""
+        return "", ""
     share = percent(host, seconds)
     words = f"end to end a batch takes {duration(seconds)}, {share} of that for the work of the host before and after, which is assumed"
-    return f"{words}; {_lever(program, edges, host)}" if 2 * host > seconds else words
+    return words, _lever(program, edges, host) if 2 * host > seconds else ""
 
 
 def _lever(program: Program, edges: Edges, host: float) -> str:
@@ -111,6 +113,6 @@ def _lever(program: Program, edges: Edges, host: float) -> str:
     target = program.target
     starting = program.cores * sum(map(bool, edges)) * target.host_step_seconds
     if 2 * starting > host:
-        return f"{duration(starting)} are to begin and to end, which a larger batch would share among more items"
+        return f"a larger batch would share the {duration(starting)} that these take to begin among more items"
     rate, values = number_text(2 * target.host_elements_per_second), counted(program.cores * sum(edges), "value")
-    return f"the host computes {values} there, and --set host_elements_per_second={rate} would take half as long"
+    return f"--set host_elements_per_second={rate} would compute the {values} there in half the time"

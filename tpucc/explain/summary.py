@@ -57,11 +57,12 @@ def answers(stats: Stats, found: Sequence[Retimed], accuracy: Accuracy | None = 
     is_other = whole["bottleneck"] != stats["bottleneck"]
     device = stats["explanation"].removesuffix(f"; {stats['advice']}")
     device = f"of the device: {device}" if is_other and stats["cycles"] else device
-    yield "why", as_sentences(f"bottleneck: {whole['bottleneck']}", whole["explanation"] if is_other else "", device)
+    ends = whole["explanation"].removesuffix(f"; {whole['advice']}") if is_other else ""
+    yield "why", as_sentences(f"bottleneck: {whole['bottleneck']}", ends, device)
     machine = [f"{SPEEDS[best.field].doubled}: the same program {_gain(best, whole['seconds'])}" for best in found[:1]]
-    advice = [stats["advice"]] if stats["advice"] else []
-    tries = [*machine, *advice] if stats["advice"].startswith("--set ") else [*advice, *machine]
-    for word, text in zip(("try", "or"), tries, strict=False):
+    advice = [text for text in (whole["advice"] if is_other else "", stats["advice"]) if text]
+    settings = [text for text in advice if text.startswith("--set ")]
+    for word, text in zip(("try", "or"), [text for text in advice if text not in settings] + machine + settings, strict=False):
         yield word, as_sentences(text)
     if accuracy is not None:
         rows = counted(accuracy.rows, "held-out row")

@@ -16,13 +16,14 @@ from tpucc.ops.rules import require_f32, require_number
 
 @dataclass(frozen=True, slots=True)
 class ClipAttributes:
-    """`low` and `high`: the bounds, both among the results."""
+    """`low` and `high`: the smallest and the largest result."""
 
     low: float
     high: float
 
 
 def infer(attributes: ClipAttributes, types: Types) -> TensorType:
+    """The shape of x. Raises `RuleError` for other values than f32, and where `low` is above `high`."""
     require_f32(types)
     if require_number(attributes.low, "low") > require_number(attributes.high, "high"):
         raise RuleError("E0307", "low is above high", about=("low",), help="clip(x, low, high)")
@@ -30,7 +31,7 @@ def infer(attributes: ClipAttributes, types: Types) -> TensorType:
 
 
 def reference(attributes: ClipAttributes, operands: Arrays) -> Array:
-    """By comparisons, so that it is defined which of 0 and -0 comes out; NaN stays."""
+    """By comparisons: x itself comes out where it equals a bound, so that -0 stays -0 between 0 and 1; NaN stays."""
     (x,) = operands
     return np.asarray(np.where(x < attributes.low, attributes.low, np.where(x > attributes.high, attributes.high, x)))
 
@@ -49,7 +50,8 @@ OP = OpDef(
     summary="min(max(x, low), high), element by element",
     documentation=(
         "What is below `low` becomes `low`, what is above `high` becomes `high`. On the device it is a clamp of the quantised value in the "
-        "layer before it, and costs nothing. NumPy: clip. ONNX: Clip. PyTorch: clamp."
+        "layer before it, and costs nothing. NumPy: clip. ONNX: Clip. PyTorch: clamp, whose gradient at the bounds "
+        "is 1, where ours is 0."
     ),
     operands=(Operand("x"),),
     attributes=ClipAttributes,

@@ -35,14 +35,16 @@ GRANULARITIES = ("per_channel", "per_tensor")
 
 @graph_pass("quantise", "turns the operators on the device into integer layers", level=0)
 def quantise(graph: Graph, context: Context, *, granularity: str = "per_channel", bias_correction: bool = False) -> Graph:
-    """Makes the layer graph, and a note where it depends on synthetic inputs, as there are no calibration inputs.
+    """Makes the layer graph. Notes say where it depends on synthetic inputs, as there are no calibration inputs (but not where weights are
+    random, too), and what `zeros_of_integers` finds.
 
     `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor"). With
     `bias_correction`, biases make up for what rounding the weights does to the means of their columns on the calibration inputs.
 
-    A layer graph is left as it is.
+    A graph that has layers already is left as it is.
 
-    Raises `CompileError` where no parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
+    Raises `CompileError` where no parameters fit (E0803, E0804), `ProgramError` E0806 for a graph whose weights have no values, or that
+    isn't placed.
     """
     require_choice("granularity", granularity, GRANULARITIES)
     if any(is_layer(node) for node in graph):
@@ -69,8 +71,8 @@ def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
         if node.is_input or node.name in constants:
             continue
         if is_written(node):
-            continue  # its product quantises it
-        if graph[node.name].on_device:
+            continue  # weights that the host writes: the product that reads them quantises them
+        if graph[node.name].on_device:  # nodes of a layer graph have no place
             layers.hold(node.name, _layer(layers, node))
         else:
             layers.keep(node)
@@ -87,7 +89,7 @@ def _layer(layers: LayerGraph, node: Node) -> Node:
 
 
 def folded_constants(graph: Graph) -> Graph:
-    """The graph with a constant for everything that is computed from constants, which without optimisation is still there."""
+    """The graph with a constant for everything that is computed from constants: without optimisation, no pass has done that before."""
     constants = constant_values(graph)
     values: dict[str, Node] = {}
     for node in graph:
@@ -98,7 +100,7 @@ def folded_constants(graph: Graph) -> Graph:
 
 
 def _constant(node: Node, values: Mapping[str, Node]) -> Node:
-    """The value of a node of constants; one that was dequantised keeps the parameters that the source gave it."""
+    """The value of a node of constants; one that was dequantised keeps the parameters that `dequantize` was given."""
     operands = [values[name] for name in node.operands]
     arrays = [array for operand in operands if (array := held_array(operand)) is not None]
     given = operands[0].type.quantisation if dequantizes(node.op) else None

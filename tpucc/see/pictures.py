@@ -65,8 +65,8 @@ def memory_of(runtime: Timed) -> str:
     return memory_svg(runtime.program, times.start, times.end, times.makespan)
 
 
-def peak_of(runtime: Timed, width: float = WIDTH) -> str:
-    return peak_svg(runtime.program, runtime.stats, times_of(runtime), width)
+def peak_of(runtime: Timed, width: float = WIDTH, tries: str = "") -> str:
+    return peak_svg(runtime.program, runtime.stats, times_of(runtime), width, tries)
 
 
 def roofline_of(runtime: Timed, width: float = WIDTH, height: float = HEIGHT) -> str:

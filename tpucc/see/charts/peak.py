@@ -19,7 +19,7 @@ from tpucc.see.palette import Kind, kind_paint, solid_paint
 from tpucc.see.svg import picture
 
 KEY = "cells"
-LEFT, HEIGHT = 70.0, 120.0
+LEFT, HEIGHT = 70.0, 104.0
 STRIP, AXIS = 24.0, 44.0
 """The heights of the layers' names above the plot, and of the axis below it."""
 STRETCH = 2.0
@@ -29,11 +29,11 @@ LEAST = 0.0005
 """The share of the plot from which on the legend has an area."""
 
 
-def peak_svg(program: Program, stats: Stats, times: Times, across: float = WIDTH) -> str:
+def peak_svg(program: Program, stats: Stats, times: Times, across: float = WIDTH, tries: str = "") -> str:
     """Time to the right, the cells of the array upwards, and above them whose time it is.
 
     The solid area is the model's work: its share of the plot is `useful_share` of `stats.json`. Above it are cells that hold no weights of
-    the model while the array multiplies, and then the waits, by their roots.
+    the model while the array multiplies, and then the waits, by their roots. `tries` is a sentence about what would help, below the title.
     """
     scale = Scale(0, max(1, times.cycles), LEFT, across - EDGE)
     edges = np.linspace(0, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
@@ -41,7 +41,7 @@ def peak_svg(program: Program, stats: Stats, times: Times, across: float = WIDTH
     said = [f"{words}, {100 * share.mean():.1f} %" for words, _, share in areas]
     signs = [(box_sign(paint), words) for (_, paint, share), words in zip(areas, said, strict=True) if share.mean() >= LEAST]
     name, subtitle = peak_words(stats)
-    head = heading(name, subtitle, (), most=across - 2 * EDGE)
+    head = heading(name, f"{subtitle}. Try: {tries}" if tries else subtitle, (), most=across - 2 * EDGE)
     top = EDGE + head.height + STRIP
     cells, bottom = program.target.tile_bytes, top + HEIGHT
     key = legend(signs, EDGE, bottom + AXIS, across - EDGE)

@@ -13,7 +13,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.explain.attribution import attribution
 from tpucc.explain.names import shown
 from tpucc.explain.nesting import Source, calls_of
-from tpucc.explain.summary import machine_of, share
+from tpucc.explain.summary import answers, machine_of, share
 from tpucc.prose import percent
 from tpucc.see.diagrams.render import drawn_as_it_is
 from tpucc.see.kit import NARROW, THEME, by_width, embedded, page_files, page_template, scripts, shell
@@ -81,7 +81,8 @@ def _facts(given: PageInput) -> Iterator[str]:
 def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     """Name, title and content of each tab, in the order of the questions. The content is empty if scripts draw it."""
     empty, runtime = Markup(""), given.runtime
-    peak = by_width("cells", peak_of(runtime, WIDTH), peak_of(runtime, NARROW))
+    tries = next((text for word, text in answers(runtime.stats, runtime.faster) if word == "try"), "")
+    peak = by_width("cells", peak_of(runtime, WIDTH, tries), peak_of(runtime, NARROW, tries))
     roofline = by_width("roofline", roofline_of(runtime, WIDTH, HEIGHT), roofline_of(runtime, NARROW, HEIGHT))
     hero = tag("div", peak, class_="peak has-narrow")
     found = [("summary", "Summary", summary(runtime.stats, given.accuracy, given.notes, hero, runtime.faster))]
