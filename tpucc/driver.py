@@ -31,6 +31,7 @@ from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
 from tpucc.passes.base import Context, UserPass
 from tpucc.passes.divide_batch import divisions
+from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.pipeline import replacements
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
@@ -211,10 +212,20 @@ def drafts_with_room(state: State, graph: Graph, recorder: Recorder, done: int =
 
 
 def sparing_drafts(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> Drafts:
-    """As `drafts_with_room`, but passes choose at once what takes fewest rows of the unified buffer."""
+    """As `drafts_with_room`, but passes choose at once what takes fewest rows of the unified buffer.
+
+    Patches that the host packs may take more rows in bands of lines than the image itself, so that is tried, too, where there is no room.
+    """
+    warnings, rewritten, snapshots = list(state.warnings), list(state.rewritten), len(recorder.snapshots)
     run_passes(state, graph, recorder, done, sparing=True)
+    drafts = drafts_of(state)
+    if drafts.shortage is not None and any(made.stage == pack_patches.name and made.changed for made in recorder.snapshots):
+        state.warnings, state.rewritten, state.left_out = warnings, rewritten, state.left_out | {pack_patches.name}
+        del recorder.snapshots[snapshots:]
+        run_passes(state, graph, recorder, done, sparing=True)
+        drafts = drafts_of(state)
     state.warnings.append(SPARING)
-    return drafts_of(state)
+    return drafts
 
 
 def drafts_of(state: State) -> Drafts:

@@ -17,6 +17,7 @@ from tests.differential.test_random_networks import MACHINES, MEMORIES, odd
 from tests.support.seeds import at_length
 from tpucc.api import Executable
 from tpucc.isa.verify import verify
+from tpucc.layers.kinds import is_layer
 from tpucc.machines.v1 import Opcode
 from tpucc.runtime.check import compare_executors, compare_with_reference, float_reference, random_inputs
 from tpucc.target import Target, load_target
@@ -129,7 +130,7 @@ def equal(exe: Executable, seed: int) -> None:
     assert exe.compilation.layers is not None
     inputs = random_inputs(exe.runtime, seed)
     compared = compare_with_reference(exe.runtime, exe.compilation.layers, inputs) + compare_executors(exe.runtime, inputs)
-    assert compared
+    assert compared or not any(is_layer(node) for node in exe.compilation.layers), "a small one may be the host's alone"
     assert not [c for c in compared if c.unequal], f"{compared}\n{exe.compilation.source.text}"
 
 

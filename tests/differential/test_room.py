@@ -155,6 +155,26 @@ def test_small_parts_of_a_batch_where_larger_ones_leave_instructions_no_room() -
     assert verdicts(text, "tiny", (71, 72, 100, 140), ({},)) == [False, True, True, True]
 
 
+def test_patches_are_not_packed_where_only_the_image_has_room() -> None:
+    """A random network, whose patches take 48 rows in bands of lines: of 36 rows. On a slow link they aren't packed in the first place."""
+    text = """\
+weights random(seed=0)
+model net(x: f32[2, 9, 7, 2]) -> i32[2, 6, 7], f32[2, 6, 7, 1]:
+    weight w1: f32[63, 63]
+    h2 = reshape(transpose(transpose(reshape(x, (2, 63, 2)), (0, 2, 1)) @ w1, (0, 2, 1)), (2, 9, 7, 2))
+    weight w4: f32[3, 1, 2, 1]
+    h5 = abs(conv2d(h2[:, 3:, :, :], w4, padding="same"))
+    h7 = h5
+    for i in range(3):
+        weight k: f32[3, 3, h7.shape[3], 2] = "n6.{i}"
+        h7 = conv2d(h7, k, padding="same")
+        if i == 0:
+            h7 = sigmoid(h7)
+    return argmax(h7), h5
+"""
+    assert verdicts(text, "tiny", (12, 24, 36, 48), SPEEDS)[2]
+
+
 @at_length(60, 1)
 def test_random_networks_fit_at_all_speeds_or_at_none(seeds: range) -> None:
     verdicts(network(seeds.start, PICTURES), "tiny", (12, 24, 36, 48, 64, 96), SPEEDS)
