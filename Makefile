@@ -60,8 +60,10 @@ test: $(COLLECTED) ## three to four minutes: the tests, but for those that take 
 
 check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, but of those with many long cases each eighth, and those of floats as if on other processors
 	@$(MAKE) --no-print-directory --jobs 2 types format lint imports $(COLLECTED)
-	@$(MAKE) --no-print-directory processors
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --long-one-in 8
+	@mkdir -p build
+	@$(MAKE) --no-print-directory processors >build/processors.txt 2>&1 & beside=$$!; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --long-one-in 8; status=$$?; \
+	wait $$beside || { cat build/processors.txt; exit 1; }; exit $$status
 
 processors: $(COLLECTED) ## the tests of floats and of ONNX Runtime, as if on other processors; ALL=1: on all of them, which takes long
 	$(BIN)/python tests/processors.py $(if $(ALL),--all)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,23 @@ def test_numbers_that_the_type_can_not_hold_are_counted() -> None:
     exe.run(X.tolist())
     with pytest.warns(tpucc.InputWarning, match=r"x: 24 values of 24 change as int64 becomes float32"):
         exe.run(np.full((4, 6), 2**24 + 1))
+
+
+def test_inputs_of_another_scale_than_those_that_were_measured_are_told() -> None:
+    """Not those that are a little larger, or a few outliers; of a range that the source declares, every one."""
+    exe = tpucc.compile_source(CLASSES.replace(" in [0.0, 1.0]", ""))
+    measured, usual = exe.runtime.measured_ranges["x"], np.zeros((4, 6), np.float32)
+    low, high = measured.low, measured.high
+    with pytest.warns(
+        tpucc.InputWarning, match=r"x: 24 values of 24 \(100%\) are outside .*the range that was measured, .* calibrate with"
+    ):
+        exe.run(usual + 100 * high)
+    outlier = usual.copy()
+    outlier[0, 0] = 100 * high
+    for near in (usual + 1.2 * high, usual + 1.2 * low, outlier):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            exe.run(near)
 
 
 def test_a_file_beside_the_source_that_has_no_labels_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
