@@ -22,6 +22,8 @@ from tests.support.kernels import environment  # noqa: E402
 FLOATS = "portable floating_product calibrate quantise onnx_casts"
 RUNTIME = "onnx_casts backends"
 """Files of tests/unit, of each run."""
+SHORT = "not programs"
+"""What the emulator runs of them in every run: no whole programs, which take it seconds each."""
 ALL_FLOATS = "floating_functions floating_sums fidelity ops_values onnx_export onnx_reading onnx_decoders keras sensitivity training"
 ALL_RUNTIME = "onnx_reading onnx_export onnx_gemm_alpha onnx_nearest onnx_decoders keras numerics"
 DIFFERENTIAL = ("tests/differential/test_onnxruntime.py", "tests/differential/test_onnx_damaged.py")
@@ -50,7 +52,7 @@ def main(whole: bool) -> int:
         print(f"without {EMULATOR} nothing is emulated: apt-get install qemu-user")
     else:
         tests = [*files(f"{RUNTIME} {ALL_RUNTIME}"), *DIFFERENTIAL] if whole else files(RUNTIME)
-        command = [emulator, "-cpu", "Haswell", *pytest, *tests]
+        command = [emulator, "-cpu", "Haswell", *pytest, *tests, *([] if whole else ["-k", SHORT])]
         ways.insert(0, ("a Haswell, emulated", command, environment("Prescott", 1)))
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(run, *zip(*ways, strict=True)))
