@@ -106,7 +106,7 @@ class Executable:
     def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, AnyArray]:
         """The arrays by name; what is odd about them is a warning where `run` was called."""
         given = by_name(self.runtime.inputs, inputs, named)
-        for sentence in notices(self.runtime.inputs, given, measured=self.runtime.measured_ranges):
+        for sentence in notices(self.runtime.inputs, given, held=self.runtime.held_ranges):
             warnings.warn(sentence, InputWarning, stacklevel=3)
         return given
 

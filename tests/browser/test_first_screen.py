@@ -13,7 +13,7 @@ from tests.support.cases import each
 from tests.support.lone_scripts import with_scripts
 from tests.support.reports import PROGRAMS, executable_of, report_of
 from tests.support.visits import settle
-from tpucc.explain.summary import peak_words
+from tpucc.explain.summary import answers, peak_words
 from tpucc.see.charts.chart import WAITS
 from tpucc.see.page import QUESTIONS
 
@@ -38,6 +38,10 @@ def test_where_the_peak_went_is_above_the_fold_and_no_line_of_the_source_is_cut(
     [chart] = page.locator("#view-summary .peak > svg").evaluate_all(bottom)
     [view] = page.locator("#view-summary").evaluate_all(bottom)
     assert chart <= view, "its legend, too"
+    runtime = executable_of(stem).runtime
+    tries = dict(answers(runtime.stats, runtime.faster))["try"]
+    lines = page.locator("#view-summary .peak > svg").first.locator("text").all_text_contents()
+    assert f"Try: {tries}" in " ".join(lines), "what to try stands above it"
     source = page.locator("#source")
     assert source.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
     assert source.evaluate("(panel) => [...panel.querySelectorAll('code')].every((line) => line.scrollWidth <= line.clientWidth)")

@@ -161,7 +161,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "lowering/room.py": ("patches", OTHER),
     "explain/attribution.py": ("input", "the name of the work on inputs"),
     "explain/accounting.py": ("input", "the key of a row of the accounting"),
-    "explain/end_to_end.py": ("input", BUFFERS),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/memories.py": ("constant", BUFFERS),
     "cli/step_work.py": ("state", OTHER),

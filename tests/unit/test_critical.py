@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.explain.bottleneck import bottleneck
 from tpucc.explain.critical import LIMITS, Limit, Part, activities, critical_path, path_words, shares
+from tpucc.explain.roofs import ridge, works_of
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.tilerows import TileRows
 from tpucc.explain.timed import Timed
@@ -21,6 +23,7 @@ from tpucc.isa.effects import effects
 from tpucc.isa.program import Division, Program, Resident
 from tpucc.machines.v1 import Flag, Opcode
 from tpucc.prose import percent
+from tpucc.see.pictures import roofline_of
 from tpucc.sim.stream import stream
 from tpucc.sim.timing import EventLoop, instruction_cycles
 
@@ -270,3 +273,26 @@ def test_the_root_of_each_cycle_is_at_work_then(stem: str, level: int) -> None:
             number = int(known.predecessor[number])
         assert known.start[number] <= start < end <= known.end[number]
         assert root == known.limit[number]
+
+
+@pytest.mark.parametrize("stem", ["05_digits_cnn", "02_iris"])
+def test_link_in_lasts_until_the_first_input_has_crossed(stem: str) -> None:
+    """A padded convolution copies a row of constants before that, which is no input."""
+    exe = compiled(stem, 2)
+    program, timeline = exe.runtime.program, exe.runtime.timeline
+    rows = [(program.host[block].start, program.host[block].end) for port in program.prologue_ports for block in port.blocks]
+    reads = np.flatnonzero(effects(program.instructions).host_reads)
+    first = next(each for each in reads if any(start <= program.instructions["host"][each] < end for start, end in rows))
+    link_in = exe.stats["end_to_end"]["link_in"] * program.target.clock_hz
+    assert round(link_in) == timeline.end[first]
+
+
+def test_a_roofline_of_values_of_16_bits_has_half_the_peak_and_half_the_ridge() -> None:
+    exe = tpucc.compile(PROGRAMS / "04_digits_mlp.tpu", activation_bits=16)
+    model, *_ = works_of(exe.runtime)
+    target = exe.runtime.program.target
+    assert model.peak(target) == target.peak_ops / 2 == 1e12 * exe.stats["peak_tops"]
+    assert ridge(target, model.bytes_per_value) == exe.stats["ridge_macs_per_weight_byte"]
+    assert {"matrix unit: 45.9 TOPS", "ridge 675"} <= {
+        "".join(text.itertext()) for text in ET.fromstring(roofline_of(exe.runtime)).iter() if text.tag.endswith("text")
+    }

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tpucc
 from tests.support.cases import each
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
 from tests.support.examples import examples
@@ -349,3 +350,18 @@ def test_drafts_say_whether_they_have_room() -> None:
     with pytest.raises(LimitError) as raised:
         short.programs()
     assert raised.value is short.shortage
+
+
+@pytest.mark.annex
+def test_the_first_of_several_multiplies_by_a_tile_switches_to_it() -> None:
+    """A stride of two leaves each kernel position two walks over the rows of three images; the second uses the tile that is there."""
+    exe = tpucc.compile_source(
+        "weights random(seed=0)\nmodel m(x: f32[3, 7, 6, 2]):\n    weight w: f32[3, 3, 2, 5]\n    return conv2d(relu(x), w, stride=2)\n",
+        level=0,
+    )
+    code = exe.tiles.value.instructions
+    multiplies = code[np.isin(code["opcode"], [Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE])]
+    switches = (multiplies["flags"] & Flag.SWITCH) != 0
+    assert switches.tolist() == [True, False] * 9
+    assert multiplies["acc"].tolist() == [0, int(multiplies["outer"][0] * multiplies["inner"][0])] * 9
+    assert not multiplies["index"][~switches].any()

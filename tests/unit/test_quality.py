@@ -119,13 +119,13 @@ def test_numbers_that_the_type_can_not_hold_are_counted() -> None:
         exe.run(np.full((4, 6), 2**24 + 1))
 
 
-def test_inputs_of_another_scale_than_those_that_were_measured_are_told() -> None:
+def test_inputs_of_another_scale_than_the_integers_are_told() -> None:
     """Not those that are a little larger, or a few outliers; of a range that the source declares, every one."""
     exe = tpucc.compile_source(CLASSES.replace(" in [0.0, 1.0]", ""))
-    measured, usual = exe.runtime.measured_ranges["x"], np.zeros((4, 6), np.float32)
+    measured, usual = exe.runtime.held_ranges["x"], np.zeros((4, 6), np.float32)
     low, high = measured.low, measured.high
     with pytest.warns(
-        tpucc.InputWarning, match=r"x: 24 values of 24 \(100%\) are outside .*the range that was measured, .* calibrate with"
+        tpucc.InputWarning, match=r"x: 24 values of 24 \(100%\) are outside .*the range of the integers that hold them, .* calibrate with"
     ):
         exe.run(usual + 100 * high)
     outlier = usual.copy()
@@ -134,6 +134,29 @@ def test_inputs_of_another_scale_than_those_that_were_measured_are_told() -> Non
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             exe.run(near)
+
+
+def test_the_labels_of_a_file_of_training_examples_are_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.tpu").write_text(ONE)
+    for key in ("label", "labels"):
+        np.savez(tmp_path / "x.npz", x=X, **{key: truth(ONE)})
+        assert run("run", tmp_path / "m.tpu", "--input", tmp_path / "x.npz") == 0
+        assert "on 10 rows of the given inputs" in capsys.readouterr().out, key
+
+
+@each(
+    [
+        ("compile", "--batch", "-D batch="),
+        ("profile", "--optimise", "the level is -O"),
+        ("ops", "--batch", "No such option"),
+        ("run", "--lr", "No such"),
+    ]
+)
+def test_options_of_other_tools_are_told_where_they_mean_something(
+    command: str, option: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command, "m.tpu", option, "8") == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_file_beside_the_source_that_has_no_labels_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

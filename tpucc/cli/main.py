@@ -67,18 +67,19 @@ def _status(arguments: list[str]) -> int:
 
 
 ELSEWHERE = {
-    **dict.fromkeys(("--batch", "--batch-size"), "the batch is a param of the source: -D batch=…"),
-    **dict.fromkeys(("--rate", "--lr", "--learning-rate", "--optimizer"), "the source says it: optimizer adam(rate=…)"),
-    **dict.fromkeys(("--optimise", "--optimize", "--level"), "the level is -O 0, -O 1 or -O 2"),
+    **dict.fromkeys(("--batch", "--batch-size"), ("-D", "the batch is a param of the source: -D batch=…")),
+    **dict.fromkeys(("--rate", "--lr", "--learning-rate", "--optimizer"), ("--epochs", "the source says it: optimizer adam(rate=…)")),
+    **dict.fromkeys(("--optimise", "--optimize", "--level"), ("-O", "the level is -O 0, -O 1 or -O 2")),
 }
-"""Options that other compilers and trainers have, and where what they ask for is said here."""
+"""Options that other compilers and trainers have: an option of the commands in which they mean something, and where that is said here."""
 
 
 def _elsewhere(error: click.NoSuchOption) -> click.ClickException:
     """The error of an unknown option; of one that other tools have, with the place where that is said here."""
-    if error.ctx is None or error.option_name not in ELSEWHERE:
+    own, words = ELSEWHERE.get(error.option_name, ("", ""))
+    if error.ctx is None or not any(own in option.opts for option in error.ctx.command.params):
         return error
-    return click.UsageError(f"{error.ctx.info_name} has no option {error.option_name}: {ELSEWHERE[error.option_name]}", error.ctx)
+    return click.UsageError(f"{error.ctx.info_name} has no option {error.option_name}: {words}", error.ctx)
 
 
 def _invoke(arguments: list[str]) -> int:

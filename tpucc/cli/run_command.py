@@ -66,7 +66,7 @@ def command(
         runtime = exe.runtime
         given_inputs, labels, origin = inputs_of(exe, input_file)
         if input_file is not None and labels is None:
-            told(notices(runtime.inputs, given_inputs, measured=runtime.measured_ranges), progress, quiet)
+            told(notices(runtime.inputs, given_inputs, held=runtime.held_ranges), progress, quiet)
         inputs = runtime.accepted(given_inputs)
         progress.stage("execute")
         outputs, parts = runtime.run_with_integers(inputs) if check else (runtime.run(inputs), [])

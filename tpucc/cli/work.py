@@ -132,7 +132,7 @@ def judged(
     """The quality of a model on labelled rows. Prints warnings about these rows."""
     if compilation.graph is None:
         return None
-    told(notices(runtime.inputs, inputs, measured=runtime.measured_ranges), progress, quiet)
+    told(notices(runtime.inputs, inputs, held=runtime.held_ranges), progress, quiet)
     measured = quality(runtime, compilation.graph, runtime.accepted(inputs), labels)
     if isinstance(measured, str):
         told([measured], progress, quiet)

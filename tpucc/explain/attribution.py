@@ -37,7 +37,7 @@ class Attribution:
 def attribution(program: Program) -> Attribution:
     """Whose work the instructions of a program are."""
     touched, count = effects(program.instructions, program.machine), len(program.layers)
-    entering = _reading(program, touched, {place for port in program.prologue_ports for place in port.blocks})
+    entering = input_reads(program, touched)
     of, places = program.layer_of.astype(np.int64), np.arange(count)
     if not count or not entering.any():
         return Attribution(program.layers, of, places)
@@ -53,8 +53,9 @@ def _declared(prologue: str) -> Origin:
     return Origin(tuple(dict.fromkeys(spans))) or Origin(made_by=INPUT)
 
 
-def _reading(program: Program, touched: Effects, buffers: set[int]) -> Bools:
-    """Which instructions read rows of these of the program's buffers, given by their places."""
+def input_reads(program: Program, touched: Effects) -> Bools:
+    """Which instructions read rows of the model's inputs from host memory, where constants stand beside them."""
+    buffers = {place for port in program.prologue_ports for place in port.blocks}
     order = sorted(range(len(program.host)), key=lambda place: program.host[place].start)
     starts, own = [program.host[place].start for place in order], [place in buffers for place in order]
     found = touched.host_reads

@@ -28,7 +28,6 @@ from tpucc.target import Target, number_text
 
 NEARLY = 0.8
 """The part of the largest share of the critical path from which on the second one is told beside it."""
-THEN = "; then, in a stream, "
 HIDDEN = 0.25
 """A setting gains little when it takes less than this part of its limit's share away: other work is on paths that are nearly as long."""
 
@@ -60,8 +59,7 @@ def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0), *, ove
     row = _ROWS[limit]
     lever = row.lever(work)
     gain = _gain(work, lever, found[limit], edges) if lever.option == "set" and lever.field in SPEEDS else ""
-    then = _then(work, lever, limit, edges) if overlaps else ""
-    advice = f"{lever.words}{gain}{'' if gain and then.startswith(THEN) else then}"
+    advice = f"{lever.words}{gain}{_then(work, lever, limit, edges, is_timed=bool(gain)) if overlaps else ''}"
     words = f"{row.sentence(work, f'{found[limit]:.1f} % of the critical path')}{_nearly(found, limit)}; {advice}"
     return Bottleneck(limit.value, words, found[limit], lever, advice)
 
@@ -106,10 +104,11 @@ def _nearly(found: Mapping[Limit, float], limit: Limit) -> str:
     )
 
 
-def _then(work: Work, lever: Lever, limit: Limit, edges: Edges) -> str:
+def _then(work: Work, lever: Lever, limit: Limit, edges: Edges, *, is_timed: bool) -> str:
     """The next bottleneck with the lever's setting: `; then, in a stream, the host link limits, at 11 TOPS at most (now 3.1 TOPS)`. An
     estimate of units that overlap in full, the host's work included: the busiest one limits. Where that one is the busiest without the
-    lever, a stream gains nothing by it. Nothing where it is the lever's own, or where the batch isn't known."""
+    lever, a stream gains nothing by it. Nothing else is said where the program was timed, where that unit is the lever's own, or where the
+    batch isn't known."""
     (before, _), (after, items) = (levers.busy_after(work, each, edges) for each in (None, lever))
     most = max(after, key=lambda name: after[name])
     rate = 2 * items * sum(layer.macs for layer in work.program.layers) * work.program.cores * work.program.target.clock_hz
@@ -117,8 +116,10 @@ def _then(work: Work, lever: Lever, limit: Limit, edges: Edges) -> str:
         return ""
     if most is max(before, key=lambda name: before[name]) and before[most] * items <= after[most]:
         return f"; in a stream {_ROWS[most].busy} limits already"
+    if is_timed:
+        return ""
     then, now = rate_text(rate / after[most]), rate_text(rate / items / max(before.values()))
-    return f"{THEN}{_ROWS[most].busy} limits, at {then} at most (now {now})"
+    return f"; then, in a stream, {_ROWS[most].busy} limits, at {then} at most (now {now})"
 
 
 def _weight_memory(work: Work, share: str) -> str:

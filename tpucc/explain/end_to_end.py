@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.attribution import input_reads
 from tpucc.explain.critical import NOTHING, Limit
-from tpucc.isa.effects import Effects, effects
+from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.prose import percent
@@ -68,21 +69,12 @@ def _device_parts(program: Program, timeline: Timeline) -> tuple[int, int, int]:
     computing = (touched.rows > 0) & ((engine == account.computes) | (engine == account.finishes))
     if not computing.any():
         return timeline.makespan, 0, 0
-    crossed, drained = timeline.end[_input_reads(program, touched)], _drains(program)[engine]
+    crossed, drained = timeline.end[input_reads(program, touched)], _drains(program)[engine]
     first = int(crossed.min()) if len(crossed) else 0
     begins = int(timeline.start[computing & (timeline.start >= first)].min(initial=timeline.makespan))
     link_in = int(timeline.end[(engine == account.supplies) & (timeline.end <= begins)].max(initial=0))
     link_out = timeline.makespan - int((timeline.end + drained)[computing].max())
     return link_in, timeline.makespan - link_in - link_out, link_out
-
-
-def _input_reads(program: Program, touched: Effects) -> Int64:
-    """The instructions that read rows of an input: not those of constants, which stand in host memory beside them."""
-    places = sorted((buffer.start, buffer.kind == "input") for buffer in program.host if buffer.rows)
-    reads = np.flatnonzero(touched.host_reads)
-    starts, is_input = np.array([start for start, _ in places], np.int64), np.array([kind for _, kind in places], np.bool_)
-    holding = np.searchsorted(starts, program.instructions["host"][reads].astype(np.int64), "right") - 1
-    return np.asarray(reads[is_input[holding]] if len(places) else reads, np.int64)
 
 
 def _drains(program: Program) -> Int64:

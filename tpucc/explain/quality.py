@@ -27,9 +27,9 @@ Measure = Literal["accuracy", "rmse", "r2"]
 STEP = 1 / 255
 """A step of 8 bits, as a share of a range: an input that is outside by less is rounded, and has no other scale."""
 WIDER = 0.5
-"""A measured range has not met every input: one that is outside by less than half of its width has no other scale."""
+"""A range that was measured has not met every input: one that is outside by less than half of its width has no other scale."""
 MANY = 0.05
-"""Nor has it met every outlier: so many values may be outside a measured range."""
+"""Nor has it met every outlier: so large a share of the values may be outside."""
 NO_RANGES: Mapping[str, Range] = MappingProxyType({})
 
 
@@ -93,19 +93,19 @@ def notices(
     inputs: Mapping[str, TensorType],
     given: Mapping[str, npt.ArrayLike],
     then: str = "are cut off there",
-    measured: Mapping[str, Range] = NO_RANGES,
+    held: Mapping[str, Range] = NO_RANGES,
 ) -> Iterator[str]:
-    """Warnings about the arrays for a model's inputs: values outside the range that the source declares, or that was `measured`, and
-    numbers that float32 or int32 can't hold. `then` says what becomes of the former: quantisation cuts them off."""
+    """Warnings about the arrays for a model's inputs: values outside the range that the source declares, or that the integers reach which
+    hold them (`held`), and numbers that float32 or int32 can't hold. `then` says what becomes of the former: quantisation cuts them off."""
     for name, kind in inputs.items():
         if name in given:
             array = np.asarray(given[name])
             if array.size and array.dtype.kind in "biuf":
                 if kind.range is not None and kind.dtype == "f32":  # numbers of rows aren't cut off: those that a table hasn't are an error
                     yield from _outside(name, array, kind.range, STEP, 0.0, f"that the source declares, and {then}", "declare their range")
-                elif name in measured:
+                elif name in held:
                     yield from _outside(
-                        name, array, measured[name], WIDER, MANY, f"that was measured, and {then}", "calibrate with such inputs"
+                        name, array, held[name], WIDER, MANY, f"of the integers that hold them, and {then}", "calibrate with such inputs"
                     )
                 yield from _rounded(name, array, kind)
 

@@ -76,7 +76,7 @@ class Runtime:
         return {node.name: whole_type(node.name, node.type, self.program.cores) for node in self.host.prologue.inputs}
 
     @cached_property
-    def measured_ranges(self) -> dict[str, Range]:
+    def held_ranges(self) -> dict[str, Range]:
         """Of each input without a declared range, the real values that its integers reach: others are cut off there. The host makes the
         integers of the input itself, or of a view of it."""
         graph, found = self.host.prologue, dict[str, Range]()
