@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from tpucc.floating.arithmetic import PORTABLE, Arithmetic
 from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
-from tpucc.ops.facts import windowed
+from tpucc.ops.facts import Product, windowed
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
@@ -134,6 +135,14 @@ def conv_part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) ->
     return Part(((*image[:3], (first * depth, last * depth)), *kernel), replace(part.attributes, groups=last - first))
 
 
+def conv_products(attributes: Any, shapes: Shapes) -> Sequence[Product]:
+    """The patches times the kernel, for each group of channels."""
+    height, width = conv_windows(attributes, shapes)
+    r, s, channels, filters = shapes[1]
+    rows, groups = shapes[0][0] * height.outputs * width.outputs, attributes.groups
+    return (Product(rows, r * s * channels, filters // groups, groups),)
+
+
 def defined(attributes: Conv2dAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     """The product of the patches [N·H'·W', R·S·C] with the kernel [R·S·C, F]: depth in the order kernel row, kernel column, channel.
 
@@ -194,6 +203,7 @@ OP = OpDef(
         keeps_parameters=False,
         terms=lambda shapes: prod(shapes[1][:3]),
         fuses_into="convolution",
+        products=conv_products,
     ),
     gradient=Rule(gradient),
     floats=Defined(defined),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product as pairs
 from math import prod
@@ -13,7 +13,7 @@ import numpy as np
 from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
-from tpucc.ops.facts import product
+from tpucc.ops.facts import Product, product
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
@@ -87,6 +87,15 @@ def spread(x: Array, w: Array, axes: tuple[Axis, Axis], groups: int, product: Ca
     return result
 
 
+def spread_products(x: Shape, w: Shape, axes: tuple[Axis, Axis], groups: int) -> Sequence[Product]:
+    """The products of `spread`, of the shapes of its operands."""
+    height, width = axes
+    sizes = [
+        (lines.outputs * beside.outputs, lines.window * beside.window) for (_, _, lines), (_, _, beside) in pairs(height.phases(), width.phases())
+    ]
+    return [Product(x[0] * pixels, positions * w[2] // groups, w[3], groups) for pixels, positions in sizes]
+
+
 def _spread(attributes: ConvTranspose2dAttributes, operands: Arrays, product: Callable[[Array, Array], Array]) -> Array:
     x, w = operands
     return spread(x, w, transposed_axes(attributes, x.shape, w.shape), 1, product)
@@ -111,7 +120,13 @@ def _part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) -> Par
     return Part(((bounds[0], *all_of(x)[1:]), *((*all_of(shape)[:-1], bounds[3]) for shape in weights)), attributes)
 
 
-FACTS = replace(product(fuses_into="transposed_convolution"), part=_part, batch=images, terms=lambda shapes: prod(shapes[1][:3]))
+def _products(attributes: Any, shapes: Shapes) -> Sequence[Product]:
+    return spread_products(shapes[0], shapes[1], transposed_axes(attributes, *shapes[:2]), 1)
+
+
+FACTS = replace(
+    product(fuses_into="transposed_convolution"), part=_part, batch=images, terms=lambda shapes: prod(shapes[1][:3]), products=_products
+)
 
 
 def onnx(g: Call) -> str:

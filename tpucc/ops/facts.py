@@ -7,10 +7,13 @@ operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tpucc.ops import batch as rules
 from tpucc.ops.axis import Axis
@@ -22,6 +25,19 @@ Predicate = Callable[[Any], bool]
 """A fact that the attributes decide."""
 Terms = Callable[[Shapes], int]
 """A count of the terms of a sum, from the operands' shapes."""
+
+
+class Product(NamedTuple):
+    """`count` products of a matrix [rows, depth] with one [depth, columns], each with matrices of its own."""
+
+    rows: int
+    depth: int
+    columns: int
+    count: int = 1
+
+
+Products = Callable[[Any, Shapes], Sequence[Product]]
+"""The products of matrices that compute a result, from the attributes and the operands' shapes; one after the other."""
 WindowRule = Callable[[Any, Shapes], tuple[Axis, Axis]]
 """The two spatial axes of an operator on images, from its attributes and its operands' shapes."""
 
@@ -62,6 +78,7 @@ class Facts:
     - `batch`: the axis of the batch in the result; None without operands.
     - `keeps_parameters`: the result has the scale and zero point of its operand; of an element-wise operator it has them on the device.
     - `terms`: how many products are added up for each value of the result, from the operands' shapes; 1 if none are.
+    - `products`: the products of matrices that a machine for floats computes the result with; empty if it needs none.
     - `singular`: the operands with finite values at which the result isn't finite: a divisor, and what a root or a logarithm is taken of.
     - `fuses_into`: the operator that is this one with an activation, and perhaps a bias, after it; empty if there is none.
     """
@@ -76,6 +93,7 @@ class Facts:
     batch: BatchRule | None
     keeps_parameters: bool
     terms: Terms
+    products: Products
     singular: tuple[int, ...]
     fuses_into: str
 
@@ -102,6 +120,10 @@ def one_term(_: Shapes) -> int:
     return 1
 
 
+def no_products(_: object, shapes: Shapes) -> Sequence[Product]:
+    return ()
+
+
 _PLAIN = Facts(
     values=Values.COMPUTED,
     elementwise=False,
@@ -113,6 +135,7 @@ _PLAIN = Facts(
     batch=None,
     keeps_parameters=False,
     terms=one_term,
+    products=no_products,
     singular=(),
     fuses_into="",
 )
@@ -146,18 +169,28 @@ def table_rows(*, batch: BatchRule) -> Facts:
     return replace(_PLAIN, batch=batch, keeps_parameters=True)
 
 
-def whole(*, batch: BatchRule | None, singular: tuple[int, ...] = ()) -> Facts:
+def whole(*, batch: BatchRule | None, singular: tuple[int, ...] = (), products: Products = no_products) -> Facts:
     """Facts of an operator that isn't computed in parts, because the device lacks it, or of a name that isn't an operator's."""
-    return replace(_PLAIN, batch=batch, singular=singular)
+    return replace(_PLAIN, batch=batch, singular=singular, products=products)
 
 
 def product(*, fuses_into: str) -> Facts:
     """Rows times matrices: `[..., M, K] @ [..., K, N]`."""
     made = replace(_PLAIN, part=rows_and_columns, batch=rules.product, terms=lambda shapes: shapes[1][-2])
-    return replace(made, fuses_into=fuses_into)
+    return replace(made, fuses_into=fuses_into, products=_rows_times_matrices)
 
 
-def windowed(windows: WindowRule, *, part: PartRule, keeps_parameters: bool, terms: Terms, fuses_into: str) -> Facts:
+def _rows_times_matrices(_: object, shapes: Shapes) -> Sequence[Product]:
+    """All rows at once where the right side is one matrix; else a product for each pair of matrices."""
+    a, b = shapes[:2]
+    if len(b) == 2:
+        return (Product(prod(a[:-1]), *b),)
+    return (Product(prod(a[-2:-1]), *b[-2:], prod(np.broadcast_shapes(a[:-2], b[:-2]))),)
+
+
+def windowed(
+    windows: WindowRule, *, part: PartRule, keeps_parameters: bool, terms: Terms, fuses_into: str, products: Products = no_products
+) -> Facts:
     """Facts of operators that compute each value from the pixels in a window."""
-    made = replace(_PLAIN, windows=windows, part=part, batch=rules.images)
+    made = replace(_PLAIN, windows=windows, part=part, batch=rules.images, products=products)
     return replace(made, keeps_parameters=keeps_parameters, terms=terms, fuses_into=fuses_into)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.ir import TensorType, f32
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes, conv_shape, require_groups
-from tpucc.ops.conv_transpose2d import SWAPPED, spread
-from tpucc.ops.facts import whole
+from tpucc.ops.conv_transpose2d import SWAPPED, spread, spread_products
+from tpucc.ops.facts import Product, whole
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, RuleError, Types
-from tpucc.ops.parts import Shape
+from tpucc.ops.parts import Shape, Shapes
 from tpucc.ops.rules import require_f32, require_rank, require_shape
 from tpucc.ops.windows import Padding, Pair
 from tpucc.training.operators import gradient_operator, sized_images
@@ -70,6 +70,12 @@ def _gradient(attributes: Conv2dGradientAttributes, operands: Arrays, product: C
     return spread(dy, w.transpose(SWAPPED), axes, attributes.groups, product)
 
 
+def products(attributes: Conv2dGradientAttributes, shapes: Shapes) -> Sequence[Product]:
+    dy, w = shapes
+    axes = conv_axes(attributes.forward, require_shape(attributes.shape), w)
+    return spread_products(dy, tuple(w[axis] for axis in SWAPPED), axes, attributes.groups)
+
+
 OP = gradient_operator(
     name="conv2d_input_gradient",
     summary="the gradient of a convolution with respect to its image",
@@ -83,7 +89,7 @@ OP = gradient_operator(
     infer=infer,
     reference=lambda attributes, operands: _gradient(attributes, operands, np.matmul),
     legalisation=OnHost("the device's kernels are constants, and training changes them"),
-    facts=whole(batch=sized_images),
+    facts=whole(batch=sized_images, products=products),
     floats=Defined(lambda attributes, operands, arithmetic: _gradient(attributes, operands, arithmetic.product)),
     examples=(
         Example("one whole tile", Conv2dGradientAttributes((1, 4, 4, 256)), (f32(1, 4, 4, 256), f32(1, 1, 256, 256))),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from tpucc.ir import TensorType, f32
 from tpucc.ops.conv2d import conv_axes
-from tpucc.ops.facts import whole
+from tpucc.ops.facts import Product, whole
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, Types
+from tpucc.ops.parts import Shapes
 from tpucc.ops.rules import require_f32, require_rank, require_shape
 from tpucc.ops.windows import of_groups, patches_of
 from tpucc.training.operators import added_up, gradient_operator
@@ -39,6 +41,11 @@ def _gradient(attributes: Conv2dGradientAttributes, operands: Arrays, product: C
     return np.concatenate([product(group.T, change) for group, change in zip(rows, changes, strict=True)], axis=1).reshape(shape)
 
 
+def products(attributes: Conv2dGradientAttributes, shapes: Shapes) -> Sequence[Product]:
+    r, s, channels, filters = require_shape(attributes.shape)
+    return (Product(r * s * channels, math.prod(shapes[1][:3]), filters // attributes.groups, attributes.groups),)
+
+
 OP = gradient_operator(
     name="conv2d_weight_gradient",
     summary="the gradient of a convolution with respect to its kernel",
@@ -52,7 +59,7 @@ OP = gradient_operator(
     infer=infer,
     reference=lambda attributes, operands: _gradient(attributes, operands, np.matmul),
     legalisation=OnHost("the device multiplies by constants, and here both sides are values"),
-    facts=whole(batch=added_up),
+    facts=whole(batch=added_up, products=products),
     floats=Defined(lambda attributes, operands, arithmetic: _gradient(attributes, operands, arithmetic.product)),
     examples=(
         Example("one whole tile", Conv2dGradientAttributes((1, 1, 256, 256)), (f32(1, 4, 4, 256), f32(1, 4, 4, 256))),
