@@ -28,6 +28,8 @@ SUMS: Mapping[str, str] = {"int8": "int32", "bfloat16": "float32"}
 """The data type in which products are summed, by the data type of their factors."""
 PROGRAM_SIZES = ("accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles")
 PROGRAM_RATES = ("host_bandwidth", "host_elements_per_second")
+STEP_NUMBERS = ("sublanes", "vector_alus", "hbm_latency_seconds", "ici_bandwidth", "ici_hop_seconds")
+"""What the time of a step of training depends on beside; 0 of a machine of which it isn't known."""
 ASSUMED = ("host_row_bytes", "host_latency_seconds", "host_step_seconds", "host_elements_per_second")
 """Numbers about the host that no source has: ours, in every target that programs are made for."""
 NEEDED = (*PROGRAM_SIZES, "host_bandwidth")
@@ -50,6 +52,9 @@ RANGES: Mapping[str, tuple[int, float, str]] = {
     **dict.fromkeys(("clock_hz", "weight_bandwidth", *PROGRAM_RATES), _RATE),
     **dict.fromkeys(("host_latency_seconds", "host_step_seconds"), _SECONDS),
     "host_row_bytes": (0, 4096, "an integer from 0 to 4,096"),
+    **dict.fromkeys(("sublanes", "vector_alus"), (0, 1024, "an integer from 0 to 1,024")),
+    "ici_bandwidth": (0, FASTEST, "a number from 0 to 10^18"),
+    **dict.fromkeys(("hbm_latency_seconds", "ici_hop_seconds"), _SECONDS),
 }
 """The least and the largest value of each number, and the range in words."""
 MOST_CYCLES = 2**40
@@ -100,6 +105,16 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Seconds from an interrupt to the host's first result. Our assumption: a driver's round trip; the paper has no number."""
     host_elements_per_second: float = 1e9
     """Elements that the host computes in a second. Our assumption: one core, an element a nanosecond."""
+    sublanes: int = 0
+    """Rows of `mxu` lanes that the vector unit works on in a cycle."""
+    vector_alus: int = 0
+    """Operations of the vector unit on each lane and cycle."""
+    hbm_latency_seconds: float = 0.0
+    """Seconds from a request to the first bytes of memory, which each group of operators of a step waits for."""
+    ici_bandwidth: float = 0.0
+    """Bytes a second of a link to another chip, in each direction."""
+    ici_hop_seconds: float = 0.0
+    """Seconds of a hop over a link besides its bytes."""
 
     def __post_init__(self) -> None:
         described = self.data_type != "int8"

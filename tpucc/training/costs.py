@@ -11,12 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-LINK = 62e9
-"""Bytes a second of one link in one direction: 496 Gb/s, as published of TPU v2."""
-HOP = 1e-6
-"""Seconds of a hop: assumed, none is published of TPU v2."""
-MEMORY = 350e9
-"""Bytes a second of one core's half of its chip's memory, through which the two cores of a chip exchange: each byte is written and read."""
+from tpucc.machines.v2.units import core_bandwidth
+from tpucc.target import Target
+
 TARGET = "tpu_v2"
 """The machine whose rates these are: those of others aren't computed."""
 CORES = (1, 2, 4, 8)
@@ -41,7 +38,7 @@ class Cost:
     seconds: float
 
 
-def dimensions(cores: int) -> tuple[Dimension, ...]:
+def dimensions(cores: int, target: Target) -> tuple[Dimension, ...]:
     """The dimensions of a machine of so many cores, a power of two: the two cores of a chip, then the torus, as square as it can be.
 
     Both dimensions of a torus work at the same time, each on half of the bytes: that counts as twice the rate.
@@ -49,8 +46,8 @@ def dimensions(cores: int) -> tuple[Dimension, ...]:
     chips = max(1, cores // 2)
     columns = 2 ** (int(math.log2(chips)) // 2)
     torus = [count for count in (chips // columns, columns) if count > 1]
-    inside = [Dimension(2, MEMORY / 2)] if cores > 1 else []
-    return (*inside, *(Dimension(count, LINK * len(torus)) for count in torus))
+    inside = [Dimension(2, core_bandwidth(target) / 2)] if cores > 1 else []  # each byte is written and read
+    return (*inside, *(Dimension(count, target.ici_bandwidth * len(torus)) for count in torus))
 
 
 def possible(batch: int, microbatches: int) -> tuple[int, ...]:
@@ -58,12 +55,12 @@ def possible(batch: int, microbatches: int) -> tuple[int, ...]:
     return tuple(count for count in CORES if batch % (count * microbatches) == 0)
 
 
-def all_reduce(size: float, cores: int) -> Cost:
+def all_reduce(size: float, cores: int, target: Target) -> Cost:
     """The cost of the mean over `cores`, a power of two, of `size` bytes that each has. Cores that share links count as one node there."""
     left, hops, seconds = size, 0, 0.0
-    for index, dimension in enumerate(dimensions(cores)):
+    for index, dimension in enumerate(dimensions(cores, target)):
         others = dimension.nodes - 1
-        seconds += 2 * others / dimension.nodes * left / dimension.rate + 2 * others * HOP
+        seconds += 2 * others / dimension.nodes * left / dimension.rate + 2 * others * target.ici_hop_seconds
         hops += 2 * others
         if index:  # both cores of a chip send through its links: together all that the chip has
             left /= dimension.nodes

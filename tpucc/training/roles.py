@@ -10,6 +10,7 @@ from tpucc.ir import Graph, Node
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.opdef import Given
+from tpucc.training.operators.round_to_bfloat16 import RoundToBfloat16Attributes
 from tpucc.training.passes.differentiate import differentiate, made_for
 from tpucc.training.passes.names import GRADIENT, NEXT, key_of, loss_of, states, values_of
 from tpucc.training.passes.optimizer import optimizer_step
@@ -115,13 +116,15 @@ def parts_of(step: Step) -> Parts:
 
 
 def roles(step: Step) -> dict[str, Role]:
-    """The role of each node of the step graph that computes something: the part in which its name comes first."""
+    """The role of each node of the step graph that computes something: the part in which its name comes first, or the value's that it
+    rounds."""
     known: dict[str, Role] = {}
     role = Role.FORWARD
     for stage in step.stages:
         role = MAKERS.get(stage.name, role)
         for node in stage.graph:
-            known.setdefault(node.name, role)
+            rounded = isinstance(node.attributes, RoundToBfloat16Attributes)
+            known.setdefault(node.name, known[node.operands[0]] if rounded else role)
     found = {node.name: known[node.name] for node in step.graph if not _given(node)}
     return found | {name: Role.STATISTICS for name in _statistics(step) if found.get(name) is Role.FORWARD}
 

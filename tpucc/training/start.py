@@ -25,13 +25,13 @@ def started(source: Source, folder: Path, stem: str, params: Mapping[str, str], 
         return Session(_model(source, params), source, folder, stem, settings)
 
 
-def step_of(source: Source, params: Mapping[str, str], cores: int) -> tuple[Model, Step]:
+def step_of(source: Source, params: Mapping[str, str], cores: int, **options: bool) -> tuple[Model, Step]:
     """The model of a source and a step of its training, for a batch that cores share. Raises as `started` does."""
     with _of(source):
         model = _model(source, params)
         assert model.training is not None
         parts_for(cores, 1)
-        return model, make_step(model.training, cores)
+        return model, make_step(model.training, cores, **options)
 
 
 @contextmanager

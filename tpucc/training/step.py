@@ -58,7 +58,7 @@ class Step:
         return frozenset(key_of(graph[name]) for name in values_of(graph, NEXT))
 
 
-def make_step(training: Training, cores: int = 1, microbatches: int = 1) -> Step:
+def make_step(training: Training, cores: int = 1, microbatches: int = 1, *, bfloat16: bool = False, one_pass: bool = False) -> Step:
     """The step of a source's `train`, for a batch that cores share, each of which makes several microbatches of its share.
 
     Raises `CompileError` E0831 where the parts of the batch can't be computed apart, E0940 for an operator without a gradient, and E0941
@@ -70,7 +70,7 @@ def make_step(training: Training, cores: int = 1, microbatches: int = 1) -> Step
     stages = [Stage("train", "the loss, as it is written", graph, changed=True)]
     notes: list[str] = []
     assert training.optimizer is not None
-    for step in training_passes(training.fixed, cores, microbatches, training.optimizer.name, training.optimizer.parameters):
+    for step in training_passes(training.fixed, cores, microbatches, training.optimizer.name, training.optimizer.parameters, bfloat16, one_pass):
         made = run_pass(step, graph, context)
         notes += made.notes
         made = made.without_notes()

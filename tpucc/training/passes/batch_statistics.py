@@ -22,7 +22,7 @@ from tpucc.training.passes.names import NEXT
 
 
 @graph_pass("batch-statistics", "computes the statistics of batch normalisation, and moves their averages", level=0)
-def batch_statistics(graph: Graph, context: Context) -> Graph:
+def batch_statistics(graph: Graph, context: Context, *, one_pass: bool = False) -> Graph:
     """Rewrites `batch_norm(x, gamma, beta, mean, variance)` whose mean and variance are states; these get outputs `next NODE`.
 
     Where both are `fixed` weights, they are used as they are, and nothing is rewritten.
@@ -33,7 +33,7 @@ def batch_statistics(graph: Graph, context: Context) -> Graph:
     moved: dict[str, str] = {}
     for node in rewriter:
         if isinstance(node.attributes, BatchNormAttributes) and _moves(rewriter, node):
-            _normalise(rewriter, node, node.attributes, moved)
+            _normalise(rewriter, node, node.attributes, moved, one_pass)
         else:
             rewriter.put(node)
     outputs = tuple(Output(NEXT + name, value) for name, value in moved.items())
@@ -52,13 +52,16 @@ def _moves(rewriter: Rewriter, node: Node) -> bool:
     return True
 
 
-def _normalise(rewriter: Rewriter, node: Node, attributes: BatchNormAttributes, moved: dict[str, str]) -> None:
+def _normalise(rewriter: Rewriter, node: Node, attributes: BatchNormAttributes, moved: dict[str, str], one_pass: bool) -> None:
     within = Within(rewriter, node)
     x, gamma, beta, mean, variance = map(within.value, node.operands)
     rows = tuple(range(x.type.rank - 1))
     batch_mean = x.call("mean", axis=rows)
     centred = x - batch_mean
-    batch_variance = (centred * centred).call("mean", axis=rows)
+    if one_pass:
+        batch_variance = ((x * x).call("mean", axis=rows) - batch_mean * batch_mean).call("maximum", 0.0)
+    else:
+        batch_variance = (centred * centred).call("mean", axis=rows)
     scaled = centred / (batch_variance + attributes.epsilon).call("sqrt") * gamma
     rewriter.put(rewriter.in_place(node, add(rewriter.nodes[scaled.name], rewriter.nodes[beta.name])))
     for average, statistic in ((mean, batch_mean), (variance, batch_variance)):

@@ -9,6 +9,7 @@ from tpucc.passes.base import Pass
 from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.dead_code import dead_code
 from tpucc.training.passes.batch_statistics import batch_statistics
+from tpucc.training.passes.bfloat16_activations import bfloat16_activations
 from tpucc.training.passes.differentiate import differentiate
 from tpucc.training.passes.divide import divide_examples
 from tpucc.training.passes.draw_dropout import draw_dropout
@@ -20,7 +21,13 @@ from tpucc.training.passes.states import states
 
 
 def training_passes(
-    fixed: Set[str], cores: int, microbatches: int, optimizer: str, parameters: tuple[tuple[str, float], ...]
+    fixed: Set[str],
+    cores: int,
+    microbatches: int,
+    optimizer: str,
+    parameters: tuple[tuple[str, float], ...],
+    bfloat16: bool = False,
+    one_pass: bool = False,
 ) -> tuple[Pass, ...]:
     """The passes from a loss to a step: without the weights of the keys `fixed`, for a batch in so many parts, with this optimizer."""
     parts = cores * microbatches
@@ -29,7 +36,7 @@ def training_passes(
         fold_exact,
         dead_code,
         divide_examples(parts=parts, among=_among(cores, microbatches)),
-        batch_statistics,
+        batch_statistics(one_pass=one_pass),
         draw_dropout,
         logits,
         common_subexpressions,
@@ -39,6 +46,7 @@ def training_passes(
         fold_exact,
         common_subexpressions,
         dead_code,
+        bfloat16_activations(wanted=bfloat16),
     )
 
 
