@@ -318,6 +318,8 @@ def train(
     target: str = "host",
     cores: int = 1,
     microbatches: int = 1,
+    activations: str = "float32",
+    statistics: str = "two-pass",
     examples: PathLike | Mapping[str, npt.ArrayLike] | None = None,
     held_out: PathLike | Mapping[str, npt.ArrayLike] | None = None,
     weights: PathLike | None = None,
@@ -329,7 +331,8 @@ def train(
     """Trains the model at `path` by its `train`, for `epochs` (5 unless said) or `steps`, counted from the state `resume` if there is one.
 
     `target` is the machine whose arithmetic is used: "host" (float32), or "tpu_v2". `cores` share each batch, and each makes
-    `microbatches` of its share. `examples` are arrays by the names of `train`'s inputs, or a file of them. `held_out` are rows
+    `microbatches` of its share. `activations` "bf16" rounds values that memory holds, `statistics` "one-pass" reads them once for batch
+    normalisation. `examples` are arrays by the names of `train`'s inputs, or a file of them. `held_out` are rows
     for the model's inputs and their `labels`, or a file of them; `weights` is a file of weights to begin with. `seed` draws weights, order
     and dropout. There are no `others`. Raises a subclass of `tpucc.Error`.
     """
@@ -340,6 +343,8 @@ def train(
         target=target,
         cores=cores,
         microbatches=microbatches,
+        activations=activations,
+        statistics=statistics,
         examples=examples,
         held_out=held_out,
         weights=weights,

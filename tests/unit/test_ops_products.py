@@ -45,5 +45,8 @@ def test_products_are_those_that_the_float_form_computes(operator: OpDef, exampl
         operator.floats.function(example.attributes, operands, recording)  # type: ignore[union-attr]
     expected: Counter[Product] = Counter()
     for product in operator.facts.products(example.attributes, [type_.shape for type_ in example.operands]):
-        expected[product._replace(count=1)] += product.count
+        expected[product._replace(times=1, patches=None)] += product.times
+        if product.patches is not None:
+            rows, lines, pixels, channels = product.patches
+            assert (rows, lines * pixels * channels) in ((product.rows, product.depth), (product.depth, product.rows))
     assert Counter(recording.found) == expected

@@ -20,12 +20,13 @@ from tpucc.cli.main import main
 from tpucc.diagnostics import Source
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
+from tpucc.machines.v2.links import all_reduce
 from tpucc.ops import OPS
 from tpucc.see.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.see.diagrams.paint import painted
 from tpucc.see.diagrams.steps import StepPicture
 from tpucc.see.training import picture_of
-from tpucc.training.costs import all_reduce
+from tpucc.target import load_target
 from tpucc.training.heldout import HeldOut
 from tpucc.training.plan import Plan
 from tpucc.training.roles import Parts, Role, parts_of
@@ -113,7 +114,7 @@ def test_what_train_prints(written: Path, capsys: pytest.CaptureFixture[str]) ->
     assert lines[0] == "net on 4 cores of tpu_v2: 67 weights, 50 examples, batch 16, adam(rate=0.02)"
     assert lines[1].split() == ["epoch", "loss", "held", "out", "seconds"]
     assert lines[3].startswith("epoch 2 so far: 1 of 3 steps, loss ")
-    assert "of 272 bytes a step, by formula from the rates of TPU v2" in "\n".join(lines[4:6])
+    assert "of 272 bytes a step, by formula from the rates of tpu_v2" in "\n".join(lines[4:6])
     assert [line.split()[0] for line in lines[7:11]] == ["1", "2", "4", "8"]
     assert "408 bytes" in lines[9]
     assert all(len(line) <= 80 for line in lines)
@@ -131,7 +132,7 @@ def test_the_formula_is_of_tpu_v2_alone(written: Path, capsys: pytest.CaptureFix
     for target in ("tpu_v2", "tpu_v3"):
         assert command(written, "-o", target, "--steps", "1", "--cores", "2", "--target", target, "--json") == 0
         assert (json.loads(capsys.readouterr().out)["all_reduce_by_formula"] is None) == (target == "tpu_v3")
-        assert ("the rates of TPU v2" in Path(target, "report.html").read_text()) == (target == "tpu_v2")
+        assert ("the rates of tpu_v2" in Path(target, "report.html").read_text()) == (target == "tpu_v2")
         weights.append(Path(target, "weights.npz").read_bytes())
     assert weights[0] == weights[1]
     assert command(written, "--steps", "1", "--cores", "2", "--target", "tpu_v3") == 0
@@ -145,7 +146,7 @@ def test_the_cost_of_cores_is_of_those_that_divide_the_batch_of_a_machine(writte
     out, page = capsys.readouterr().out, Path("out/report.html").read_text()
     assert re.findall(r"(?m)^ *(\d+) .* \d\.\d$", out) == ["1", "2"]
     assert re.findall(r"<tr><td>(\d+)</td>", page.partition('<section id="cores"')[2]) == ["1", "2"]
-    assert "from the rates of TPU v2" in page
+    assert "from the rates of tpu_v2" in page
     assert command(*given) == 0
     assert "all-reduce of" not in capsys.readouterr().out
     assert 'id="cores"' not in Path("out/report.html").read_text()
@@ -179,12 +180,12 @@ def test_resuming_ends_where_it_was_to_end_or_where_it_is_told(written: Path) ->
 
 
 def test_the_cost_of_an_all_reduce_by_hand() -> None:
-    """Of a megabyte: on a chip 2·½·1e6/175e9 s and 2 hops; one link 2·½·1e6/62e9 s more; two at once 2·½·(1e6 + 0.5e6)/124e9 s."""
-    costs = {cores: all_reduce(1e6, cores) for cores in (1, 2, 4, 8, 16)}
+    """Of a megabyte: on a chip 2·½·1e6/150e9 s and 2 hops; one link 2·½·1e6/62e9 s more; two at once 2·½·(1e6 + 0.5e6)/124e9 s."""
+    costs = {cores: all_reduce(1e6, cores, load_target("tpu_v2")) for cores in (1, 2, 4, 8, 16)}
     assert [cost.hops for cost in costs.values()] == [0, 2, 4, 6, 10]
     assert [cost.sent for cost in costs.values()] == [0, 1e6, 1.5e6, 1.75e6, 1.875e6]
     assert costs[1].seconds == 0
-    chip = 1e6 / 175e9
+    chip = 1e6 / 150e9
     assert costs[2].seconds == pytest.approx(chip + 2e-6)
     assert costs[4].seconds == pytest.approx(chip + 1e6 / 62e9 + 4e-6)
     assert costs[8].seconds == pytest.approx(chip + 1e6 / 124e9 + 0.5e6 / 124e9 + 6e-6)

@@ -9,7 +9,7 @@ import click
 
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option
+from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option, numerics_options, of_a_step
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
@@ -43,6 +43,7 @@ def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @data_option
 @click.option("--stop-after", metavar="STAGE", help="Stop after this stage; write nothing.")
 @chart_option
+@numerics_options
 @click.option("--train", is_flag=True, help="Write the graph of one step of training in place of a program.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Print no summary and no warnings.")
@@ -74,6 +75,7 @@ def command(
             dump = Dump(print_after, dump_dir, progress, with_data)
             compile_step(model, output, given, dump, as_json, quiet, progress)
         return
+    of_a_step(False)
     stem, kinds = stem_of(model), kinds_after(model, EMIT) if emit is None else emit
     with Progress(not quiet and not as_json) as progress:
         compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress, with_data), stop_after, print_after, progress)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tpucc.options import OPTIONS, Flag, Options
 from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES
+from tpucc.training.numerics import CHOICES
 from tpucc.user_options import read_options
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -110,6 +112,29 @@ class CoreCounts(click.ParamType[tuple[int, ...]]):
 several_counts = click.option(
     "--cores", type=CoreCounts(), default="1", show_default=True, metavar="N[,N…]", help="Cores that share the batch; several to compare."
 )
+
+
+def numerics_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the choices of a step of training: `--activations`, `--statistics`."""
+    for name, values in reversed([*CHOICES.items()]):
+        default, *others = values
+        words = "; ".join(f"{value}: {values[value]}" for value in others)
+        function = click.option(f"--{name}", type=click.Choice([*values]), default=default, show_default=True, help=f"{words}.")(function)
+    return function
+
+
+def of_a_step(train: bool, used: Collection[str] = ()) -> None:
+    """Refuses options of the command line that mean nothing: with `--train` all but `used`, without it those of a step."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if (name not in used if train else name in CHOICES) and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            has = (
+                "has no effect on a step of training, which --train asks for"
+                if train
+                else "is of a step of training, which --train asks for"
+            )
+            raise click.UsageError(f"{parameter.opts[0]} {has}")
 
 
 def compile_options(function: Callable[..., Any], **others: Decorator) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, option
+from tpucc.cli.options import FILE, of_a_step, option
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import printable
 from tpucc.explain.paper.applications import find_programs
@@ -24,13 +24,18 @@ from tpucc.version import VERSION
 @click.option("--programs", type=FILE, metavar="DIR", help="Where mlp0.tpu, … lie (default: those that come with tpucc).")
 @option("target")
 @option("overrides")
+@click.option("--training", is_flag=True, help="Print steps of training instead, as measured on TPU v2 and v3.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def command(programs: Path | None, target: str, overrides: dict[str, str], as_json: bool, quiet: bool) -> None:
+def command(programs: Path | None, target: str, overrides: dict[str, str], training: bool, as_json: bool, quiet: bool) -> None:
     """Print our figures beside those of the TPU paper (Jouppi et al., ISCA 2017).
 
-    Compiles its applications and times them, also on the variants of the paper's figure 11; nothing is executed.
+    Compiles its applications and times them, also on the variants of the paper's figure 11; nothing is executed. With --training: times
+    steps of ResNet-50 and of dense networks, and prints them beside what was measured.
     """
+    if training:
+        _print_training(programs, as_json, quiet)
+        return
     machine = load_target(target, overrides)
     require_compilable(machine)
     programs = programs or folder() / "paper"
@@ -41,6 +46,20 @@ def command(programs: Path | None, target: str, overrides: dict[str, str], as_js
         print_json({"target": machine.name, "tpucc": VERSION, "sections": [section.json() for section in sections]})
         return
     click.echo(f"{printable(machine.name)} beside the TPU of Jouppi et al., ISCA 2017\n")
+    for section in sections:
+        click.echo(section_text(section) + "\n")
+
+
+def _print_training(programs: Path | None, as_json: bool, quiet: bool) -> None:
+    from tpucc.training.timing.measured import compare_training  # the paper's figures need none of it
+
+    of_a_step(True, ("programs", "training", "as_json", "quiet"))
+    with Progress(not quiet and not as_json) as progress:
+        sections = list(compare_training(programs or folder(), lambda text: progress.stage(f"time {text}")))
+    if as_json:
+        print_json({"tpucc": VERSION, "sections": [section.json() for section in sections]})
+        return
+    click.echo("Steps of training beside those of Cloud TPUs\n")
     for section in sections:
         click.echo(section_text(section) + "\n")
 

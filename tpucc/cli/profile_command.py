@@ -13,7 +13,7 @@ import click
 from tpucc.cli.charts import chart_option, charts_text, wants_chart
 from tpucc.cli.columns import table_width
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, compile_options, json_option, like_option, several_counts
+from tpucc.cli.options import FILE, compile_options, json_option, like_option, numerics_options, of_a_step, several_counts
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
@@ -58,6 +58,8 @@ LAYER, LINE = "layer", "line"
 @click.option(
     "--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing; FILE.json.gz is smaller."
 )
+@click.option("--train", is_flag=True, help="Time one step of MODEL's training instead, on a machine for floats (default: tpu_v2).")
+@numerics_options
 @click.option("--error", is_flag=True, help="Print where accuracy is lost instead: what each layer costs, the costliest first.")
 @chart_option
 @json_option
@@ -69,6 +71,7 @@ def command(
     batches: int | None,
     by: str,
     trace: Path | None,
+    train: bool,
     error: bool,
     chart: bool | None,
     as_json: bool,
@@ -81,7 +84,16 @@ def command(
 
     With --error each layer is executed in integers, and all others in float32: on MODEL_test.npz beside the source, where there is one,
     else on the calibration inputs. Of many rows some are taken, evenly spread, as each layer is a run of the model.
+
+    With --train the table has the parts of a step and its longest groups of operators, and for how long each unit is at work.
     """
+    if train:
+        from tpucc.cli.step_profile import profile_step  # counting the cycles of a program needs none of it
+
+        with Progress(not quiet and not as_json) as progress:
+            profile_step(model, cores, given, as_json, quiet, progress)
+        return
+    of_a_step(False)
     if error:
         if len(cores) > 1 or batches is not None or trace is not None or chart or timing != OVERLAPPED or by != LAYER:
             raise click.UsageError("--error stands alone: it counts no cycles")

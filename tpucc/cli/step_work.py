@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
 from tpucc.cli.messages import say
+from tpucc.cli.options import of_a_step
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import Dump
@@ -21,15 +21,17 @@ from tpucc.explain.quantities import size
 from tpucc.explain.tables import wrapped
 from tpucc.interop.sources import read_source
 from tpucc.language.elaborate import Model
+from tpucc.machines.v2.links import all_reduce
 from tpucc.output_files import write_files
 from tpucc.passes.pipeline import unknown_name
 from tpucc.see.training import step_files
-from tpucc.training.costs import all_reduce
+from tpucc.target import load_target
+from tpucc.training.numerics import CHOICES, Numerics
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.training.step import Step
 
-USED = ("model", "train", "output", "params", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")
+USED = ("model", "train", *CHOICES, "output", "params", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")
 """The parameters of `compile` that mean something for a step of training."""
 
 
@@ -37,10 +39,10 @@ def compile_step(
     model: Path, output: Path | None, given: Mapping[str, Any], dump: Dump, as_json: bool, quiet: bool, progress: Progress
 ) -> None:
     """Makes the step, writes its files, and prints a summary."""
-    _refuse_others()
+    of_a_step(True, USED)
     source = read_source(model)
     progress.stage("make the step graph")
-    made, step = step_of(source, given["params"], given["cores"])
+    made, step = step_of(source, given["params"], given["cores"], Numerics(**{name: given[name] for name in CHOICES}))
     _require(step, dump.print_after)
     for number, stage in enumerate(step.stages):
         dump(Snapshot(number, stage.name, stage.graph, 0.0, stage.changed, stage.summary))
@@ -62,13 +64,6 @@ def compile_step(
             click.echo(_text(made, step, parts, paths))
 
 
-def _refuse_others() -> None:
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name not in USED and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[0]} has no effect on a step of training, which --train asks for")
-
-
 def _require(step: Step, wanted: str | None) -> None:
     names = tuple(dict.fromkeys(stage.name for stage in step.stages))
     if wanted not in (None, "all", *names):
@@ -84,7 +79,7 @@ def _summary(model: Model, step: Step, parts: Parts) -> dict[str, Any]:
         "state_bytes": parts.state_bytes,
         "kept_values": len(parts.kept),
         "kept_bytes": parts.kept_bytes,
-        "all_reduce_by_formula": asdict(all_reduce(step.reduced_bytes, step.parts)),
+        "all_reduce_by_formula": asdict(all_reduce(step.reduced_bytes, step.parts, load_target("tpu_v2"))),
         "stages": {f"{number:02} {stage.name}": len(stage.graph) for number, stage in enumerate(step.stages)},
     }
 

@@ -16,16 +16,17 @@ from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
 from tpucc.cli.messages import say
-from tpucc.cli.options import FILE, json_option, option
+from tpucc.cli.options import FILE, json_option, numerics_options, option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.quantities import size
 from tpucc.explain.tables import table, wrapped
 from tpucc.interop.sources import read_source
+from tpucc.machines.v2.links import all_reduce
 from tpucc.output_files import write_files
 from tpucc.see.training import WRITTEN, measured, write_training
-from tpucc.training.costs import HOP, LINK, TARGET, all_reduce
+from tpucc.target import Target
 from tpucc.training.session import EPOCHS, HOST, Session, Settings, elements
 from tpucc.training.start import started
 from tpucc.training.state import Epoch
@@ -45,6 +46,7 @@ INTERRUPTED = 130
 @click.option("--target", default=HOST, show_default=True, metavar="NAME", help="Whose arithmetic: host, tpu_v2, tpu_v3 or tpu_v4i.")
 @click.option("--cores", type=int, default=1, show_default=True, help="Cores that share the batch.")
 @click.option("--microbatches", type=int, default=1, show_default=True, help="Parts that each core makes of its share, one after another.")
+@numerics_options
 @click.option("--examples", type=FILE, metavar="X.npz", help="Train on these, not on those that the source names.")
 @click.option("--held-out", type=FILE, metavar="X.npz", help="Measure on these rows and labels (default: MODEL_test.npz, if it is there).")
 @click.option("--weights", type=FILE, metavar="W.npz", help="Begin with these weights, not with new ones.")
@@ -75,8 +77,8 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], as_json
         files = write_training(session, folder)
     paths = [printable(str(folder / name)) for name in files]
     if as_json:
-        known = session.settings.target in (HOST, TARGET)
-        cost = asdict(all_reduce(session.step.reduced_bytes, session.settings.cores)) if known else None
+        rates = session.rates
+        cost = asdict(all_reduce(session.step.reduced_bytes, session.settings.cores, rates)) if rates.ici_bandwidth else None
         print_json(session.history | {"stopped": stopped, "all_reduce_by_formula": cost, "files": paths, "warnings": warnings})
     elif not quiet:
         click.echo(_ending(session, model, folder, stopped))
@@ -131,6 +133,7 @@ def _head(session: Session) -> str:
     sizes = [counted(elements(weights), "weight"), *([counted(elements(statistics), "statistic")] if statistics else [])]
     what = "made-up example" if examples.synthetic else "example"
     parts = (*sizes, counted(examples.count, what), f"batch {examples.batch:,}", str(session.training.optimizer))
+    parts += (str(settings.numerics),) if settings.numerics.changed else ()
     return printable(f"{session.model.graph.name} on {where}: {', '.join(parts)}")
 
 
@@ -145,8 +148,8 @@ def _ending(session: Session, model: Path, folder: Path, stopped: bool) -> str:
     if state.losses:
         number, mean = state.step // session.examples.steps + 1, math.fsum(state.losses) / len(state.losses)
         parts.append(f"epoch {number:,} so far: {len(state.losses):,} of {counted(session.examples.steps, 'step')}, loss {_loss(mean)}")
-    if settings.cores > 1 and settings.target == TARGET:
-        parts.append(costs_text(session.step.reduced_bytes, session.core_counts))
+    if settings.cores > 1 and settings.target != HOST and session.rates.ici_bandwidth:
+        parts.append(costs_text(session.step.reduced_bytes, session.core_counts, session.rates))
     if stopped:
         parts.append(f"stopped after {counted(state.step, 'step')}; this goes on to the same bits:\n  {_resuming(model, folder)}")
     weights, page = (printable(str(folder / name)) for name in ("weights.npz", "report.html"))
@@ -168,10 +171,10 @@ def _resuming(model: Path, folder: Path) -> str:
     return printable(shlex.join(["tpucc", "train", str(model), *words, "--resume", str(folder / "state.npz")]))
 
 
-def costs_text(reduced: int, counts: Sequence[int]) -> str:
+def costs_text(reduced: int, counts: Sequence[int], rates: Target) -> str:
     """What the all-reduce of so many bytes a step costs on these numbers of cores."""
-    found = [all_reduce(reduced, count) for count in counts]
+    found = [all_reduce(reduced, count, rates) for count in counts]
     rows = [(f"{c.cores:,}", size(c.sent), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}") for c in found]
-    rates = f"the rates of TPU v2, {LINK / 1e9:g} GB/s a link and {1e6 * HOP:g} µs a hop (assumed)"
-    head = f"all-reduce of {size(reduced)} a step, by formula from {rates}; not timed"
+    words = f"the rates of {rates.name}, {rates.ici_bandwidth / 1e9:g} GB/s a link and {1e6 * rates.ici_hop_seconds:g} µs a hop (assumed)"
+    head = f"all-reduce of {size(reduced)} a step, by formula from {words}; tpucc profile --train times the whole step"
     return f"{wrapped(head, '  ')}\n{table(('cores', 'each sends', 'hops', 'µs'), rows, left=0)}"

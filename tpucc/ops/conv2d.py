@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.floating.arithmetic import PORTABLE, Arithmetic
 from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
-from tpucc.ops.facts import Product, windowed
+from tpucc.ops.facts import Patches, Product, windowed
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
@@ -135,12 +135,18 @@ def conv_part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) ->
     return Part(((*image[:3], (first * depth, last * depth)), *kernel), replace(part.attributes, groups=last - first))
 
 
+def patches(rows: int, window: tuple[int, int], channels: int, dilation: int) -> Patches:
+    """Patches of so many rows. The pixels of a dilated window aren't neighbours: each is a line."""
+    lines, pixels = window
+    return Patches(rows, lines, pixels, channels) if dilation == 1 else Patches(rows, lines * pixels, 1, channels)
+
+
 def conv_products(attributes: Any, shapes: Shapes) -> Sequence[Product]:
     """The patches times the kernel, for each group of channels."""
     height, width = conv_windows(attributes, shapes)
     r, s, channels, filters = shapes[1]
     rows, groups = shapes[0][0] * height.outputs * width.outputs, attributes.groups
-    return (Product(rows, r * s * channels, filters // groups, groups),)
+    return (Product(rows, r * s * channels, filters // groups, groups, patches(rows, (r, s), channels, width.dilation)),)
 
 
 def defined(attributes: Conv2dAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:

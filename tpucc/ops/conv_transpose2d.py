@@ -13,6 +13,7 @@ import numpy as np
 from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
+from tpucc.ops.conv2d import patches
 from tpucc.ops.facts import Product, product
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
@@ -90,10 +91,11 @@ def spread(x: Array, w: Array, axes: tuple[Axis, Axis], groups: int, product: Ca
 def spread_products(x: Shape, w: Shape, axes: tuple[Axis, Axis], groups: int) -> Sequence[Product]:
     """The products of `spread`, of the shapes of its operands."""
     height, width = axes
-    sizes = [
-        (lines.outputs * beside.outputs, lines.window * beside.window) for (_, _, lines), (_, _, beside) in pairs(height.phases(), width.phases())
-    ]
-    return [Product(x[0] * pixels, positions * w[2] // groups, w[3], groups) for pixels, positions in sizes]
+    found = []
+    for (_, _, lines), (_, _, beside) in pairs(height.phases(), width.phases()):
+        rows, window, channels = x[0] * lines.outputs * beside.outputs, (lines.window, beside.window), w[2] // groups
+        found.append(Product(rows, prod(window) * channels, w[3], groups, patches(rows, window, channels, beside.dilation)))
+    return found
 
 
 def _spread(attributes: ConvTranspose2dAttributes, operands: Arrays, product: Callable[[Array, Array], Array]) -> Array:

@@ -27,13 +27,23 @@ Terms = Callable[[Shapes], int]
 """A count of the terms of a sum, from the operands' shapes."""
 
 
+class Patches(NamedTuple):
+    """Windows of images as rows: `lines` of `pixels` neighbours each, every pixel with `channels` values."""
+
+    rows: int
+    lines: int
+    pixels: int
+    channels: int
+
+
 class Product(NamedTuple):
-    """`count` products of a matrix [rows, depth] with one [depth, columns], each with matrices of its own."""
+    """So many `times` the product of a matrix [rows, depth] with one [depth, columns], each time of other matrices. One side may be `patches`."""
 
     rows: int
     depth: int
     columns: int
-    count: int = 1
+    times: int = 1
+    patches: Patches | None = None
 
 
 Products = Callable[[Any, Shapes], Sequence[Product]]
@@ -184,8 +194,8 @@ def _rows_times_matrices(_: object, shapes: Shapes) -> Sequence[Product]:
     """All rows at once where the right side is one matrix; else a product for each pair of matrices."""
     a, b = shapes[:2]
     if len(b) == 2:
-        return (Product(prod(a[:-1]), *b),)
-    return (Product(prod(a[-2:-1]), *b[-2:], prod(np.broadcast_shapes(a[:-2], b[:-2]))),)
+        return (Product(prod(a[:-1]), b[0], b[1]),)
+    return (Product(prod(a[-2:-1]), b[-2], b[-1], prod(np.broadcast_shapes(a[:-2], b[:-2]))),)
 
 
 def windowed(

@@ -10,13 +10,19 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.numerics import AnyArray
+from tpucc.training.numerics import CHOICES
 from tpucc.training.session import Settings
 from tpucc.training.state import LARGEST
 
 COUNTS = ("epochs", "steps", "seed", "cores", "microbatches")
 PATHS = ("weights", "resume")
 ARRAYS = ("examples", "held_out")
-KEYWORDS = (*COUNTS, *PATHS, *ARRAYS, "target", "params")
+TEXTS: Mapping[str, str] = {
+    "target": "the name of a machine",
+    **{name: f"{listed([*values], 'or')}, as text" for name, values in CHOICES.items()},
+}
+"""Keywords that are texts, and what these are."""
+KEYWORDS = (*COUNTS, *PATHS, *ARRAYS, *TEXTS, "params")
 
 
 def settings_of(**asked: object) -> Settings:
@@ -26,9 +32,10 @@ def settings_of(**asked: object) -> Settings:
         if name not in KEYWORDS:
             near = did_you_mean(name, KEYWORDS) or f"there are {listed(KEYWORDS)}"
             raise UsageError(Diagnostic("E0529", f"training has no keyword {name}", help=(near,)))
-    given = {name: value for name, value in asked.items() if value is not None or name in ("target", "cores", "microbatches")}
-    if not isinstance(target := given.get("target", ""), str):
-        raise _mistaken("target", "the name of a machine", target)
+    given = {name: value for name, value in asked.items() if value is not None or name in (*TEXTS, "cores", "microbatches")}
+    for name, meaning in TEXTS.items():
+        if not isinstance(text := given.get(name, ""), str):
+            raise _mistaken(name, meaning, text)
     read = dict.fromkeys(COUNTS, _count) | dict.fromkeys(PATHS, _path) | dict.fromkeys(ARRAYS, _arrays)
     return Settings(**{name: read[name](name, value) if name in read else value for name, value in given.items()})  # type: ignore[arg-type]
 

@@ -18,15 +18,16 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
+from tpucc.machines.v2.links import possible
 from tpucc.numerics import AnyArray
 from tpucc.passes.not_finite import FirstNotFinite
-from tpucc.target import load_target
+from tpucc.target import Target, load_target
 from tpucc.training.arithmetic import NUMPY
-from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
 from tpucc.training.matrix_unit import Machine
+from tpucc.training.numerics import Numerics
 from tpucc.training.operators.state import StateAttributes
 from tpucc.training.passes.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
 from tpucc.training.passes.optimizer import optimizer_step
@@ -47,12 +48,19 @@ class Settings:
     steps: int | None = None
     cores: int = 1
     microbatches: int = 1
+    activations: str = "float32"
+    statistics: str = "two-pass"
     target: str = HOST
     examples: Path | Mapping[str, AnyArray] | None = None
     held_out: Path | Mapping[str, AnyArray] | None = None
     weights: Path | None = None
     seed: int | None = None
     resume: Path | None = None
+
+    @property
+    def numerics(self) -> Numerics:
+        """Raises `UsageError` E0529 for a choice that there isn't."""
+        return Numerics(activations=self.activations, statistics=self.statistics)
 
 
 class Session:
@@ -72,7 +80,7 @@ class Session:
             )
         self.model, self.source, self.settings, self.parts = model, source, settings, parts_for(settings.cores, settings.microbatches)
         self.arithmetic = arithmetic_of(settings.target)
-        self.step: Step = make_step(model.training, settings.cores, settings.microbatches)
+        self.step: Step = make_step(model.training, settings.cores, settings.microbatches, settings.numerics)
         self.examples: Examples = read_examples(model, folder, settings.examples)
         self.weights = _initial(model, settings, settings.seed or 0)
         begun = None if settings.resume is None else read_state(settings.resume, self._shapes(), self.examples.steps)
@@ -107,6 +115,11 @@ class Session:
         return sorted({*possible(self.examples.batch, self.settings.microbatches), self.settings.cores})
 
     @property
+    def rates(self) -> Target:
+        """The machine by whose rates the exchange among cores is computed: the target, and TPU v2 for the host."""
+        return load_target("tpu_v2" if self.settings.target == HOST else self.settings.target)
+
+    @property
     def history(self) -> dict[str, Any]:
         """What `history.json` has."""
         optimizer = self.training.optimizer
@@ -115,6 +128,7 @@ class Session:
             "target": self.settings.target,
             "cores": self.settings.cores,
             "microbatches": self.settings.microbatches,
+            **self.settings.numerics.changed,
             "batch": self.examples.batch,
             "examples": self.examples.count,
             "seed": self.state.seed,

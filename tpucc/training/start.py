@@ -12,6 +12,7 @@ from tpucc.driver import front_end
 from tpucc.interop.sources import IMPORTED
 from tpucc.language.elaborate import Model
 from tpucc.options import Options
+from tpucc.training.numerics import DEFAULT, Numerics
 from tpucc.training.session import Session, Settings, parts_for
 from tpucc.training.step import Step, make_step
 
@@ -25,13 +26,13 @@ def started(source: Source, folder: Path, stem: str, params: Mapping[str, str], 
         return Session(_model(source, params), source, folder, stem, settings)
 
 
-def step_of(source: Source, params: Mapping[str, str], cores: int, **options: bool) -> tuple[Model, Step]:
+def step_of(source: Source, params: Mapping[str, str], cores: int, numerics: Numerics = DEFAULT) -> tuple[Model, Step]:
     """The model of a source and a step of its training, for a batch that cores share. Raises as `started` does."""
     with _of(source):
         model = _model(source, params)
         assert model.training is not None
         parts_for(cores, 1)
-        return model, make_step(model.training, cores, **options)
+        return model, make_step(model.training, cores, numerics=numerics)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from tpucc.language.training import Training
 from tpucc.passes.base import Context
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.target import load_target
+from tpucc.training.numerics import DEFAULT, Numerics
 from tpucc.training.passes.differentiate import differentiate
 from tpucc.training.passes.names import NEXT, key_of, values_of
 from tpucc.training.passes.pipeline import training_passes
@@ -58,7 +59,7 @@ class Step:
         return frozenset(key_of(graph[name]) for name in values_of(graph, NEXT))
 
 
-def make_step(training: Training, cores: int = 1, microbatches: int = 1, *, bfloat16: bool = False, one_pass: bool = False) -> Step:
+def make_step(training: Training, cores: int = 1, microbatches: int = 1, numerics: Numerics = DEFAULT) -> Step:
     """The step of a source's `train`, for a batch that cores share, each of which makes several microbatches of its share.
 
     Raises `CompileError` E0831 where the parts of the batch can't be computed apart, E0940 for an operator without a gradient, and E0941
@@ -70,7 +71,8 @@ def make_step(training: Training, cores: int = 1, microbatches: int = 1, *, bflo
     stages = [Stage("train", "the loss, as it is written", graph, changed=True)]
     notes: list[str] = []
     assert training.optimizer is not None
-    for step in training_passes(training.fixed, cores, microbatches, training.optimizer.name, training.optimizer.parameters, bfloat16, one_pass):
+    optimizer, bfloat16, one_pass = training.optimizer, numerics.activations == "bf16", numerics.statistics == "one-pass"
+    for step in training_passes(training.fixed, cores, microbatches, optimizer.name, optimizer.parameters, bfloat16, one_pass):
         made = run_pass(step, graph, context)
         notes += made.notes
         made = made.without_notes()

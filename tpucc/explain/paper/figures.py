@@ -17,6 +17,7 @@ _FORMATS: Mapping[str, str] = {
     "TOPS": ".2f",
     "MiB": ".2f",
     "µs": ".1f",
+    "ms": ".1f",
     "×": ".2f",
     "cycles": ",.0f",
     "MACs/byte": ",.0f",
@@ -83,12 +84,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Figures of one table or section of the paper. `notes` are whole sentences."""
+    """Figures of one table or section of the paper. `notes` are whole sentences. `source` is the head over published figures."""
 
     key: str
     title: str
     figures: tuple[Figure, ...]
     notes: tuple[str, ...] = ()
+    source: str = "paper"
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ class Section:
 
     def head(self, columns: Sequence[str]) -> tuple[str, ...]:
         """The names over `grid`."""
-        return (self.unit, *(text for column in columns for text in (column or "paper", "ours", "diff")))
+        return (self.unit, *(text for column in columns for text in (column or self.source, "ours", "diff")))
 
     def reasons(self) -> list[tuple[str, str]]:
         """The reasons for large differences: of which figures, as `unified buffer (MLP0, MLP1)`, and why. Figures with one reason stand

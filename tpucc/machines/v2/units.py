@@ -1,17 +1,23 @@
-"""The units of TPU v2's core, and the cycles that work takes each of them.
+"""The units of TPU v2's core, and the time that work takes each of them.
 
-Published: the array of 128×128 cells, its clock, memory bandwidth and links (Jouppi et al., "A Domain-Specific Supercomputer for Training
-Deep Neural Networks", CACM 2020; Norrie et al., "The Design Process for Google's Training Chips: TPUv2 and TPUv3", IEEE Micro 2021, which
-also has the vector unit's 8 sublanes of 128 lanes with two ALUs each). Assumed: cycles of the lanes' moves, and that nothing else waits.
+Published: the array of 128×128 cells, its clock, the memory's bandwidth and the links (Jouppi et al., "A Domain-Specific Supercomputer for
+Training Deep Neural Networks", CACM 2020), and the vector unit of 8 sublanes of 128 lanes with two ALUs each (Norrie et al., "The Design
+Process for Google's Training Chips: TPUv2 and TPUv3", IEEE Micro 2021). Assumed: the cycles in which lanes are turned, moved and added up;
+and that nothing else takes time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping
 from enum import StrEnum
+from math import prod
 
+from tpucc.machines.v2.links import all_reduce, core_bandwidth
 from tpucc.target import Target
+
+VALUE_BYTES = 4
+"""Bytes of a value of a step: float32."""
 
 
 class Unit(StrEnum):
@@ -24,100 +30,68 @@ class Unit(StrEnum):
     LINKS = "links"
 
 
-NEEDED = ("sublanes", "vector_alus")
-"""The numbers of a target without which a step can't be timed."""
-VALUE_BYTES = 4
-"""Bytes of a value of a step: float32."""
+def rows_of(shape: tuple[int, ...], lanes: int) -> int:
+    """The rows of a value: its last axis is cut into columns of `lanes`, and the last of these is padded. A scalar has a row."""
+    return prod(shape[:-1]) * -(-shape[-1] // lanes) if shape else 1
 
 
-@dataclass(slots=True)
+def packed_rows_of(shape: tuple[int, ...], lanes: int) -> int:
+    """The rows of an input, which lies as the host has it: the values of its last two axes side by side."""
+    return rows_of((*shape[:-2], prod(shape[-2:])), lanes) if len(shape) > 2 else rows_of(shape, lanes)
+
+
 class Work:
-    """The work of a group of operators. `array`, `lanes`: cycles. `vector`: operations, each on a row. `read` and `written`: bytes."""
+    """The work of operators that are computed together, on one core of a target."""
 
-    array: float = 0.0
-    vector: float = 0.0
-    lanes: float = 0.0
-    moved: dict[str, int] = field(default_factory=dict)
-    """Bytes that cross the memory's interface, by what they are."""
-    link_seconds: float = 0.0
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._cycles = dict.fromkeys(Unit, 0.0)
+        self._exchange = 0.0
+        self.bytes: Counter[str] = Counter()
+        """The bytes that cross the memory's interface, by what they are."""
 
-    def seconds(self, target: Target) -> dict[Unit, float]:
+    def seconds(self) -> Mapping[Unit, float]:
         """The seconds for which each unit is at work."""
-        return {
-            Unit.ARRAY: self.array / target.clock_hz,
-            Unit.VECTOR: self.vector / (target.sublanes * target.vector_alus) / target.clock_hz,
-            Unit.LANES: self.lanes / target.clock_hz,
-            Unit.MEMORY: sum(self.moved.values()) / core_bandwidth(target),
-            Unit.LINKS: self.link_seconds,
-        }
+        found = {unit: cycles / self._target.clock_hz for unit, cycles in self._cycles.items()}
+        memory = self.bytes.total() / core_bandwidth(self._target)
+        links = self._exchange + memory if self._exchange else 0.0
+        return found | {Unit.MEMORY: memory, Unit.LINKS: links}
 
+    def add_product(self, rows: int, depth: int, columns: int, *, weights: bool) -> None:
+        """A product [rows, depth] × [depth, columns], the cheaper way through the array.
 
-def core_bandwidth(target: Target) -> float:
-    """Bytes a second of one core's share of its chip's memory."""
-    return target.weight_bandwidth / target.cores
+        One side is stationary, cut into tiles; the other streams, a row a cycle. A tile is pushed a row a cycle, while the one before is in
+        use. The columns of tiles are dealt to the matrix units in turn. With `weights` the right side is stationary, as it is or turned,
+        which costs nothing. Without, either may be: the lanes turn the rows that stream, block by block, and with the left side stationary
+        they turn the result back.
+        """
+        target, size = self._target, self._target.mxu
+        high, deep, wide = (-(-extent // size) for extent in (rows, depth, columns))
+        right = deep * -(-wide // target.matrix_units) * max(rows, size), 0 if weights else high * deep
+        left = deep * -(-high // target.matrix_units) * max(columns, size), wide * (deep + high)
+        cycles, turned = right if weights else min(right, left)
+        self._cycles[Unit.ARRAY] += cycles
+        self._cycles[Unit.LANES] += turned * size
 
+    def add_patches(self, rows: int, lines: int, pixels: int, channels: int, *, packed: bool) -> None:
+        """Patches of so many rows, of `lines` of neighbouring pixels each. The lanes put their pieces side by side.
 
-def rows(shape: tuple[int, ...], target: Target) -> int:
-    """The rows of a value: its last axis is cut into columns of `mxu` lanes; a row has a lane for each of these, and is padded."""
-    *leading, last = shape or (1,)
-    count = -(-last // target.mxu)
-    for size in leading:
-        count *= size
-    return count
+        A piece is a pixel; whole columns stay where they are. Of an input, whose lines are `packed`, a piece is a line of the patch, which
+        lies in at most two rows.
+        """
+        lanes = self._target.mxu
+        width, pieces = (pixels * channels, 2 * lines) if packed else (channels, lines * pixels)
+        if lines * pixels > 1 and (packed or channels % lanes):
+            self._cycles[Unit.LANES] += pieces * -(-width // lanes) * rows / self._target.sublanes
 
+    def add_elements(self, rows: int, operations: int) -> None:
+        """So many operations on every value of `rows` rows."""
+        self._cycles[Unit.VECTOR] += rows * operations / (self._target.sublanes * self._target.vector_alus)
 
-def row_bytes(target: Target) -> int:
-    return target.mxu * VALUE_BYTES
+    def add_sums_of_rows(self, rows: int) -> None:
+        """The lanes of so many rows added up, each as a halving tree: a step a cycle for as many rows as there are sublanes."""
+        self._cycles[Unit.LANES] += (self._target.mxu - 1).bit_length() * rows / self._target.sublanes
 
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """How a product [rows, depth] × [depth, columns] goes through the array: cycles, and rows of operands and results that are turned."""
-
-    cycles: int
-    turned_blocks: int
-
-
-def passes(rows: int, depth: int, columns: int, target: Target, *, weights: bool) -> Pass:
-    """The cheaper way through the array.
-
-    One side is stationary, cut into tiles of `mxu` × `mxu`; the other streams, a row a cycle. A tile is pushed in `mxu` cycles, while the
-    one before is in use. With `weights` the right side is stationary, as it is or turned, which costs nothing. Without, either may be: the
-    rows that stream are turned in blocks, and with the left side stationary the result is turned back.
-    """
-    size = target.mxu
-    blocks = [-(-extent // size) for extent in (rows, depth, columns)]
-    right = Pass(blocks[1] * -(-blocks[2] // target.matrix_units) * max(rows, size), 0 if weights else blocks[0] * blocks[1])
-    if weights:
-        return right
-    left = Pass(blocks[1] * -(-blocks[0] // target.matrix_units) * max(columns, size), blocks[2] * (blocks[1] + blocks[0]))
-    return min((right, left), key=lambda found: (found.cycles, found.turned_blocks))
-
-
-def turning_cycles(blocks: int, target: Target) -> int:
-    """Cycles in which the lanes turn so many blocks of `mxu` × `mxu` values: assumed, one for each row."""
-    return blocks * target.mxu
-
-
-def reducing_cycles(rows: int, target: Target) -> float:
-    """Cycles in which the lanes of so many rows are added up: a halving tree, a step a cycle for each register of `sublanes` rows; assumed."""
-    return (target.mxu - 1).bit_length() * rows / target.sublanes
-
-
-def moving_cycles(rows: int, target: Target) -> float:
-    """Cycles in which lanes of so many rows are moved to other lanes: one for each register of `sublanes` rows; assumed."""
-    return rows / target.sublanes
-
-
-def largest(seconds: dict[Unit, float]) -> Unit:
-    """The unit that is at work longest."""
-    return max(Unit, key=lambda unit: seconds[unit])
-
-
-def total(parts: Iterable[dict[Unit, float]]) -> dict[Unit, float]:
-    """The sums, unit by unit."""
-    found = dict.fromkeys(Unit, 0.0)
-    for part in parts:
-        for unit, value in part.items():
-            found[unit] += value
-    return found
+    def add_exchange(self, size: int, cores: int) -> None:
+        """The mean over the cores of so many bytes, which come from memory and go there, before and after."""
+        self._exchange += all_reduce(size, cores, self._target).seconds

@@ -15,6 +15,7 @@ from tpucc.explain.quantities import number, size
 from tpucc.ir import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
+from tpucc.machines.v2.links import all_reduce, core_bandwidth
 from tpucc.see.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.see.diagrams.collapse import Collapsed
 from tpucc.see.diagrams.insides import insides
@@ -26,7 +27,6 @@ from tpucc.see.kit import Section, document, numbers, soft
 from tpucc.see.page.payload import source_lines
 from tpucc.see.page.stages import ADDED, Stage, changes
 from tpucc.see.svg import Markup, escaped, inlined, joined, row, table, tag
-from tpucc.training.costs import HOP, LINK, MEMORY, TARGET, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
 from tpucc.version import VERSION
@@ -85,7 +85,7 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[Se
     yield "step", "Step graph", _step(session, drawn)
     yield "rules", "Rules", _rules(session)
     yield "passes", "Passes", _passes(session)
-    if session.settings.target == TARGET:
+    if session.settings.target != HOST and session.rates.ici_bandwidth:
         yield "cores", "Cores", _costs(session)
     yield "settings", "Settings", _settings(session)
 
@@ -201,12 +201,12 @@ def _changed(stage: Stage, lines: Sequence[tuple[str, int]]) -> Markup:
 
 def _costs(session: Session) -> Markup:
     """What an all-reduce costs on the numbers of cores that divide the batch."""
-    reduced = session.step.reduced_bytes
-    costs = [all_reduce(reduced, cores) for cores in session.core_counts]
+    reduced, rates = session.step.reduced_bytes, session.rates
+    costs = [all_reduce(reduced, cores, rates) for cores in session.core_counts]
     words = (
-        f"By formula from the rates of TPU v2, not timed: each step takes the mean of {size(reduced)} over the cores, "
-        f"with {LINK / 1e9:g} GB/s a link, "
-        f"{MEMORY / 1e9:g} GB/s of memory a core inside a chip, and {1e6 * HOP:g} µs a hop, which is assumed."
+        f"By formula from the rates of {rates.name}: each step takes the mean of {size(reduced)} over the cores, "
+        f"with {rates.ici_bandwidth / 1e9:g} GB/s a link, "
+        f"{core_bandwidth(rates) / 1e9:g} GB/s of memory a core inside a chip, and {1e6 * rates.ici_hop_seconds:g} µs a hop (assumed)."
     )
     rows = [map(escaped, (f"{c.cores:,}", size(c.sent), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}")) for c in costs]
     return joined([soft(words), table(("cores", "each sends", "hops", "µs"), [row(cells) for cells in rows])])

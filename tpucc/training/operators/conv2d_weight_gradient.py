@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.conv2d import conv_axes
+from tpucc.ops.conv2d import conv_axes, patches
 from tpucc.ops.facts import Product, whole
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, Types
 from tpucc.ops.parts import Shapes
-from tpucc.ops.rules import require_f32, require_rank, require_shape
-from tpucc.ops.windows import of_groups, patches_of
+from tpucc.ops.rules import require_f32, require_pair, require_rank, require_shape
+from tpucc.ops.windows import MAX_STEP, of_groups, patches_of
 from tpucc.training.operators import added_up, gradient_operator
 from tpucc.training.operators.conv2d_input_gradient import Conv2dGradientAttributes, require_convolved, require_four
 
@@ -43,7 +43,9 @@ def _gradient(attributes: Conv2dGradientAttributes, operands: Arrays, product: C
 
 def products(attributes: Conv2dGradientAttributes, shapes: Shapes) -> Sequence[Product]:
     r, s, channels, filters = require_shape(attributes.shape)
-    return (Product(r * s * channels, math.prod(shapes[1][:3]), filters // attributes.groups, attributes.groups),)
+    pixels, groups = math.prod(shapes[1][:3]), attributes.groups
+    dilation = require_pair(attributes.dilation, "dilation", MAX_STEP)[1]
+    return (Product(r * s * channels, pixels, filters // groups, groups, patches(pixels, (r, s), channels, dilation)),)
 
 
 OP = gradient_operator(

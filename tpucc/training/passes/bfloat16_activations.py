@@ -20,7 +20,7 @@ from tpucc.training.timing.groups import Grouping
 
 @graph_pass("bfloat16-activations", "rounds the values of the batch that memory holds to bfloat16", level=0)
 def bfloat16_activations(graph: Graph, context: Context, *, wanted: bool = False) -> Graph:
-    """Puts a `round_to_bfloat16` behind each value that one group of operators stores for another, and that has the batch as its first axis.
+    """Puts a `round_to_bfloat16` behind each value that one group of operators stores for another and whose first axis is the batch.
 
     A value that the optimizer or a reduction over the cores reads is none of them: it is a gradient of a weight.
     """

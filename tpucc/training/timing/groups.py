@@ -3,8 +3,9 @@
 - A product is a group. So are all reductions over the cores together.
 - What is computed element by element is a loop, together with the sums and windows that it feeds, and with all that is connected to it. A
   loop ends where a product, a sum or a window is complete: only then can what depends on it begin.
-- A loop that reads what another one computes reads it from memory, where it was stored; or it computes it again, if that reads at most twice
-  as many bytes as the value has. An operand of a product is always stored, and so is the result of a product, a sum or a window.
+- The operands of a product are computed while they stream into the array, where that isn't a sum's or another product's work.
+- What one group computes and another reads is stored in memory, or computed again, if that reads at most twice as many bytes as the value
+  has. The results of products, sums and windows are always stored.
 - The first loop after a product reads its results while they are in vector memory. What nothing else reads isn't stored.
 """
 
@@ -44,13 +45,15 @@ FUSED = frozenset({Kind.LOOP, Kind.SUM})
 
 @dataclass(frozen=True)
 class Group:
-    """Operators that are computed together. `computed` has those of other groups, too, that are computed again; `read` and `written` are the
-    values that cross the memory's interface. `near`: a product's result that is read in vector memory."""
+    """Operators that are computed together: `nodes` are those whose results are stored.
+
+    `computed` has all of them, and those of other groups that are computed again. `operands` are the values of other groups, and what is
+    given; those of them that are `near` are still in vector memory, the others are `read`. `written` are the values that memory gets.
+    """
 
     nodes: tuple[Node, ...]
     computed: tuple[Node, ...]
     operands: tuple[str, ...]
-    """The values of other groups that it needs, and what is given."""
     near: frozenset[str]
     written: tuple[str, ...]
 
@@ -110,7 +113,11 @@ class Grouping:
                 case Kind.LOOP | Kind.SUM:
                     homes[node.name], members[node.name] = node.name, [node.name]
                     for name in self._needs[node.name]:
-                        if self._kinds[name] is Kind.LOOP and self._levels[name] == self._levels[node.name] and homes[name] != homes[node.name]:
+                        if (
+                            self._kinds[name] is Kind.LOOP
+                            and self._levels[name] == self._levels[node.name]
+                            and homes[name] != homes[node.name]
+                        ):
                             few, many = sorted((homes[name], homes[node.name]), key=lambda home: len(members[home]))
                             homes |= dict.fromkeys(members[few], many)
                             members[many] += members.pop(few)
@@ -155,8 +162,8 @@ class Grouping:
 
     def _group(self, nodes: list[Node]) -> Group:
         """The group that stores the results of these nodes."""
-        own, needed, operands = {node.name for node in nodes}, {node.name for node in nodes}, dict[str, None]()
-        waiting = list(own)
+        written, operands = tuple(node.name for node in nodes), dict[str, None]()
+        own, needed, waiting = {*written}, {*written}, [*written]
         while waiting:
             for name in self._needs[waiting.pop()]:
                 if self._kinds[name] is Kind.LOOP and name not in self.stored:
@@ -166,7 +173,7 @@ class Grouping:
                 elif self._kinds[name] is not Kind.SCALAR and name not in own:
                     operands[name] = None
         computed = tuple(node for node in self.graph if node.name in needed) if len(needed) > 1 else tuple(nodes)
-        return Group(tuple(nodes), computed, tuple(operands), frozenset(), tuple(own))
+        return Group(tuple(nodes), computed, tuple(operands), frozenset(), written)
 
     def _near(self, groups: Iterable[Group]) -> Iterator[Group]:
         """The groups with what is read and written near: see the top of the module."""
@@ -190,7 +197,9 @@ class Grouping:
 
 
 def _kinds(graph: Graph, reduced: Set[str], held: Set[str]) -> dict[str, Kind]:
-    products = {node.name for node in graph if facts_of(node.op).products(node.attributes, [each.type.shape for each in graph.operands(node)])}
+    products = {
+        node.name for node in graph if facts_of(node.op).products(node.attributes, [each.type.shape for each in graph.operands(node)])
+    }
 
     def kind(node: Node, operands: Mapping[str, Kind]) -> Kind:
         facts, types = facts_of(node.op), [each.type for each in graph.operands(node)]

@@ -1,9 +1,9 @@
-"""What an all-reduce costs, by formula: nothing here is timed.
+"""What an all-reduce costs, by formula.
 
 Recursive halving and doubling (Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in MPICH", 2005) on the
-machine of a Cloud TPU v2-8: chips in a 2×2 torus, two cores a chip. Halving goes through one dimension after the other. In a dimension of n
-nodes it moves `2 (n - 1) / n` of the bytes that come to it, half of that to reduce and half to gather, in `2 (n - 1)` hops; the dimensions
-after it have 1/n of the bytes.
+machine of a Cloud TPU: two cores a chip, and the chips in a torus, 2×2 of a v2-8. Halving goes through one dimension after the other. In a
+dimension of n nodes it moves `2 (n - 1) / n` of the bytes that come to it, half of that to reduce and half to gather, in `2 (n - 1)` hops;
+the dimensions after it have 1/n of the bytes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tpucc.machines.v2.units import core_bandwidth
 from tpucc.target import Target
 
-TARGET = "tpu_v2"
-"""The machine whose rates these are: those of others aren't computed."""
 CORES = (1, 2, 4, 8)
 """The numbers of cores that a v2-8 can be divided into."""
 
@@ -36,6 +33,11 @@ class Cost:
     sent: float
     hops: int
     seconds: float
+
+
+def core_bandwidth(target: Target) -> float:
+    """Bytes a second of one core's share of its chip's memory, through which the cores of a chip exchange, too."""
+    return target.weight_bandwidth / target.cores
 
 
 def dimensions(cores: int, target: Target) -> tuple[Dimension, ...]:

@@ -1,0 +1,192 @@
+"""The time of a step of training: by hand for a small network, its rules for larger ones, and the command that prints it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.cases import each
+from tpucc.cli.main import main
+from tpucc.diagnostics import Source, UsageError
+from tpucc.machines.v2.units import Unit, Work
+from tpucc.target import Target, load_target
+from tpucc.training.numerics import DEFAULT, Numerics
+from tpucc.training.start import step_of
+from tpucc.training.timing.operations import operations
+from tpucc.training.timing.step_time import StepTime, TimedGroup
+
+V2 = load_target("tpu_v2")
+NET = """\
+param batch = 256
+weights random(seed=1)
+model net(x: f32[batch, 256]) -> f32[batch, 128]:
+    weight w: f32[256, 128] = "w"
+    return x @ w
+optimizer sgd(rate=0.1)
+train(x: f32[batch, 256], goal: f32[batch, 128]) -> f32[]:
+    return mean_squared_error(net(x), goal)
+"""
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+US = 1e-6
+BYTES_A_US = 300e3
+"""Half of the chip's 600 GB/s."""
+CYCLES_A_US = 700.0
+
+
+def timed(text: str, cores: int = 1, target: Target = V2, numerics: Numerics = DEFAULT, **params: int) -> StepTime:
+    _, step = step_of(Source("net.tpu", text), {name: str(value) for name, value in params.items()}, cores, numerics)
+    return StepTime(step, target)
+
+
+def program(name: str) -> str:
+    return next(PROGRAMS.glob(f"*{name}.tpu")).read_text()
+
+
+def microseconds(group: TimedGroup) -> dict[str, float]:
+    return {str(unit): seconds / US for unit, seconds in group.busy.items() if seconds}
+
+
+def test_a_small_step_by_hand() -> None:
+    """Rows have 128 lanes of 4 bytes, so x has 512 rows of 512 bytes, and w, the goal and the result 256 each."""
+    x, w, y = 512 * 512, 256 * 512, 256 * 512
+    forward, loss, backward, update = timed(NET).groups
+    # y = x @ w: two tiles of w, through which 256 rows stream.
+    assert microseconds(forward) == pytest.approx({"array": 2 * 256 / CYCLES_A_US, "memory": (x + w + y) / BYTES_A_US})
+    # The loss reads y where it is; it is one operation each of two values, then a sum, whose lanes are added up in seven steps.
+    counted = operations("mean_squared_error", loss.group.nodes[0].attributes, (2, 2))
+    assert microseconds(loss) == pytest.approx(
+        {"vector": 256 * counted / 16 / CYCLES_A_US, "lanes": 7 * 256 / 8 / CYCLES_A_US, "memory": y / BYTES_A_US}
+    )
+    # dw = xᵀ @ dy, where dy = (y - goal) · c is computed as it streams; four blocks are turned. Nothing but the update reads dw.
+    assert [node.op for node in backward.group.computed] == ["sub", "mul", "matmul"]
+    cycles = {"array": 512, "lanes": 4 * 128, "vector": 2 * 256 / 16}
+    found = {unit: count / CYCLES_A_US for unit, count in cycles.items()} | {"memory": (x + 2 * y) / BYTES_A_US}
+    assert microseconds(backward) == pytest.approx(found)
+    # w - rate · dw reads w and writes it.
+    assert microseconds(update) == pytest.approx({"vector": 2 * 256 / 16 / CYCLES_A_US, "memory": 2 * w / BYTES_A_US})
+    assert [group.bound for group in (forward, loss, backward, update)] == [Unit.MEMORY] * 4
+    time = timed(NET)
+    assert time.seconds == pytest.approx(sum(group.busy[Unit.MEMORY] + 1e-6 for group in time.groups))
+    assert time.held_bytes == x + y + w + max(y, w)  # the inputs, the weight, and the result until it is read, then the next weight
+    assert time.examples == 256
+
+
+def test_two_cores_exchange_the_gradient() -> None:
+    """Both cores of a chip exchange by its memory: half of w there and half back, 2 hops; before and after it is read and written."""
+    w = 256 * 128 * 4
+    exchange = next(group for group in timed(NET, 2).groups if group.busy[Unit.LINKS])
+    reduced = w + 4
+    assert exchange.busy[Unit.LINKS] / US == pytest.approx(reduced / 150e3 + 2 + 2 * w / BYTES_A_US)
+    assert exchange.bytes["gradients"] == 2 * w
+
+
+@each(
+    [
+        ((1024, 512, 256), True, 4 * 2 * 1024, 0),
+        ((64, 512, 256), True, 4 * 2 * 128, 0),  # a tile is pushed a row a cycle, however few rows stream
+        ((130, 200, 300), True, 2 * 3 * 130, 0),
+        ((256, 512, 1024), False, 4 * 8 * 256, 2 * 4 * 128),  # tiles of the right side; the rows that stream are turned
+        ((1024, 512, 256), False, 4 * 8 * 256, 2 * (4 + 8) * 128),  # of the left: as many cycles, and fewer blocks, results included
+        ((100, 512, 300), False, 4 * 1 * 300, 3 * (4 + 1) * 128),
+    ]
+)
+def test_the_cheaper_way_through_the_array(sizes: tuple[int, int, int], weights: bool, cycles: int, turning: int) -> None:
+    work = Work(V2)
+    work.add_product(*sizes, weights=weights)
+    seconds = work.seconds()
+    assert seconds[Unit.ARRAY] * V2.clock_hz == pytest.approx(cycles)
+    assert seconds[Unit.LANES] * V2.clock_hz == pytest.approx(turning)
+
+
+def test_two_matrix_units_share_the_columns() -> None:
+    work = Work(load_target("tpu_v3"))
+    work.add_product(1000, 128, 300, weights=True)  # three tiles: two for one unit, one for the other
+    assert work.seconds()[Unit.ARRAY] * 940e6 == pytest.approx(2 * 1000)
+
+
+@each([("add", 1), ("relu", 1), ("sigmoid", 30), ("tanh", 45), ("exp", 24)])
+def test_operations_are_counted_by_computing(op: str, count: int) -> None:
+    from tpucc.ops import OPS
+
+    ranks = (2,) * len(OPS[op].operands)
+    assert operations(op, OPS[op].attributes(), ranks) == count
+
+
+@each(["05_digits_cnn", "06_digits_lstm", "14_digits_resnet"])
+def test_a_step_gets_no_slower_on_a_better_machine(name: str) -> None:
+    base = timed(program(name))
+    for field in ("clock_hz", "weight_bandwidth", "sublanes", "vector_alus"):
+        faster = load_target("tpu_v2", {field: getattr(V2, field) * 2})
+        assert timed(program(name), target=faster).seconds <= base.seconds
+    assert timed(program(name), target=load_target("tpu_v2", {"hbm_latency_seconds": 0})).seconds < base.seconds
+
+
+@each(["02_iris", "04_digits_mlp", "05_digits_cnn", "06_digits_lstm", "14_digits_resnet"])
+def test_what_holds_of_each_program(name: str) -> None:
+    time = timed(program(name))
+    computed = {node.name for group in time.groups for node in group.group.computed}
+    grouped = [node.name for group in time.groups for node in group.group.nodes]
+    assert len(grouped) == len(set(grouped)), "each value is stored by one group"
+    for group in time.groups:
+        before = {node.name for earlier in time.groups[: time.groups.index(group)] for node in earlier.group.nodes}
+        made = set(group.group.operands) & computed
+        assert made <= before, "a group reads what an earlier one made"
+        assert group.seconds >= max(group.busy.values())
+    assert max(time.busy.values()) <= time.overlapped_seconds <= time.seconds
+    assert sum(time.limited.values()) == pytest.approx(time.seconds)
+
+
+def test_more_examples_take_longer_and_more_memory() -> None:
+    times = [timed(program("05_digits_cnn"), batch=batch) for batch in (64, 128, 256, 1024)]
+    assert [time.seconds for time in times] == sorted(time.seconds for time in times)
+    assert [time.held_bytes for time in times] == sorted(time.held_bytes for time in times)
+
+
+def test_values_of_sixteen_bits_move_fewer_bytes() -> None:
+    text = program("14_digits_resnet")
+    base, half = timed(text, batch=256), timed(text, numerics=Numerics(activations="bf16"), batch=256)
+    assert half.bytes["activations"] < 0.7 * base.bytes["activations"]
+    assert half.bytes["inputs"] < 0.51 * base.bytes["inputs"]  # the labels are integers
+    assert half.bytes["states"] == base.bytes["states"]
+
+
+def test_a_target_of_which_too_little_is_known_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"tpu_v1 doesn't say sublanes, vector_alus and ici_bandwidth"):
+        timed(NET, target=load_target("tpu_v1"))
+
+
+def test_the_command_prints_parts_groups_and_assumptions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", str(PROGRAMS / "05_digits_cnn.tpu"), "--train", "-D", "batch=1024"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "digits_cnn on tpu_v2: a step of 1,024 examples takes" in out
+    for words in ("part", "backward", "longest groups", "forward: conv2.w", "hbm_latency_seconds"):
+        assert words in out
+
+
+def test_the_command_compares_numbers_of_cores(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", str(PROGRAMS / "04_digits_mlp.tpu"), "--train", "--cores", "1,2,8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [step["cores"] for step in found["steps"]] == [1, 2, 8]
+    assert {step["examples"] for step in found["steps"]} == {200}
+    assert found["activations"] == "float32"
+
+
+@each(
+    [
+        (["--train", "--batches", "3"], "--batches has no effect on a step of training"),
+        (["--activations", "bf16"], "--activations is of a step of training, which --train asks for"),
+        (["--train", "--target", "tpu_v1"], "tpu_v1 doesn't say"),
+    ]
+)
+def test_the_command_refuses(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", str(PROGRAMS / "05_digits_cnn.tpu"), *arguments]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_step_that_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--set", f"weight_memory_bytes={2**23}"]
+    assert main(["profile", str(PROGRAMS / "05_digits_cnn.tpu"), "--train", *small]) == 0
+    assert "are more than its 4 MiB of memory. --activations bf16" in " ".join(capsys.readouterr().out.split())

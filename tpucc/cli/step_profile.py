@@ -1,0 +1,52 @@
+"""`tpucc profile MODEL.tpu --train`: how long a step of training takes, and what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from tpucc.cli.failures import print_json
+from tpucc.cli.messages import say
+from tpucc.cli.options import of_a_step
+from tpucc.cli.progress import Progress
+from tpucc.interop.sources import read_source
+from tpucc.target import load_target
+from tpucc.training.numerics import CHOICES, Numerics
+from tpucc.training.start import step_of
+from tpucc.training.timing.step_time import StepTime
+from tpucc.training.timing.tables import groups_json, scaling_text, step_json, step_text
+
+TARGET = "tpu_v2"
+"""The machine where none is named."""
+USED = ("model", "train", *CHOICES, "target", "overrides", "params", "cores", "as_json", "quiet")
+"""The parameters of `profile` that mean something for a step of training."""
+
+
+def profile_step(model: Path, cores: Sequence[int], given: Mapping[str, Any], as_json: bool, quiet: bool, progress: Progress) -> None:
+    """Times a step on each of these numbers of cores, and prints a table of one, or of how it scales."""
+    of_a_step(True, USED)
+    said = click.get_current_context().get_parameter_source("target") is not ParameterSource.DEFAULT
+    target = load_target(given["target"] if said else TARGET, given["overrides"])
+    numerics = Numerics(**{name: given[name] for name in CHOICES})
+    source = read_source(model)
+    times: list[StepTime] = []
+    for count in cores:
+        progress.stage(f"make the step of {count:,} cores" if len(cores) > 1 else "make the step graph")
+        made, step = step_of(source, given["params"], count, numerics)
+        if not times and not quiet:
+            for warning in (*(warning.render(source) for warning in made.warnings), *(f"note: {note}" for note in step.notes)):
+                with progress.aside():
+                    say(warning)
+        times.append(StepTime(step, target))
+    name = made.graph.name
+    if as_json:
+        head = {"model": name, "target": target.name, "optimizer": str(made.training.optimizer) if made.training else "", **vars(numerics)}
+        groups = {"groups": groups_json(times[0])} if len(times) == 1 else {}
+        print_json({**head, "steps": [step_json(time) for time in times], **groups})
+        return
+    with progress.aside():
+        click.echo(step_text(name, times[0], str(numerics)) if len(times) == 1 else scaling_text(name, times, str(numerics)))
