@@ -59,6 +59,7 @@ WITH_COMMANDS = (
     "allocation.md",
     "pass.md",
     "gradients.md",
+    "step-time.md",
     "sweeps.md",
 )
 TRAINING = ("parallel.md", "train-then-infer.md")

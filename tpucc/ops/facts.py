@@ -37,7 +37,7 @@ class Patches(NamedTuple):
 
 
 class Product(NamedTuple):
-    """So many `times` the product of a matrix [rows, depth] with one [depth, columns], each time of other matrices. One side may be `patches`."""
+    """So many `times` the product of a matrix [rows, depth] with one [depth, columns], each time of others. One side may be `patches`."""
 
     rows: int
     depth: int
