@@ -190,3 +190,33 @@ def test_a_step_that_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[
     small = ["--set", f"weight_memory_bytes={2**23}"]
     assert main(["profile", str(PROGRAMS / "05_digits_cnn.tpu"), "--train", *small]) == 0
     assert "are more than its 4 MiB of memory. --activations bf16" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.long
+def test_steps_beside_the_measured_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    """Dense networks within -20 % and +5 %, ResNet-50 within 15 % with what Google's computes with, its scaling within 5 points."""
+    assert main(["paper", "--training", "--json"]) == 0
+    resnet, dense = (
+        {figure["row"]: figure["difference"] for figure in section["figures"]}
+        for section in json.loads(capsys.readouterr().out)["sections"]
+    )
+    assert len(dense) == 13
+    assert all(-20 <= difference <= 5 for difference in dense.values())
+    assert sum(map(abs, dense.values())) / len(dense) <= 15
+    for row, difference in resnet.items():
+        bounds = (-5, 5) if "of 64" in row else (-50, -30) if "as written" in row else (-15, 15)
+        assert bounds[0] <= difference <= bounds[1], row
+
+
+def test_a_dense_network_beside_its_profile() -> None:
+    text = (PROGRAMS / "paper/paradnn.tpu").read_text()
+    time = timed(text, 8, layers=8, nodes=4096, batch=16384)
+    assert time.seconds == pytest.approx(0.1045, rel=0.1)
+    assert 0.090 <= time.overlapped_seconds <= time.seconds
+
+
+def test_published_programs_are_refused_where_there_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["paper", "--training", "--programs", str(tmp_path)]) == 2
+    assert "has no 11_resnet50.tpu" in capsys.readouterr().err
+    assert main(["paper", "--training", "--target", "tpu_v3"]) == 2
+    assert "--target has no effect" in capsys.readouterr().err
