@@ -318,7 +318,7 @@ def train(
     target: str = "host",
     cores: int = 1,
     microbatches: int = 1,
-    activations: str = "float32",
+    activations: str = "f32",
     statistics: str = "two-pass",
     examples: PathLike | Mapping[str, npt.ArrayLike] | None = None,
     held_out: PathLike | Mapping[str, npt.ArrayLike] | None = None,

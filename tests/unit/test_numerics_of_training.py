@@ -138,7 +138,7 @@ def test_training_with_both_is_written_in_the_history_and_resumes(tmp_path: Path
     assert "--activations is of a step of training" in capsys.readouterr().err
 
 
-@each([({"activations": "bf8"}, "activations is float32 or bf16, found 'bf8'"), ({"statistics": 1}, "statistics")])
+@each([({"activations": "bf8"}, "activations is f32 or bf16, found 'bf8'"), ({"statistics": 1}, "statistics")])
 def test_other_choices_are_refused(choice: dict[str, object], message: str, tmp_path: Path) -> None:
     model = tmp_path / "net.tpu"
     model.write_text(NET)

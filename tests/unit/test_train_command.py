@@ -145,7 +145,7 @@ def test_the_cost_of_cores_is_of_those_that_divide_the_batch_of_a_machine(writte
     assert command(*given, "--target", "tpu_v2") == 0
     out, page = capsys.readouterr().out, Path("out/report.html").read_text()
     assert re.findall(r"(?m)^ *(\d+) .* \d\.\d$", out) == ["1", "2"]
-    assert re.findall(r"<tr><td>(\d+)</td>", page.partition('<section id="cores"')[2]) == ["1", "2"]
+    assert re.findall(r"<tr><td>(\d+)</td>", page.partition('<section id="time"')[2]) == ["1", "2"]
     assert "from the rates of tpu_v2" in page
     assert command(*given) == 0
     assert "all-reduce of" not in capsys.readouterr().out
@@ -197,7 +197,7 @@ def test_compile_train_writes_a_graph_that_reads_back_and_a_picture(written: Pat
     text = Path("out/train.graph").read_text()
     graph = parse_graph(text, "train.graph", {name: known.attributes for name, known in OPS.items()})
     assert print_graph(graph) in text
-    assert {path.name for path in Path("out").iterdir()} == {"train.graph", "train.svg", "train.dot"}
+    assert {path.name for path in Path("out").iterdir()} == {"train.graph", "train.svg", "train.dot", "time.svg"}
     out = capsys.readouterr().out
     for words in ("forward    6 operators", "all-reduce 5 operators", "state      812 bytes in 14 arrays", "kept       ", "4 cores"):
         assert words in out

@@ -66,7 +66,8 @@ def command(
     MODEL is a source (.tpu), or the text of a stage, as printed or edited (.graph, .layers.graph, .tile, .asm): then --like names the model
     that it was printed from, and the stages from there on are run and their files written.
 
-    With --train: make one step of MODEL's training, from its `train`; write train.graph and its picture (train.svg, train.dot).
+    With --train: make one step of MODEL's training, from its `train`; write train.graph, its picture (train.svg, train.dot) and that of
+    its time on tpu_v2 or another machine for floats (time.svg).
     """
     if train:
         from tpucc.cli.step_work import compile_step  # compiling for the integer machine needs none of it

@@ -55,12 +55,12 @@ def _print_training(programs: Path | None, as_json: bool, quiet: bool) -> None:
 
     of_a_step(True, ("programs", "training", "as_json", "quiet"))
     with Progress(not quiet and not as_json) as progress:
-        sections = list(compare_training(programs or folder(), lambda text: progress.stage(f"time {text}")))
+        found = compare_training(programs or folder(), lambda text: progress.stage(f"time {text}"))
     if as_json:
-        print_json({"tpucc": VERSION, "sections": [section.json() for section in sections]})
+        print_json({"tpucc": VERSION, **found.json()})
         return
     click.echo("Steps of training beside those of Cloud TPUs\n")
-    for section in sections:
+    for section in found.sections():
         click.echo(section_text(section) + "\n")
 
 

@@ -14,7 +14,7 @@ from tpucc.cli.messages import say
 from tpucc.cli.options import of_a_step
 from tpucc.cli.progress import Progress
 from tpucc.interop.sources import read_source
-from tpucc.target import load_target
+from tpucc.target import Target, load_target
 from tpucc.training.numerics import CHOICES, Numerics
 from tpucc.training.start import step_of
 from tpucc.training.timing.step_time import StepTime
@@ -26,11 +26,16 @@ USED = ("model", "train", *CHOICES, "target", "overrides", "params", "cores", "a
 """The parameters of `profile` that mean something for a step of training."""
 
 
+def target_of_step(given: Mapping[str, Any]) -> Target:
+    """The machine that the command line names, with its overrides; else `TARGET`."""
+    said = click.get_current_context().get_parameter_source("target") is not ParameterSource.DEFAULT
+    return load_target(given["target"] if said else TARGET, given["overrides"])
+
+
 def profile_step(model: Path, cores: Sequence[int], given: Mapping[str, Any], as_json: bool, quiet: bool, progress: Progress) -> None:
     """Times a step on each of these numbers of cores, and prints a table of one, or of how it scales."""
     of_a_step(True, USED)
-    said = click.get_current_context().get_parameter_source("target") is not ParameterSource.DEFAULT
-    target = load_target(given["target"] if said else TARGET, given["overrides"])
+    target = target_of_step(given)
     numerics = Numerics(**{name: given[name] for name in CHOICES})
     source = read_source(model)
     times: list[StepTime] = []
@@ -45,8 +50,8 @@ def profile_step(model: Path, cores: Sequence[int], given: Mapping[str, Any], as
     name = made.graph.name
     if as_json:
         head = {"model": name, "target": target.name, "optimizer": str(made.training.optimizer) if made.training else "", **vars(numerics)}
-        groups = {"groups": groups_json(times[0])} if len(times) == 1 else {}
-        print_json({**head, "steps": [step_json(time) for time in times], **groups})
+        one = {**step_json(times[0]), "groups": groups_json(times[0])}
+        print_json(head | (one if len(times) == 1 else {"scaling": [step_json(time) for time in times]}))
         return
     with progress.aside():
         click.echo(step_text(name, times[0], str(numerics)) if len(times) == 1 else scaling_text(name, times, str(numerics)))

@@ -14,6 +14,7 @@ from tpucc.cli.messages import say
 from tpucc.cli.options import of_a_step
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
+from tpucc.cli.step_profile import target_of_step
 from tpucc.cli.work import Dump
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import counted, printable
@@ -25,13 +26,15 @@ from tpucc.machines.v2.links import all_reduce
 from tpucc.output_files import write_files
 from tpucc.passes.pipeline import unknown_name
 from tpucc.see.training import step_files
-from tpucc.target import load_target
+from tpucc.sim.durations import duration
+from tpucc.target import machine_name
 from tpucc.training.numerics import CHOICES, Numerics
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.training.step import Step
+from tpucc.training.timing.step_time import StepTime
 
-USED = ("model", "train", *CHOICES, "output", "params", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")
+USED = ("model", "train", *CHOICES, "output", "params", "target", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")
 """The parameters of `compile` that mean something for a step of training."""
 
 
@@ -51,17 +54,18 @@ def compile_step(
         with progress.aside():
             say(warning)
     progress.stage("draw and write the files")
-    files = step_files(made, step, source, dump.with_data)
+    time = StepTime(step, target_of_step(given))
+    files = step_files(made, step, source, time, dump.with_data)
     folder = output or Path("build") / model.stem
     keep_inputs(*(folder / name for name in files))
     write_files(folder, files)
     paths = [printable(str(folder / name)) for name in files]
     parts = parts_of(step)
     if as_json:
-        print_json(_summary(made, step, parts) | {"files": paths, "warnings": warnings})
+        print_json(_summary(made, step, parts, time) | {"files": paths, "warnings": warnings})
     elif not quiet:
         with progress.aside():
-            click.echo(_text(made, step, parts, paths))
+            click.echo(_text(made, step, parts, time, paths))
 
 
 def _require(step: Step, wanted: str | None) -> None:
@@ -70,7 +74,7 @@ def _require(step: Step, wanted: str | None) -> None:
         raise unknown_name("stage of training", str(wanted), names)
 
 
-def _summary(model: Model, step: Step, parts: Parts) -> dict[str, Any]:
+def _summary(model: Model, step: Step, parts: Parts, time: StepTime) -> dict[str, Any]:
     return {
         "model": model.graph.name,
         "cores": step.parts,
@@ -79,12 +83,14 @@ def _summary(model: Model, step: Step, parts: Parts) -> dict[str, Any]:
         "state_bytes": parts.state_bytes,
         "kept_values": len(parts.kept),
         "kept_bytes": parts.kept_bytes,
-        "all_reduce_by_formula": asdict(all_reduce(step.reduced_bytes, step.parts, load_target("tpu_v2"))),
+        "all_reduce_by_formula": asdict(all_reduce(step.reduced_bytes, step.parts, time.target)),
+        "seconds": time.seconds,
+        "bound": str(time.bound),
         "stages": {f"{number:02} {stage.name}": len(stage.graph) for number, stage in enumerate(step.stages)},
     }
 
 
-def _text(model: Model, step: Step, parts: Parts, paths: list[str]) -> str:
+def _text(model: Model, step: Step, parts: Parts, time: StepTime, paths: list[str]) -> str:
     each = f" on each of {counted(step.parts, 'core')}" if step.parts > 1 else ""
     changed = ", ".join(dict.fromkeys(stage.name for stage in step.stages[1:] if stage.changed))
     rows = [
@@ -93,6 +99,7 @@ def _text(model: Model, step: Step, parts: Parts, paths: list[str]) -> str:
         *((str(role), counted(parts.count(role), "operator")) for role in Role if parts.count(role)),
         ("state", f"{size(parts.state_bytes)} in {counted(len(parts.states), 'array')}"),
         ("kept", f"{size(parts.kept_bytes)} in {counted(len(parts.kept), 'activation')}, from the forward part for the backward one"),
+        ("time", f"{duration(time.seconds)} on {machine_name(time.target.name, time.cores)}, most of it limited by the {time.bound}"),
         ("wrote", ", ".join(paths)),
     ]
     return "\n".join(wrapped(f"{label:<10} {value}", " " * 11) for label, value in rows)

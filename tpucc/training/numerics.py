@@ -9,7 +9,7 @@ from tpucc.diagnostics import Diagnostic, UsageError, listed
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "activations": {
-        "float32": "values that have the batch as an axis are kept in memory as they are",
+        "f32": "values that have the batch as an axis are kept in memory as they are",
         "bf16": "they are rounded to bfloat16 where one loop or product leaves them in memory for another: half of the bytes",
     },
     "statistics": {
@@ -24,7 +24,7 @@ CHOICES: Mapping[str, Mapping[str, str]] = {
 class Numerics:
     """A value of `CHOICES` for each of its names. Raises `UsageError` E0529 for another one."""
 
-    activations: str = "float32"
+    activations: str = "f32"
     statistics: str = "two-pass"
 
     def __post_init__(self) -> None:

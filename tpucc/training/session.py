@@ -48,7 +48,7 @@ class Settings:
     steps: int | None = None
     cores: int = 1
     microbatches: int = 1
-    activations: str = "float32"
+    activations: str = "f32"
     statistics: str = "two-pass"
     target: str = HOST
     examples: Path | Mapping[str, AnyArray] | None = None

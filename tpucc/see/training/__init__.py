@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tpucc.diagnostics import Source
+from tpucc.explain.names import shown
 from tpucc.explain.quality import Measure
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
 from tpucc.language.elaborate import Model
 from tpucc.output_files import write_files
+from tpucc.see.charts.step_time import step_time_svg
 from tpucc.see.diagrams.dot import dot_source
 from tpucc.see.diagrams.paint import painted
 from tpucc.see.diagrams.steps import StepPicture, step_picture
@@ -19,6 +21,7 @@ from tpucc.see.training.page import training_page
 from tpucc.training.roles import Parts, parts_of
 from tpucc.training.session import Session
 from tpucc.training.step import Step
+from tpucc.training.timing.step_time import StepTime
 
 WRITTEN = ("weights.npz", "state.npz", "history.json", "report.html")
 """The files of a training."""
@@ -41,11 +44,12 @@ def write_training(session: Session, folder: Path) -> tuple[str, ...]:
     return tuple(files)
 
 
-def step_files(model: Model, step: Step, source: Source, with_data: bool = False) -> dict[str, bytes]:
-    """The files that `tpucc compile --train` writes."""
+def step_files(model: Model, step: Step, source: Source, time: StepTime, with_data: bool = False) -> dict[str, bytes]:
+    """The files that `tpucc compile --train` writes; `time` is the step's."""
     texts = {
         "train.graph": stamped(print_graph(step.graph, with_data=with_data), "#"),
         "train.svg": step_svg(model, step, source),
+        "time.svg": step_time_svg(shown(model.graph.name), time),
         "train.dot": dot_source(picture_of(model, parts_of(step), source).diagram),
     }
     return {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}

@@ -16,6 +16,7 @@ from tpucc.ir import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
 from tpucc.machines.v2.links import all_reduce, core_bandwidth
+from tpucc.see.charts.step_time import step_time_svg
 from tpucc.see.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.see.diagrams.collapse import Collapsed
 from tpucc.see.diagrams.insides import insides
@@ -29,6 +30,7 @@ from tpucc.see.page.stages import ADDED, Stage, changes
 from tpucc.see.svg import Markup, escaped, inlined, joined, row, table, tag
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
+from tpucc.training.timing.step_time import StepTime
 from tpucc.version import VERSION
 
 SCRIPTS = ("theme", "page")
@@ -86,7 +88,7 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[Se
     yield "rules", "Rules", _rules(session)
     yield "passes", "Passes", _passes(session)
     if session.settings.target != HOST and session.rates.ici_bandwidth:
-        yield "cores", "Cores", _costs(session)
+        yield "time", "Time", _time(session)
     yield "settings", "Settings", _settings(session)
 
 
@@ -197,6 +199,15 @@ def _changed(stage: Stage, lines: Sequence[tuple[str, int]]) -> Markup:
     ]
     rest = [tag("div", escaped(f"{len(lines) - MOST_LINES:,} more"))] if len(lines) > MOST_LINES else []
     return tag("details", tag("summary", head), tag("div", *shown_[:MOST_LINES], *rest, class_="lines"))
+
+
+def _time(session: Session) -> Markup:
+    """When the units are at work in a step, and what the exchange costs. With microbatches the steps' groups aren't those of one core."""
+    if session.settings.microbatches > 1:
+        return _costs(session)
+    svg = step_time_svg(shown(session.model.graph.name), StepTime(session.step, session.rates))
+    words = "By the work of its groups of operators and the rates of the machine; tpucc profile --train has the numbers."
+    return joined([soft(words), _charts([svg]), _costs(session)])
 
 
 def _costs(session: Session) -> Markup:

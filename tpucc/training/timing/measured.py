@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import msgspec
 
@@ -36,10 +38,6 @@ class _Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cores: int
     batch: int
     images_per_second: float
-
-    @property
-    def name(self) -> str:
-        return f"{self.system}, batch {self.batch:,}"
 
 
 class _ResNet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,48 +72,107 @@ def _measured() -> _Measured:
     return msgspec.convert(tomllib.loads(text), _Measured, strict=True)
 
 
-def compare_training(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Iterator[Section]:
-    """The sections, each when it is ready, of the programs in `folder`. `progress` is called with the work in hand.
+@dataclass(frozen=True)
+class ResNetRun:
+    """Images a second: measured, ours as measured, and ours of the program as it is written."""
+
+    system: str
+    cores: int
+    batch: int
+    measured: float
+    images_per_second: float
+    default_images_per_second: float
+
+    @property
+    def rates(self) -> tuple[float, float, float]:
+        return self.measured, self.images_per_second, self.default_images_per_second
+
+
+@dataclass(frozen=True)
+class DenseRun:
+    """Seconds of the device a step: measured, and ours."""
+
+    layers: int
+    nodes: int
+    batch: int
+    measured: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs. `scaling`: how much of 64 times the images a second of eight cores a pod of 512 has, for each of a run's rates."""
+
+    resnet50: tuple[ResNetRun, ...]
+    paradnn: tuple[DenseRun, ...]
+
+    @property
+    def scaling(self) -> tuple[float, float, float]:
+        one, _, many = self.resnet50
+        share = one.cores / many.cores
+        measured, ours, default = (share * last / first for first, last in zip(one.rates, many.rates, strict=True))
+        return measured, ours, default
+
+    def json(self) -> dict[str, Any]:
+        """`resnet50` by machine, `scaling` and the rows of `paradnn`."""
+        machines = {run.system: asdict(run) for run in self.resnet50}
+        scaling = dict(zip(("measured", "ours", "default"), self.scaling, strict=True))
+        return {"resnet50": machines, "scaling": scaling, "paradnn": [asdict(run) for run in self.paradnn]}
+
+    def sections(self) -> tuple[Section, Section]:
+        """The same as tables."""
+        return _resnet_section(self), _paradnn_section(self)
+
+
+def compare_training(folder: Path, progress: Callable[[str], None] = lambda _: None) -> Comparison:
+    """The measured runs beside ours, of the programs in `folder`. `progress` is called with the work in hand.
 
     Raises `UsageError` E0532 where a program is missing.
     """
-    yield _resnet_section(folder, progress)
-    yield _paradnn_section(folder, progress)
+    known = _measured()
+
+    def rate(run: _Run, numerics: Numerics) -> float:
+        progress(f"{known.resnet50.program}, {run.system}")
+        time = _timed(folder / known.resnet50.program, run.target, run.cores, numerics, batch=run.batch)
+        return time.examples / time.seconds
+
+    def seconds(run: _Dense) -> float:
+        progress(f"{known.paradnn.program}, {run.layers} × {run.nodes:,}")
+        path, dense = folder / known.paradnn.program, known.paradnn
+        return _timed(path, dense.target, dense.cores, DEFAULT, batch=run.batch, layers=run.layers, nodes=run.nodes).seconds
+
+    return Comparison(
+        tuple(
+            ResNetRun(run.system, run.cores, run.batch, run.images_per_second, rate(run, AS_MEASURED), rate(run, DEFAULT))
+            for run in known.resnet50.runs
+        ),
+        tuple(DenseRun(run.layers, run.nodes, run.batch, run.milliseconds / 1e3, seconds(run)) for run in known.paradnn.runs),
+    )
 
 
-def _resnet_section(folder: Path, progress: Callable[[str], None]) -> Section:
-    found = _measured().resnet50
-    figures: list[Figure] = []
-    for words, numerics, reason in (("", AS_MEASURED, ""), (", as written", DEFAULT, LONGER)):
-        ours = {}
-        for run in found.runs:
-            progress(f"{found.program}, {run.name}{words}")
-            time = _timed(folder / found.program, run.target, run.cores, numerics, batch=run.batch)
-            ours[run.name] = time.examples / time.seconds
-            figures.append(Figure(f"{run.name}{words}", "", "1/s", run.images_per_second, ours[run.name], reason=reason))
-        one, many = (next(run for run in found.runs if run.target == "tpu_v2" and (run.cores > 8) is pod) for pod in (False, True))
-        share = 100 * one.cores / many.cores
-        rates = many.images_per_second / one.images_per_second, ours[many.name] / ours[one.name]
-        row = f"{many.system} of {many.cores // one.cores} {one.system}{words}"
-        figures.append(Figure(row, "", "%", share * rates[0], share * rates[1]))
+def _resnet_section(found: Comparison) -> Section:
+    measured, ours, default = (100 * share for share in found.scaling)
+    figures = [Figure(f"{run.system}, batch {run.batch:,}", "", "1/s", run.measured, run.images_per_second) for run in found.resnet50]
+    figures.append(Figure("v2-512 of 64 v2-8", "", "%", measured, ours))
+    figures += [
+        Figure(f"{run.system}, as written", "", "1/s", run.measured, run.default_images_per_second, reason=LONGER) for run in found.resnet50
+    ]
+    figures.append(Figure("v2-512 of 64 v2-8, as written", "", "%", measured, default))
     notes = (
-        f"Images a second; and how much of so many times as many a pod reaches. Measured: {found.source}. No constant was fitted to them. "
-        "The first rows are with --activations bf16 --statistics one-pass.",
+        f"Images a second; and how much of 64 times as many a pod has. Measured: {_measured().resnet50.source}. No constant was fitted to "
+        "them. The first rows are with --activations bf16 --statistics one-pass.",
     )
     return Section("resnet50", "Training ResNet-50 (MLPerf v0.5)", tuple(figures), notes, "measured")
 
 
-def _paradnn_section(folder: Path, progress: Callable[[str], None]) -> Section:
-    found = _measured().paradnn
-    figures = []
-    for run in found.runs:
-        name = f"{run.layers} × {run.nodes:,}, batch {run.batch:,}"
-        progress(f"{found.program}, {name}")
-        time = _timed(folder / found.program, found.target, found.cores, DEFAULT, batch=run.batch, layers=run.layers, nodes=run.nodes)
-        figures.append(Figure(name, "", "ms", run.milliseconds, 1e3 * time.seconds))
+def _paradnn_section(found: Comparison) -> Section:
+    figures = [
+        Figure(f"{run.layers} × {run.nodes:,}, batch {run.batch:,}", "", "ms", 1e3 * run.measured, 1e3 * run.seconds)
+        for run in found.paradnn
+    ]
     errors = [abs(figure.difference or 0.0) for figure in figures]
     notes = (
-        f"Milliseconds of the device a step. Measured: {found.source}. A step's wall time is longer: the host's share isn't in these.",
+        f"Milliseconds of the device a step. Measured: {_measured().paradnn.source}. A step's wall time is longer by the host's share.",
         f"The mean error is {fmean(errors):.1f} %. Ours are shorter: {SHORTER}",
     )
     return Section("paradnn", "Training dense networks (ParaDnn)", tuple(figures), notes, "measured")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -34,7 +34,7 @@ class _Counting(np.ndarray[Any, Any]):
 
 
 @cache
-def operations(op: str, attributes: Hashable, ranks: tuple[int, ...]) -> int:
+def operations(op: str, attributes: Any, ranks: tuple[int, ...]) -> int:
     """Operations for each value of a result, of operands with these ranks; at least one.
 
     It computes the operator's float form on a row of two values, 0.5, so that no function takes a branch for special values. An operator

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
 from tpucc.ir import Graph, Node
@@ -99,6 +100,16 @@ class StepTime:
         return {unit: sum(group.seconds for group in self.groups if group.bound is unit) for unit in Unit}
 
     @property
+    def bound(self) -> Unit:
+        """The unit that limits the largest share of the time."""
+        return max(Unit, key=lambda unit: self.limited[unit])
+
+    @property
+    def host_seconds(self) -> float:
+        """Seconds in which the host writes the inputs of a batch, by the price of a host step: assumed. They are beside the device's."""
+        return self.target.host_part_seconds(self.cores * sum(node.type.size for node in self._graph.inputs))
+
+    @property
     def bytes(self) -> Counter[str]:
         """The bytes that cross the memory's interface, by what they are."""
         return sum((Counter(group.bytes) for group in self.groups), Counter())
@@ -181,7 +192,8 @@ class StepTime:
             touched = result
             for axis in windows:
                 touched *= axis.window
-            work.add_elements(touched if windows else rows, operations(node.op, node.attributes, tuple(map(len, shapes))))
+            attributes: Any = node.attributes  # a frozen dataclass, which has a hash
+            work.add_elements(touched if windows else rows, operations(node.op, attributes, tuple(map(len, shapes))))
         if kind is Kind.SUM and shapes[0][-1:] != node.type.shape[-1:]:
             work.add_sums_of_rows(rows)
 

@@ -41,7 +41,7 @@ def scaling_text(name: str, times: Sequence[StepTime], numerics: str) -> str:
             f"{time.examples / time.seconds:,.0f}",
             f"{speed_up:.2f}",
             f"{100 * speed_up * times[0].cores / time.cores:.0f} %",
-            max(Unit, key=lambda unit: time.limited[unit]),
+            str(time.bound),
             size(time.held_bytes),
         )
         for time, speed_up, seconds in zip(times, _speed_ups(times), durations([time.seconds for time in times]), strict=True)
@@ -59,6 +59,7 @@ def sentences(time: StepTime) -> list[str]:
         f"memory: {size(time.held_bytes)} of {size(time.memory_bytes)} a core at most; a step moves {moved}",
         *filter(None, [_full(time)]),
     ]
+    found.append(f"the host, beside it: {duration(time.host_seconds)} to write a batch, at the price of a host step (assumed)")
     found.append(f"if groups overlapped as far as their order and their units allow: {duration(time.overlapped_seconds)}")
     if (share := time.latency_seconds / time.seconds) >= MATTERS:
         words = f"{counted(len(time.groups), 'group')} of {duration(time.target.hbm_latency_seconds)} of memory's latency each"
@@ -70,20 +71,23 @@ def sentences(time: StepTime) -> list[str]:
 
 
 def step_json(time: StepTime) -> dict[str, Any]:
-    """The numbers of a step, in seconds and bytes."""
+    """The numbers of a step, in seconds and bytes. `bound` is the unit that limits the largest share of it; `hbm_bytes` is the most that a
+    core's memory holds. The host's seconds are beside those of the device."""
     return {
         "cores": time.cores,
         "examples": time.examples,
         "seconds": time.seconds,
         "examples_per_second": time.examples / time.seconds,
+        "bound": str(time.bound),
+        "busy": _words(time.busy),
+        "limited": _words(time.limited),
+        "parts": {str(role): sum(group.seconds for group in groups) for role, groups in _by_role(time).items()},
+        "bytes": dict(time.bytes),
+        "hbm_bytes": time.held_bytes,
+        "hbm_capacity_bytes": time.memory_bytes,
+        "host_seconds": time.host_seconds,
         "overlapped_seconds": time.overlapped_seconds,
         "latency_seconds": time.latency_seconds,
-        "busy_seconds": _words(time.busy),
-        "limited_seconds": _words(time.limited),
-        "moved_bytes": dict(time.bytes),
-        "held_bytes": time.held_bytes,
-        "memory_bytes": time.memory_bytes,
-        "parts": {str(role): sum(group.seconds for group in groups) for role, groups in _by_role(time).items()},
     }
 
 
@@ -94,10 +98,10 @@ def groups_json(time: StepTime) -> list[dict[str, Any]]:
             "name": group.name,
             "part": str(group.role),
             "operators": [node.name for node in group.group.computed],
-            "bound_by": str(group.bound),
             "seconds": group.seconds,
-            "busy_seconds": _words(group.busy),
-            "moved_bytes": dict(group.bytes),
+            "bound": str(group.bound),
+            "busy": _words(group.busy),
+            "bytes": dict(group.bytes),
         }
         for group in time.groups
     ]
