@@ -99,7 +99,7 @@ def _text(model: Model, step: Step, parts: Parts, time: StepTime, paths: list[st
         *((str(role), counted(parts.count(role), "operator")) for role in Role if parts.count(role)),
         ("state", f"{size(parts.state_bytes)} in {counted(len(parts.states), 'array')}"),
         ("kept", f"{size(parts.kept_bytes)} in {counted(len(parts.kept), 'activation')}, from the forward part for the backward one"),
-        ("time", f"{duration(time.seconds)} on {machine_name(time.target.name, time.cores)}, most of it limited by the {time.bound}"),
+        ("time", f"{duration(time.seconds)} on {machine_name(time.target.name, time.cores)}, limited by: {time.limits}"),
         ("wrote", ", ".join(paths)),
     ]
     return "\n".join(wrapped(f"{label:<10} {value}", " " * 11) for label, value in rows)

@@ -35,9 +35,8 @@ PAINTS = dict(zip(Unit, (Kind.MATRIX, Kind.VECTOR, Kind.BOUNDARY, Kind.WEIGHTS, 
 def step_time_svg(name: str, time: StepTime) -> str:
     """A lane for each unit over a common axis, and the parts of the step above: one group of operators after the other."""
     scale = Scale(0, time.seconds, LEFT, WIDTH - EDGE)
-    share = percent(int(time.limited[time.bound] * PARTS), int(time.seconds * PARTS))
     machine = machine_name(time.target.name, time.cores)
-    about = f"{name} on {machine}: {duration(time.seconds)} a step, {share} of it limited by the {time.bound}"
+    about = f"{name} on {machine}: {duration(time.seconds)} a step; limits: {time.limits}"
     words = f"{counted(len(time.groups), 'group')} of operators, one after the other. A column is as high as the unit's share of its time."
     head = heading(about, words, (), most=WIDTH - 2 * EDGE)
     top = EDGE + head.height

@@ -41,12 +41,12 @@ def scaling_text(name: str, times: Sequence[StepTime], numerics: str) -> str:
             f"{time.examples / time.seconds:,.0f}",
             f"{speed_up:.2f}",
             f"{100 * speed_up * times[0].cores / time.cores:.0f} %",
-            str(time.bound),
+            time.limits,
             size(time.held_bytes),
         )
         for time, speed_up, seconds in zip(times, _speed_ups(times), durations([time.seconds for time in times]), strict=True)
     ]
-    heads = ("cores", "items", "step", "items/s", "speed-up", "efficiency", "bound by", "memory")
+    heads = ("cores", "items", "step", "items/s", "speed-up", "efficiency", "limits", "memory")
     notes = [sentence for time in times if (sentence := _full(time))]
     texts = [wrapped(head + (f"; {numerics}" if numerics else ""), "  "), table(heads, rows, left=0)]
     return "\n\n".join([*texts, *(["\n".join(wrapped(note, "  ") for note in notes)] if notes else [])])
@@ -64,8 +64,7 @@ def sentences(time: StepTime) -> list[str]:
     if (share := time.latency_seconds / time.seconds) >= MATTERS:
         words = f"{counted(len(time.groups), 'group')} of {duration(time.target.hbm_latency_seconds)} of memory's latency each"
         found.append(f"assumed: {words}, {100 * share:.0f} % of the time (hbm_latency_seconds)")
-    lanes = sum(group.seconds for group in time.groups if group.bound is Unit.LANES)
-    if lanes >= MATTERS * time.seconds:
+    if (lanes := time.limited[Unit.LANES]) >= MATTERS * time.seconds:
         found.append(f"assumed: the cycles in which lanes are turned and moved, which limit {100 * lanes / time.seconds:.0f} % of the time")
     return found
 
