@@ -16,6 +16,7 @@ from tpucc.cli.progress import Progress
 from tpucc.interop.sources import read_source
 from tpucc.target import Target, load_target
 from tpucc.training.numerics import CHOICES, Numerics
+from tpucc.training.session import machine_arithmetic
 from tpucc.training.start import step_of
 from tpucc.training.timing.step_time import StepTime
 from tpucc.training.timing.tables import groups_json, scaling_text, step_json, step_text
@@ -27,9 +28,11 @@ USED = ("model", "train", *CHOICES, "target", "overrides", "params", "cores", "a
 
 
 def target_of_step(given: Mapping[str, Any]) -> Target:
-    """The machine that the command line names, with its overrides; else `TARGET`."""
+    """The machine that the command line names, with its overrides; else `TARGET`. Raises `UsageError` E0946 for one that can't train."""
     said = click.get_current_context().get_parameter_source("target") is not ParameterSource.DEFAULT
-    return load_target(given["target"] if said else TARGET, given["overrides"])
+    target = load_target(given["target"] if said else TARGET, given["overrides"])
+    machine_arithmetic(target)
+    return target
 
 
 def profile_step(model: Path, cores: Sequence[int], given: Mapping[str, Any], as_json: bool, quiet: bool, progress: Progress) -> None:

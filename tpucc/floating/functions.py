@@ -108,7 +108,7 @@ def _in_chunks(function: Callable[[Float32], Float32], x: Float32) -> Float32:
     """The function of all elements, a chunk at a time. Its NaN are `NAN`."""
     if x.size == 1:  # twice: in place, NumPy takes longer for one element than for two
         return _in_chunks(function, x.repeat(2))[:1].reshape(x.shape)
-    x = np.asanyarray(x, np.float32, order="C")
+    x = np.asanyarray(x, np.float32, order="C")  # a subclass of arrays, as one that counts operations, stays one
     if 0 < x.size <= CHUNK:
         return function(x)
     flat = x.reshape(-1)

@@ -135,7 +135,7 @@ def conv_part(attributes: Any, shapes: Shapes, result: Shape, bounds: Bounds) ->
     return Part(((*image[:3], (first * depth, last * depth)), *kernel), replace(part.attributes, groups=last - first))
 
 
-def patches(rows: int, window: tuple[int, int], channels: int, dilation: int) -> Patches:
+def patch_rows(rows: int, window: tuple[int, int], channels: int, dilation: int) -> Patches:
     """Patches of so many rows. The pixels of a dilated window aren't neighbours: each is a line."""
     lines, pixels = window
     return Patches(rows, lines, pixels, channels) if dilation == 1 else Patches(rows, lines * pixels, 1, channels)
@@ -146,7 +146,7 @@ def conv_products(attributes: Any, shapes: Shapes) -> Sequence[Product]:
     height, width = conv_windows(attributes, shapes)
     r, s, channels, filters = shapes[1]
     rows, groups = shapes[0][0] * height.outputs * width.outputs, attributes.groups
-    return (Product(rows, r * s * channels, filters // groups, groups, patches(rows, (r, s), channels, width.dilation)),)
+    return (Product(rows, r * s * channels, filters // groups, groups, patch_rows(rows, (r, s), channels, width.dilation)),)
 
 
 def defined(attributes: Conv2dAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:

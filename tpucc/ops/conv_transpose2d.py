@@ -13,7 +13,7 @@ import numpy as np
 from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
-from tpucc.ops.conv2d import patches
+from tpucc.ops.conv2d import patch_rows
 from tpucc.ops.facts import Product, product
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
@@ -94,7 +94,7 @@ def spread_products(x: Shape, w: Shape, axes: tuple[Axis, Axis], groups: int) ->
     found = []
     for (_, _, lines), (_, _, beside) in pairs(height.phases(), width.phases()):
         rows, window, channels = x[0] * lines.outputs * beside.outputs, (lines.window, beside.window), w[2] // groups
-        found.append(Product(rows, prod(window) * channels, w[3], groups, patches(rows, window, channels, beside.dilation)))
+        found.append(Product(rows, prod(window) * channels, w[3], groups, patch_rows(rows, window, channels, beside.dilation)))
     return found
 
 

@@ -26,8 +26,8 @@ INFINITE = 255 * 2**24
 
 def round_to_bfloat16(x: Float32) -> Float32:
     """The nearest bfloat16 values, as float32; any shape. The rule stands at the top of the module."""
-    flat = np.ascontiguousarray(x, np.float32).reshape(-1)
-    rounded = np.empty(flat.shape, np.uint32)
+    flat = np.asanyarray(x, np.float32, order="C").reshape(-1)  # a subclass of arrays, as one that counts, stays one
+    rounded = np.empty_like(flat, np.uint32)
     for first in range(0, flat.size, CHUNK):
         round_chunk(flat[first : first + CHUNK], rounded[first : first + CHUNK])
     return rounded.view(np.float32).reshape(x.shape)

@@ -267,9 +267,11 @@ def elements(arrays: Mapping[str, AnyArray]) -> int:
 
 def arithmetic_of(target: str) -> Arithmetic:
     """The arithmetic of a machine for floats, or the host's. Raises `UsageError` for a machine that has none."""
-    if target == HOST:
-        return NUMPY
-    machine = load_target(target)
+    return NUMPY if target == HOST else machine_arithmetic(load_target(target))
+
+
+def machine_arithmetic(machine: Target) -> Arithmetic:
+    """The arithmetic of a machine for floats. Raises `UsageError` E0946 for another machine."""
     if machine.data_type != "bfloat16":
         mend = "--target host trains in float32, --target tpu_v2, tpu_v3 and tpu_v4i in bfloat16"
         raise UsageError(Diagnostic("E0946", f"{machine.name} multiplies {machine.data_type}: it can't train", help=(mend,)))

@@ -58,7 +58,7 @@ class Work:
         return found | {Unit.MEMORY: memory, Unit.LINKS: links}
 
     def add_product(self, rows: int, depth: int, columns: int, *, weights: bool) -> None:
-        """A product [rows, depth] × [depth, columns], the cheaper way through the array.
+        """A product [rows, depth] × [depth, columns], the way in which the slower of array and lanes is done first.
 
         One side is stationary, cut into tiles; the other streams, a row a cycle. A tile is pushed a row a cycle, while the one before is in
         use. The columns of tiles are dealt to the matrix units in turn. With `weights` the right side is stationary, as it is or turned,
@@ -67,30 +67,31 @@ class Work:
         """
         target, size = self._target, self._target.mxu
         high, deep, wide = (-(-extent // size) for extent in (rows, depth, columns))
-        right = deep * -(-wide // target.matrix_units) * max(rows, size), 0 if weights else high * deep
-        left = deep * -(-high // target.matrix_units) * max(columns, size), wide * (deep + high)
-        cycles, turned = right if weights else min(right, left)
+        right = deep * -(-wide // target.matrix_units) * max(rows, size), 0 if weights else high * deep * size
+        left = deep * -(-high // target.matrix_units) * max(columns, size), wide * (deep + high) * size
+        cycles, turning = min([right] if weights else [right, left], key=lambda way: (max(way), way))
         self._cycles[Unit.ARRAY] += cycles
-        self._cycles[Unit.LANES] += turned * size
+        self._cycles[Unit.LANES] += turning
 
     def add_patches(self, rows: int, lines: int, pixels: int, channels: int, *, packed: bool) -> None:
-        """Patches of so many rows, of `lines` of neighbouring pixels each. The lanes put their pieces side by side.
+        """Patches as rows, one for each window of each image, of `lines` of neighbouring pixels. The lanes put their pieces side by side.
 
         A piece is a pixel; whole columns stay where they are. Of an input, whose lines are `packed`, a piece is a line of the patch, which
-        lies in at most two rows.
+        touches one column more than it fills.
         """
         lanes = self._target.mxu
-        width, pieces = (pixels * channels, 2 * lines) if packed else (channels, lines * pixels)
+        moves = lines * (-(-pixels * channels // lanes) + 1) if packed else lines * pixels * -(-channels // lanes)
         if lines * pixels > 1 and (packed or channels % lanes):
-            self._cycles[Unit.LANES] += pieces * -(-width // lanes) * rows / self._target.sublanes
+            self._cycles[Unit.LANES] += moves * rows / self._target.sublanes
 
     def add_elements(self, rows: int, operations: int) -> None:
         """So many operations on every value of `rows` rows."""
         self._cycles[Unit.VECTOR] += rows * operations / (self._target.sublanes * self._target.vector_alus)
 
-    def add_sums_of_rows(self, rows: int) -> None:
-        """The lanes of so many rows added up, each as a halving tree: a step a cycle for as many rows as there are sublanes."""
-        self._cycles[Unit.LANES] += (self._target.mxu - 1).bit_length() * rows / self._target.sublanes
+    def add_sums_of_lanes(self, results: int) -> None:
+        """So many rows, each of the sums of whole columns, whose lanes are added up by a halving tree: a step a cycle for as many rows as
+        there are sublanes."""
+        self._cycles[Unit.LANES] += (self._target.mxu - 1).bit_length() * results / self._target.sublanes
 
     def add_exchange(self, size: int, cores: int) -> None:
         """The mean over the cores of so many bytes, which come from memory and go there, before and after."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.conv2d import conv_axes, patches
+from tpucc.ops.conv2d import conv_axes, patch_rows
 from tpucc.ops.facts import Product, whole
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, Types
 from tpucc.ops.parts import Shapes
@@ -45,7 +45,7 @@ def products(attributes: Conv2dGradientAttributes, shapes: Shapes) -> Sequence[P
     r, s, channels, filters = require_shape(attributes.shape)
     pixels, groups = math.prod(shapes[1][:3]), attributes.groups
     dilation = require_pair(attributes.dilation, "dilation", MAX_STEP)[1]
-    return (Product(r * s * channels, pixels, filters // groups, groups, patches(pixels, (r, s), channels, dilation)),)
+    return (Product(r * s * channels, pixels, filters // groups, groups, patch_rows(pixels, (r, s), channels, dilation)),)
 
 
 OP = gradient_operator(

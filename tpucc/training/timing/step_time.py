@@ -9,18 +9,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
 from tpucc.ir import Graph, Node
 from tpucc.machines.v2.units import VALUE_BYTES, Unit, Work, packed_rows_of, rows_of
 from tpucc.ops import facts_of
-from tpucc.ops.facts import Values
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.facts import Values, selects
+from tpucc.ops.reductions import ReductionAttributes
 from tpucc.target import STEP_NUMBERS, Target
 from tpucc.training.operators.all_reduce import AllReduceAttributes
 from tpucc.training.operators.round_to_bfloat16 import RoundToBfloat16Attributes
 from tpucc.training.operators.state import StateAttributes
-from tpucc.training.passes.names import key_of
+from tpucc.training.passes.names import DRAW, key_of
 from tpucc.training.roles import Role, roles
 from tpucc.training.step import Step
 from tpucc.training.timing.groups import Group, Grouping, Kind
@@ -62,15 +63,20 @@ class StepTime:
         self.step, self.target, self.cores = step, target, step.parts
         self._graph: Graph = step.graph
         self._roles = roles(step)
-        self._held = frozenset(node.name for node in self._graph if isinstance(node.attributes, RoundToBfloat16Attributes))
+        self._rounded = frozenset(node.name for node in self._graph if isinstance(node.attributes, RoundToBfloat16Attributes))
         reduced = frozenset(node.name for node in self._graph if isinstance(node.attributes, AllReduceAttributes))
-        self._grouping = Grouping(self._graph, reduced, self._held, self._bytes)
+        self._grouping = Grouping(self._graph, reduced, self._rounded, self._bytes)
         self.groups = tuple(map(self._timed, self._grouping.groups))
 
     @property
     def examples(self) -> int:
         """The examples of the batch, of all cores: the first axis of the inputs."""
-        return self.cores * max((node.type.shape[0] for node in self._graph.inputs if node.type.rank > 1), default=1)
+        return self.cores * max((node.type.shape[0] for node in self._graph.inputs if node.name != DRAW and node.type.shape), default=1)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether values of the batch are kept as bfloat16."""
+        return bool(self._rounded)
 
     @property
     def seconds(self) -> float:
@@ -84,7 +90,7 @@ class StepTime:
         ready: dict[str, float] = {}
         for timed in self.groups:
             used = [unit for unit, seconds in timed.busy.items() if seconds]
-            start = max([0.0, *(ready.get(name, 0.0) for name in timed.group.operands), *(free[unit] for unit in used)])
+            start = max([0.0, *(ready.get(name, 0.0) for name in timed.group.after), *(free[unit] for unit in used)])
             free |= {unit: start + timed.busy[unit] for unit in used}
             ready |= dict.fromkeys((node.name for node in timed.group.nodes), start + timed.seconds)
         return max(ready.values(), default=0.0)
@@ -130,6 +136,7 @@ class StepTime:
         """The most bytes that a core's memory holds at once: what is given, all the time; a value from its group to its last reader."""
         given = sum(self._bytes(node) for node in self._graph if self._grouping.kind(node) is Kind.GIVEN)
         last = {name: index for index, timed in enumerate(self.groups) for name in timed.group.read}
+        last |= {self._grouping.source[name]: len(self.groups) for name in self._graph.output_nodes}
         held, most, freed = 0, 0, Counter[int]()
         for index, timed in enumerate(self.groups):
             for name in timed.group.written:
@@ -146,16 +153,27 @@ class StepTime:
         return self.target.weight_memory_bytes // self.target.cores
 
     def _bytes(self, node: Node) -> int:
-        """The bytes of a value in memory: rows of whole lanes, half of them for what is rounded. A scalar is part of an instruction."""
-        if node.type.size == 1:
+        """The bytes of a value in memory: rows of whole lanes, half of them if all that reads it rounds it. One number for all places is
+        part of an instruction."""
+        if node.type.size == 1 or _is_one_number(node):
             return 0
-        half = node.name in self._held or (node.is_input and self._held.issuperset(reader.name for reader in self._graph.users[node.name]))
+        readers = {reader.name for reader in self._graph.users[node.name]}
         rows = (packed_rows_of if node.is_input else rows_of)(node.type.shape, self.target.mxu)
-        return rows * self.target.mxu * VALUE_BYTES >> half
+        return rows * self.target.mxu * VALUE_BYTES >> (bool(readers) and readers <= self._rounded)
+
+    def _read_bytes(self, name: str, group: Group) -> int:
+        """The bytes of a value that a group reads: all, or the parts of it that slices and lookups take."""
+        whole = self._bytes(self._graph[name])
+        readers = [node for node in group.computed if name in map(self._grouping.source.__getitem__, node.operands)]
+        if all(selects(facts_of(node.op)) and facts_of(node.op).windows is None for node in readers):
+            return min(whole, sum(map(self._bytes, readers)))
+        return whole
 
     def _timed(self, group: Group) -> TimedGroup:
         work = Work(self.target)
-        for name in (*group.read, *group.written):
+        for name in group.read:
+            work.bytes[self._contents(self._graph[name])] += self._read_bytes(name, group)
+        for name in group.written:
             work.bytes[self._contents(self._graph[name])] += self._bytes(self._graph[name])
         reduced = 0
         for node in group.computed:
@@ -166,14 +184,18 @@ class StepTime:
                     reduced += node.type.size * VALUE_BYTES
                 case kind:
                     self._add_loop(node, kind, work)
+        for node in group.nodes:
+            for reader in self._graph.users[node.name][:1]:
+                if reader.name in self._rounded:
+                    work.add_elements(rows_of(node.type.shape, self.target.mxu), operations(reader.op))
         if reduced:
             work.add_exchange(reduced, self.cores)
-        busy, main = work.seconds(), max(group.nodes, key=self._bytes)
+        busy = work.seconds()
+        main = max(self._grouping.own(group), key=lambda node: node.type.size)
         factors = [self._grouping.source[name] for name in main.operands] if self._grouping.kind(main) is Kind.PRODUCT else []
         keys = [key_of(self._graph[name]) for name in factors if self._is_state(name)]
-        return TimedGroup(
-            (*keys, main.name)[0], group, self._roles[main.name], busy, work.bytes, max(busy.values()) + self.target.hbm_latency_seconds
-        )
+        seconds = max(busy.values()) + self.target.hbm_latency_seconds
+        return TimedGroup((*keys, main.name)[0], group, self._roles[main.name], busy, work.bytes, seconds)
 
     def _add_products(self, node: Node, work: Work) -> None:
         operands = self._graph.operands(node)
@@ -192,20 +214,33 @@ class StepTime:
         facts, lanes = facts_of(node.op), self.target.mxu
         shapes = [operand.type.shape for operand in self._graph.operands(node)]
         result = rows_of(node.type.shape, lanes)
-        rows = max(result, *(rows_of(shape, lanes) for shape in shapes)) if shapes else result
-        if facts.values is Values.COMPUTED:
-            windows = facts.windows(node.attributes, shapes) if facts.windows is not None else ()
-            touched = result
-            for axis in windows:
-                touched *= axis.window
-            attributes: Any = node.attributes  # a frozen dataclass, which has a hash
-            work.add_elements(touched if windows else rows, operations(node.op, attributes, tuple(map(len, shapes))))
-        if kind is Kind.SUM and shapes[0][-1:] != node.type.shape[-1:]:
-            work.add_sums_of_rows(rows)
+        if facts.windows is not None:
+            height, width = facts.windows(node.attributes, shapes)
+            work.add_elements(result * height.window * width.window, 1)
+        elif facts.values is Values.COMPUTED and not selects(facts):
+            work.add_elements(max(result, *(rows_of(shape, lanes) for shape in shapes)), operations(node.op))
+        if kind is Kind.SUM and _sums_lanes(node, shapes[0]):
+            work.add_sums_of_lanes(node.type.size)
 
     def _contents(self, node: Node) -> str:
         """What a value is, in a word."""
-        return "inputs" if node.is_input else CONTENTS.get(self._roles[node.name], "states") if node.name in self._roles else "states"
+        return "inputs" if node.is_input else CONTENTS.get(self._roles.get(node.name, Role.OPTIMIZER), "states")
+
+
+def _is_one_number(node: Node) -> bool:
+    """Whether a node is a constant with the same number in all places."""
+    if not isinstance(node.attributes, ConstantAttributes):
+        return False
+    data = node.attributes.value.data
+    return bool((data == data.flat[0]).all())
+
+
+def _sums_lanes(node: Node, shape: tuple[int, ...]) -> bool:
+    """Whether a sum of a value of this shape is over its last axis, too."""
+    if isinstance(node.attributes, ReductionAttributes):
+        axes = node.attributes.axis
+        return axes is None or len(shape) - 1 in [axis % len(shape) for axis in ([axes] if isinstance(axes, int) else axes)]
+    return shape[-1:] != node.type.shape[-1:]
 
 
 def require_timed(target: Target) -> None:

@@ -97,6 +97,9 @@ def groups_json(time: StepTime) -> list[dict[str, Any]]:
             "name": group.name,
             "part": str(group.role),
             "operators": [node.name for node in group.group.computed],
+            "read": list(group.group.read),
+            "near": sorted(group.group.near),
+            "written": list(group.group.written),
             "seconds": group.seconds,
             "bound": str(group.bound),
             "busy": _words(group.busy),
@@ -111,10 +114,8 @@ def _full(time: StepTime) -> str:
     if time.held_bytes <= time.memory_bytes:
         return ""
     cores = machine_name(time.target.name, time.cores)
-    return (
-        f"note: {cores}: {size(time.held_bytes)} a core are more than its {size(time.memory_bytes)} of memory. --activations bf16, more "
-        "cores, or microbatches of a smaller batch would need less"
-    )
+    less = "more cores or a smaller batch" if time.is_rounded else "--activations bf16, more cores or a smaller batch"
+    return f"note: {cores}: {size(time.held_bytes)} a core are more than its {size(time.memory_bytes)} of memory; {less} would need less"
 
 
 def _parts_table(time: StepTime) -> str:
