@@ -186,8 +186,13 @@ def test_a_product_that_a_later_loop_reads_is_stored() -> None:
     """x @ w1 is complete two products before what reads it."""
     body = "weight w1: f32[128, 128]\nweight w2: f32[128, 128]\nweight w3: f32[128, 128]\nreturn (x @ w1) + relu(relu(x @ w2) @ w3)"
     time = timed(net(body))
-    first = next(group for group in time.groups if group.name == "w1")
-    assert set(first.group.written) == {node.name for node in first.group.nodes}
+    (result,) = next(group for group in time.groups if group.name == "w1").group.nodes
+    assert not [group for group in time.groups if result.name in group.group.near]
+    assert [group for group in time.groups if result.name in group.group.read]
+
+
+def test_examples_are_counted_by_the_first_axis_of_any_input() -> None:
+    assert timed(net("weight w: f32[1]\nreturn x * w", "x: f32[batch]")).examples == 128
 
 
 def test_two_sums_of_one_product_are_one_loop() -> None:
