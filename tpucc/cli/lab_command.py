@@ -189,6 +189,8 @@ def show_or_check_puzzle(number: int | None, path: Path | None, term: str | None
 @click.option("--all", "whole_class", is_flag=True, help="DIR has a submission in each file or folder: grade them all.")
 @click.option("--into", type=FILE, metavar="RESULTS", help="With --all: the folder for each one's results, and where to go on from.")
 @click.option("-o", "--output", type=FILE, metavar="GRADES.csv", help="With --all: the table.")
+@click.option("--likeness", type=FILE, metavar="PAGE.html", help="With --all: a page of submissions that are alike or unusual.")
+@click.option("--earlier", type=FILE, multiple=True, metavar="DIR", help="With --likeness: submissions of earlier terms; repeatable.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="With --all: how many at a time (default: as many as cores).")
 @click.option(
     "--scheduler", metavar="ADDRESS", help="With --all: grade on the Dask cluster of this scheduler, yours alone, as in tcp://HOST:8786."
@@ -203,17 +205,16 @@ def grade_lab(
     only: tuple[str, ...],
     trust: bool,
     whole_class: bool,
+    likeness: Path | None,
+    earlier: tuple[Path, ...],
     jobs: int | None,
     scheduler: str | None,
     **table: Any,
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
-    keep_inputs(json_file, table["output"])
+    keep_inputs(json_file, table["output"], likeness)
     lab, variant = _asked_by_grader(path, which, term)
-    if whole_class and (json_file is not None or only):
-        raise click.UsageError("--all takes neither --json nor --only: --into names the folder of each one's results")
-    if scheduler is not None and (not whole_class or jobs is not None):
-        raise click.UsageError("--scheduler grades a class (--all) on the workers that a cluster has; --jobs is of this machine")
+    _require_of_class(whole_class, json_file is not None or bool(only), likeness, earlier, scheduler is not None, jobs)
     try:
         jail = NONE if trust or not lab.functions else None if scheduler is not None else isolated()
     except UsageError as error:
@@ -239,9 +240,23 @@ def grade_lab(
         status = _class(lab, path, variant, seed, graders, scheduler is not None, **table)
         if jail is not None and jail.name == "user":
             table["output"].chmod(0o600)  # the next submissions could read it, and the seed is in it
+        if likeness is not None:
+            _write_likeness(lab, path, variant, earlier, likeness)
         return status
     assert jail is not None, "--scheduler is for classes"
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
+
+
+def _require_of_class(
+    whole: bool, single: bool, likeness: Path | None, earlier: Sequence[Path], on_cluster: bool, jobs: int | None
+) -> None:
+    """Raises `click.UsageError` for options of one submission with a `whole` class, and for those of a class without."""
+    if whole and single:
+        raise click.UsageError("--all takes neither --json nor --only: --into names the folder of each one's results")
+    if (likeness is not None and not whole) or (earlier and likeness is None):
+        raise click.UsageError("--likeness compares the submissions of a class (--all); --earlier says with which others")
+    if on_cluster and (not whole or jobs is not None):
+        raise click.UsageError("--scheduler grades a class (--all) on the workers that a cluster has; --jobs is of this machine")
 
 
 def _named_after(path: Path, ending: str) -> Path:
@@ -303,6 +318,16 @@ def _class(
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
     return 0
+
+
+def _write_likeness(lab: Lab, folder: Path, term: Term, earlier: Sequence[Path], page: Path) -> None:
+    from tpucc.labs.class_likeness import groups_of, read_class
+    from tpucc.labs.likeness_page import likeness_page  # pages and graphs, which no other command of labs needs
+
+    own, others_ = read_class(lab, folder, term, earlier)
+    groups = groups_of(own, others_)
+    write_file(page, likeness_page(lab, term, own, groups, len(others_)).encode())
+    click.echo(f"{counted(len(groups), 'group')} of submissions that are alike: {printable(str(page))}")
 
 
 def _row(row: Row) -> str:

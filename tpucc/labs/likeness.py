@@ -73,23 +73,24 @@ def _functions(text: bytes) -> Iterator[Statements]:
     try:
         tree = ast.parse(text.decode())
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and (found := Counter(_statements(node.body))).total() >= LEAST:
+            if isinstance(node, ast.FunctionDef) and (found := Counter(text for _, text in statements(node.body))).total() >= LEAST:
                 yield found
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
 
 
-def _statements(body: list[ast.stmt]) -> Iterator[str]:
-    """The statements of a body and of those inside it, each as text without names; functions inside have their own."""
+def statements(body: list[ast.stmt], *, nested: bool = False) -> Iterator[tuple[ast.stmt, str]]:
+    """The statements of a body and of those inside it, each with its text without names. Functions and classes inside have their own: they
+    are left out, or `nested` with the others."""
     for node in body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue  # a docstring
         inner = [held for name in ("body", "orelse", "finalbody") if isinstance(held := getattr(node, name, None), list)]
         inner += [handler.body for handler in getattr(node, "handlers", ())] + [case.body for case in getattr(node, "cases", ())]
-        yield _text(node)
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node, _text(node)
+        if nested or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for held in inner:
-                yield from _statements(held)
+                yield from statements(held, nested=nested)
 
 
 def _text(node: ast.stmt) -> str:
