@@ -14,9 +14,11 @@ from tpucc.labs import find
 from tpucc.labs.class_likeness import Group, groups_of, read_class
 from tpucc.labs.lab import Term
 from tpucc.labs.likeness_page import likeness_page
+from tpucc.labs.variants import Variants
 
 LAB = find("allocation")
 TERM = Term("")
+VARIANTS = Variants(LAB, TERM)
 GREEDY = '''
 import numpy as np
 import tpucc
@@ -104,7 +106,7 @@ def class_of(folder: Path, **texts: str) -> list[Group]:
     for name, text in texts.items():
         (folder / name).mkdir(parents=True)
         (folder / name / LAB.file).write_text(text)
-    own, _ = read_class(LAB, folder, TERM)
+    own, _ = read_class(VARIANTS, folder)
     return groups_of(own)
 
 
@@ -143,7 +145,7 @@ def test_submissions_of_earlier_terms_are_compared_with_this_term_s(tmp_path: Pa
         for name, text in names.items():
             (tmp_path / place / name).mkdir(parents=True)
             (tmp_path / place / name / LAB.file).write_text(text)
-    own, earlier = read_class(LAB, tmp_path / "class", TERM, [tmp_path / "spring"])
+    own, earlier = read_class(VARIANTS, tmp_path / "class", [tmp_path / "spring"])
     (group,) = groups_of(own, earlier)
     assert group.names == ("anna", "spring/old", "spring/older")
     assert {pair.one.name for pair in group.pairs} == {"anna"}, "two of earlier terms aren't compared"
@@ -162,7 +164,7 @@ def test_submissions_of_earlier_terms_are_compared_with_this_term_s(tmp_path: Pa
 def test_what_is_unusual_is_named_with_its_line(line: str, remark: str, tmp_path: Path) -> None:
     folder = tmp_path / remark.replace(" ", "_")
     class_of(folder, anna=f"{GREEDY}\n{line}\n")
-    own, _ = read_class(LAB, folder, TERM)
+    own, _ = read_class(VARIANTS, folder)
     assert [remark in said for said in own[0].remarks] == [True] * len(own[0].remarks)
     assert bool(own[0].remarks) == bool(remark)
 
@@ -173,7 +175,7 @@ def test_labs_of_texts_are_compared_by_their_lines(tmp_path: Path) -> None:
     for name, text in (("anna", lines), ("ben", lines.replace(" ub", "   ub") + " ; mine"), ("carl", lines.replace("rows=", "rows=1"))):
         (tmp_path / name).mkdir()
         (tmp_path / name / "p1.asm").write_text(text)
-    own, _ = read_class(lab, tmp_path, TERM)
+    own, _ = read_class(Variants(lab, TERM), tmp_path)
     (group,) = groups_of(own)
     assert group.names == ("anna", "ben")
 
@@ -191,7 +193,7 @@ def test_the_command_writes_a_page_that_shows_the_lines(tmp_path: Path, capsys: 
     for words in ("anna and ben &lt;b&gt;", "never a verdict", "calls exec", "allocation.py:", "done.append(buffer)"):
         assert words in text
     assert "<b>" not in text.replace("<b>allocation.py", "")
-    own, _ = read_class(LAB, tmp_path / "class", TERM)
+    own, _ = read_class(VARIANTS, tmp_path / "class")
     assert likeness_page(LAB, TERM, own, groups_of(own), 0) == text, "the same bytes again"
 
 

@@ -47,6 +47,7 @@ from tpucc.labs.results import as_json, report
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import MarkerError, stripped
 from tpucc.labs.submissions import digest, digest_of_graded, submissions
+from tpucc.labs.variants import Variants
 from tpucc.plugins.failures import Failed, failing
 from tpucc.target import load_target
 
@@ -376,7 +377,7 @@ def test_a_graders_limit_leaves_room_for_judging(monkeypatch: pytest.MonkeyPatch
     assert child.START + child.BUDGET * child.BY_THE_CLOCK <= workers.LONGEST * 0.6
     assert child.PATIENCE * child.CALL <= child.BUDGET / 2
     monkeypatch.setattr(workers, "LONGEST", 0.01)
-    assert workers._graded(workers.Grading(5, AS_WRITTEN, 3, NONE), None)["output"] == "the grader took longer than 0.01 s"  # type: ignore[arg-type]
+    assert workers._graded(workers.Grading(5, 3, NONE), None)["output"] == "the grader took longer than 0.01 s"  # type: ignore[arg-type]
 
 
 def test_what_is_printed_stands_with_the_test_that_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -503,11 +504,11 @@ def test_a_worker_without_a_jail_refuses(tmp_path: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr("tpucc.labs.grading.probed", lambda jail, cell: Finding(jail, False, "not here"))
         patch.setattr(workers, "_run", None)
-        (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", None)
+        (row,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", None)
     assert re.fullmatch(r"E0552 on .*: this machine can't keep the tests secret: .*; user: not here", row.problem)
     assert f',"{row.problem}",' in as_csv([row])
     monkeypatch.setattr(workers, "_run", run_here)
-    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+    (row,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", NONE)
     assert "SyntaxError" in row.problem
     assert len(row.results["tests"]) == 9
 
@@ -547,12 +548,12 @@ def test_results_of_a_run_that_ended_in_the_middle_are_graded_again(tmp_path: Pa
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("def allocate(:")
     monkeypatch.setattr(workers, "_run", run_here)
-    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+    (row,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", NONE)
     file = tmp_path / "results" / "anna.py.json"
     for complete, points in ((True, 50), (False, row.results["score"])):
         told = {**row.results, "score": 50, "extra_data": {**row.results["extra_data"], "complete": complete}}
         file.write_text(json.dumps(told))
-        (again,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+        (again,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", NONE)
         assert again.results["score"] == points
 
 
@@ -561,7 +562,7 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     """By this process; the test below has graders of their own."""
     monkeypatch.setattr(workers, "_run", run_here)
     into = tmp_path / "results"
-    rows = grade_all(LAB, course, AS_WRITTEN, 3, into, NONE)
+    rows = grade_all(Variants(LAB, AS_WRITTEN), course, 3, into, NONE)
     assert (
         [path.name for path in submissions(course, LAB)]
         == [row.name for row in rows]
@@ -593,10 +594,10 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     (course / "syntax.py").write_text("def allocate(lives, rows): return []")
     (course / "anna" / "notes.md").write_text("graded again, with the same hash")
     assert len({row.results["extra_data"]["digest"] for row in rows if row.results["tests"]}) == 5
-    again = grade_all(LAB, course, AS_WRITTEN, 3, into, NONE)
+    again = grade_all(Variants(LAB, AS_WRITTEN), course, 3, into, NONE)
     assert graded == ["anna", "syntax.py"]
     assert [row.results for row in again if row.name not in graded] == [row.results for row in rows if row.name not in graded]
-    grade_all(LAB, course, AS_WRITTEN, 4, into, NONE)
+    grade_all(Variants(LAB, AS_WRITTEN), course, 4, into, NONE)
     assert len(graded) == 2 + len(rows)
 
 
@@ -608,7 +609,7 @@ def test_results_are_kept_for_what_they_were_graded_by(tmp_path: Path, monkeypat
     def results(grading: workers.Grading, contents: Contents) -> workers.Results:
         graded.append(grading.jail.name if grading.jail else "")
         tests = (Test("one", 1, lambda _: Outcome(1, "")),)
-        return as_json(Grade(find(str(grading.lab)), grading.term, graded[-1], tests=tests, problem="not loaded", seed=grading.seed))
+        return as_json(Grade(find(str(grading.lab)), contents.term, graded[-1], tests=tests, problem="not loaded", seed=grading.seed))
 
     monkeypatch.setattr(workers, "_graded", results)
     (tmp_path / "class").mkdir()
@@ -616,7 +617,7 @@ def test_results_are_kept_for_what_they_were_graded_by(tmp_path: Path, monkeypat
 
     def again(jail: jails.Jail, *, seed: int = 3, lab: Lab = LAB, term: Term = AS_WRITTEN) -> list[str]:
         graded.clear()
-        grade_all(lab, tmp_path / "class", term, seed, tmp_path / "results", jail)
+        grade_all(Variants(lab, term), tmp_path / "class", seed, tmp_path / "results", jail)
         return graded
 
     assert again(NONE) == ["none"]
@@ -661,14 +662,14 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypa
     (folder / "string.py").write_text("raise SystemExit('imported by the grader')")  # a module of Python's own is called so
     monkeypatch.chdir(folder)
     begun: list[str] = []
-    rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, NONE, 2, begun=begun.append)}
+    rows = {row.name: row for row in grade_all(Variants(LAB, AS_WRITTEN), folder, 3, into, NONE, 2, begun=begun.append)}
     assert sorted(begun) == sorted(rows.keys() - {"linked"})
     assert rows["linked"].problem.startswith("it is a link")
     for name in ("--trust", odd.name):
         assert rows[name].results["extra_data"]["complete"]
         assert len(rows[name].results["tests"]) == 9
     monkeypatch.setattr(workers, "_run", run_here)
-    alone = grade_all(LAB, folder, AS_WRITTEN, 3, tmp_path / "alone", NONE)
+    alone = grade_all(Variants(LAB, AS_WRITTEN), folder, 3, tmp_path / "alone", NONE)
     assert as_csv(list(rows.values())).encode() == as_csv(alone).encode()
     assert [path.read_bytes() for path in sorted(into.iterdir())] == [path.read_bytes() for path in sorted((tmp_path / "alone").iterdir())]
 
@@ -699,7 +700,7 @@ def test_a_file_of_another_kind_is_that_submissions_own_error(
         "large": lambda path: path.write_text("#" * 5000),
     }
     make[kind](odd / "lab.toml")
-    rows = {row.name: row for row in grade_all(LAB, odd.parent, AS_WRITTEN, 3, tmp_path / "results", NONE)}
+    rows = {row.name: row for row in grade_all(Variants(LAB, AS_WRITTEN), odd.parent, 3, tmp_path / "results", NONE)}
     assert rows["odd"].problem == problem
     assert len(rows["odd"].results["tests"]) == len(rows["good"].results["tests"]) == 9
     assert rows["good"].results["tests"][0]["output"].startswith("returned")
@@ -970,7 +971,7 @@ def test_too_many_files_and_what_has_no_words_are_that_submissions_own_errors(tm
     (tmp_path / "class" / "odd" / "a").mkdir(parents=True)
     (tmp_path / "class" / "odd" / LAB.file).write_text(solution())
     monkeypatch.setattr("tpucc.labs.submissions.ENTRIES", 1)
-    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+    (row,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", NONE)
     assert row.problem == "a submission's folders have at most 1 files and folders of all kinds"
     with pytest.raises(Failed, match="x can't be read: MemoryError"), failing("file", "x"):
         raise MemoryError
@@ -983,7 +984,7 @@ def test_folders_too_deep_are_that_submissions_own_error(tmp_path: Path) -> None
     problem = "a submission's folders are at most 20 deep"
     done = check(LAB, tmp_path / "class" / "odd")
     assert (done.problem, done.score, len(done.results)) == (problem, 0, len(LAB.public(AS_WRITTEN)))
-    (row,) = grade_all(LAB, tmp_path / "class", AS_WRITTEN, 3, tmp_path / "results", NONE)
+    (row,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", NONE)
     assert row.problem == problem
 
 

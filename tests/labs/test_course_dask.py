@@ -14,6 +14,7 @@ from tpucc.guest.jails import NONE
 from tpucc.labs import find, workers
 from tpucc.labs.classes import Row, as_csv, grade_all
 from tpucc.labs.lab import AS_WRITTEN
+from tpucc.labs.variants import Variants
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed; it comes with the extra: pip install -e '.[dev,dask]'")
 
@@ -31,7 +32,7 @@ def test_a_worker_is_killed_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
     (folder / "student 5" / "linked.asm").symlink_to("nowhere")
     with monkeypatch.context() as patch:
         patch.setattr(workers, "_run", run_here)
-        alone = grade_all(LAB, folder, AS_WRITTEN, 3, tmp_path / "alone", NONE)
+        alone = grade_all(Variants(LAB, AS_WRITTEN), folder, 3, tmp_path / "alone", NONE)
     seen: list[str] = []
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
         processes = [worker.pid for worker in cluster.workers.values()]
@@ -42,7 +43,7 @@ def test_a_worker_is_killed_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
                 os.kill(processes.pop(), signal.SIGKILL)
 
         address, begun = cluster.scheduler_address, list[str]()
-        rows = grade_all(LAB, folder, AS_WRITTEN, 3, tmp_path / "cluster", NONE, scheduler=address, told=kill, begun=begun.append)
+        rows = grade_all(Variants(LAB, AS_WRITTEN), folder, 3, tmp_path / "cluster", NONE, scheduler=address, told=kill, begun=begun.append)
     assert len(processes) == 1
     assert set(begun) == set(seen)
     assert sorted(seen) == [row.name for row in rows] == [f"student {number}" for number in range(6)]

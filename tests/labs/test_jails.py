@@ -36,6 +36,7 @@ from tpucc.labs.grader_process import grade_one
 from tpucc.labs.grading import run
 from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome
 from tpucc.labs.submissions import submitted
+from tpucc.labs.variants import Variants
 from tpucc.plugins.failures import Failed
 
 pytestmark = pytest.mark.long
@@ -365,7 +366,7 @@ def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(workers.subprocess, "Popen", noted)
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
-    (row,) = classes.grade_all(LAB, tmp_path / "class", AS_WRITTEN, 987654321, tmp_path / "results", jails.NONE)
+    (row,) = classes.grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 987654321, tmp_path / "results", jails.NONE)
     assert asked == [[sys.executable, "-P", "-m", "tpucc.labs.grader_process"]]
     assert row.problem == "nothing"
     assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
@@ -779,5 +780,5 @@ def test_what_cannot_be_taken_away_ends_the_grading(made_before: None, tmp_path:
     with pytest.raises(leftover_files.Left, match="it can't be removed"):
         grading.grade(LAB, folder / "anna", AS_WRITTEN, SEED, jails.NONE)
     with pytest.raises(leftover_files.Left, match="anna: it can't be removed"):
-        classes.grade_all(LAB, folder, AS_WRITTEN, SEED, tmp_path / "into", jails.NONE, told=rows.append)
+        classes.grade_all(Variants(LAB, AS_WRITTEN), folder, SEED, tmp_path / "into", jails.NONE, told=rows.append)
     assert rows == []

@@ -30,9 +30,10 @@ from tpucc.labs.results import file_name, printable_lines, printed_lines, report
 from tpucc.labs.start import differing, disagreement, place, start
 from tpucc.labs.submissions import FILE as LAB_FILE
 from tpucc.labs.submissions import others, submissions
+from tpucc.labs.variants import Variants, key_of
 from tpucc.output_files import write_file, write_files
 
-LONGEST_TERM = 40
+LONGEST_TERM = 64
 """Characters of a term's name."""
 LEFT_OUT = 5
 """Files without a place on the board that are named."""
@@ -103,11 +104,16 @@ def _asked_for(lab: Lab) -> str:
 @click.argument("which", metavar="N")
 @click.argument("folder", type=FILE, default=None, required=False, metavar="[DIR]")
 @term_option
-def start_lab(which: str, folder: Path | None, term: str | None) -> None:
+@click.option("--student", metavar="ID", help="For instructors: the student's own variant of the term; --key makes it.")
+@click.option("--key", type=FILE, metavar="FILE", help="With --student: a secret of yours, by which --per-student grades.")
+def start_lab(which: str, folder: Path | None, term: str | None, student: str | None, key: Path | None) -> None:
     """Write lab N into a new folder: its handout, and a file to begin with. The folder has the lab's name, if not given."""
     lab = find(which)
-    folder = folder or Path(lab.name)
-    files = start(lab, folder, Term(term or ""))
+    folder = folder or Path(lab.name if student is None else student)
+    if (student is None) != (key is None):
+        raise click.UsageError("a student's own variant needs both: --student ID says whose, and --key FILE makes it")
+    variants = Variants(lab, Term(term or ""), None if key is None else key_of(key))
+    files = start(lab, folder, variants.term if student is None else variants.of_student(student))
     shown = printable(str(folder))
     click.echo(filled(f"{shown}: {', '.join(files)}", "", "  "))
     click.echo()
@@ -188,6 +194,8 @@ def show_or_check_puzzle(number: int | None, path: Path | None, term: str | None
 @click.option("--trust", is_flag=True, help="Grade without isolation: only for submissions that you have read.")
 @click.option("--all", "whole_class", is_flag=True, help="DIR has a submission in each file or folder: grade them all.")
 @click.option("--into", type=FILE, metavar="RESULTS", help="With --all: the folder for each one's results, and where to go on from.")
+@click.option("--per-student", is_flag=True, help="Each has the variant of a student, the name of its file or folder; with --key.")
+@click.option("--key", type=FILE, metavar="FILE", help="With --per-student: the secret that `start --student` had.")
 @click.option("-o", "--output", type=FILE, metavar="GRADES.csv", help="With --all: the table.")
 @click.option("--likeness", type=FILE, metavar="PAGE.html", help="With --all: a page of submissions that are alike or unusual.")
 @click.option("--earlier", type=FILE, multiple=True, metavar="DIR", help="With --likeness: submissions of earlier terms; repeatable.")
@@ -205,6 +213,8 @@ def grade_lab(
     only: tuple[str, ...],
     trust: bool,
     whole_class: bool,
+    per_student: bool,
+    key: Path | None,
     likeness: Path | None,
     earlier: tuple[Path, ...],
     jobs: int | None,
@@ -213,7 +223,11 @@ def grade_lab(
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     keep_inputs(json_file, table["output"], likeness)
-    lab, variant = _asked_by_grader(path, which, term)
+    if per_student != (key is not None):
+        raise click.UsageError("--per-student and --key FILE belong together")
+    lab, said = _asked_by_grader(path, which, term)
+    variants = Variants(lab, said, None if key is None else key_of(key))
+    variant = said if whole_class else variants.of(path.absolute())
     _require_of_class(whole_class, json_file is not None or bool(only), likeness, earlier, scheduler is not None, jobs)
     try:
         jail = NONE if trust or not lab.functions else None if scheduler is not None else isolated()
@@ -224,7 +238,8 @@ def grade_lab(
     if whole_class:
         _warn_of_small(seed)
         table["into"] = table["into"] or _named_after(path, "-results")
-        seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
+        names = {variants.of(each).name for each in submissions(path, lab)}
+        seed = earlier_seed(table["into"], lab, names) if seed is None else seed
         table["output"] = table["output"] or _named_after(table["into"], ".csv")
     if jail is not None:
         secret = [path, table["into"], table["output"]] if whole_class else [json_file] if json_file is not None and details else []
@@ -237,11 +252,11 @@ def grade_lab(
     click.echo(f"isolation: {isolation}; --seed {seed}")
     if whole_class:
         graders = partial(grade_all, jail=jail, jobs=jobs or os.cpu_count() or 1, scheduler=scheduler)
-        status = _class(lab, path, variant, seed, graders, scheduler is not None, **table)
+        status = _class(variants, path, seed, graders, scheduler is not None, **table)
         if jail is not None and jail.name == "user":
             table["output"].chmod(0o600)  # the next submissions could read it, and the seed is in it
         if likeness is not None:
-            _write_likeness(lab, path, variant, earlier, likeness)
+            _write_likeness(variants, path, earlier, likeness)
         return status
     assert jail is not None, "--scheduler is for classes"
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
@@ -294,19 +309,21 @@ def _heading(lab: Lab, term: Term) -> str:
 
 
 def _class(
-    lab: Lab, folder: Path, term: Term, seed: int, graders: Callable[..., list[Row]], on_cluster: bool, into: Path, output: Path
+    variants: Variants, folder: Path, seed: int, graders: Callable[..., list[Row]], on_cluster: bool, into: Path, output: Path
 ) -> int:
     from tpucc.cli.progress import ClassProgress  # imports the compiler, which other commands of labs don't need
 
+    lab = variants.lab
     beside = others(folder, lab)
     if named := [path for path in beside if path.is_dir()]:
         say(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}")
     if beside := [path for path in beside if path not in named]:
         kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
         say(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}")
-    if named := [path for path in submissions(folder, lab) if path.is_dir() and disagreement(path, lab, term)]:
+    if named := [path for path in submissions(folder, lab) if path.is_dir() and disagreement(path, lab, variants.of(path))]:
         whose = ", ".join(printable(path.name) for path in named)
-        say(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {term}: {whose}")
+        which = variants.term if variants.key is None else "the student's variant"
+        say(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {which}: {whose}")
     with ClassProgress(len(submissions(folder, lab)), on_cluster) as progress:
 
         def told(row: Row) -> None:
@@ -314,19 +331,19 @@ def _class(
                 click.echo(_row(row))
             progress.done(row.name)
 
-        rows = graders(lab, folder, term, seed, into, told=told, begun=progress.begun, noted=progress.note)
+        rows = graders(variants, folder, seed, into, told=told, begun=progress.begun, noted=progress.note)
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
     return 0
 
 
-def _write_likeness(lab: Lab, folder: Path, term: Term, earlier: Sequence[Path], page: Path) -> None:
+def _write_likeness(variants: Variants, folder: Path, earlier: Sequence[Path], page: Path) -> None:
     from tpucc.labs.class_likeness import groups_of, read_class
     from tpucc.labs.likeness_page import likeness_page  # pages and graphs, which no other command of labs needs
 
-    own, others_ = read_class(lab, folder, term, earlier)
-    groups = groups_of(own, others_)
-    write_file(page, likeness_page(lab, term, own, groups, len(others_)).encode())
+    own, before = read_class(variants, folder, earlier)
+    groups = groups_of(own, before)
+    write_file(page, likeness_page(variants.lab, variants.term, own, groups, len(before)).encode())
     click.echo(f"{counted(len(groups), 'group')} of submissions that are alike: {printable(str(page))}")
 
 

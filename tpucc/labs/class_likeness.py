@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tpucc.labs.lab import Lab, Term
 from tpucc.labs.likeness import LONGEST, likeness, statements
 from tpucc.labs.start import starting_files
 from tpucc.labs.submissions import NOTES, submissions, submitted
+from tpucc.labs.variants import Variants
 from tpucc.plugins.failures import Failed
 
 ALIKE = 60
@@ -77,11 +79,20 @@ class Group:
     pairs: tuple[Pair, ...]
 
 
-def read_class(lab: Lab, folder: Path, term: Term, earlier: Sequence[Path] = ()) -> tuple[list[Submitted], list[Submitted]]:
+def read_class(variants: Variants, folder: Path, earlier: Sequence[Path] = ()) -> tuple[list[Submitted], list[Submitted]]:
     """The submissions of a class, and those of the folders of earlier terms, by the names of their folders too."""
-    begun = {statement.text for name, text in starting_files(lab, term).items() for statement in _read(name, text.encode())}
-    own = [_submitted(lab, path, path.name, begun) for path in submissions(folder, lab)]
-    return own, [_submitted(lab, path, f"{place.name}/{path.name}", begun) for place in earlier for path in submissions(place, lab)]
+    lab = variants.lab
+
+    def read(place: Path, before: str) -> list[Submitted]:
+        return [_submitted(lab, path, before + path.name, _given(lab, variants.of(path))) for path in submissions(place, lab)]
+
+    return read(folder, ""), [each for place in earlier for each in read(place, f"{place.name}/")]
+
+
+@cache
+def _given(lab: Lab, term: Term) -> frozenset[str]:
+    """The statements that a student begins with."""
+    return frozenset(each.text for name, text in starting_files(lab, term).items() for each in _read(name, text.encode()))
 
 
 def groups_of(own: Sequence[Submitted], earlier: Sequence[Submitted] = ()) -> list[Group]:
@@ -118,7 +129,7 @@ def _pair(one: Submitted, other: Submitted, percent: int) -> Pair:
     return Pair(one, other, percent, tuple(found))
 
 
-def _submitted(lab: Lab, path: Path, name: str, begun: Iterable[str]) -> Submitted:
+def _submitted(lab: Lab, path: Path, name: str, given: frozenset[str]) -> Submitted:
     if path.is_symlink():
         return Submitted(name, problem="it is a link")
     try:
@@ -128,7 +139,7 @@ def _submitted(lab: Lab, path: Path, name: str, begun: Iterable[str]) -> Submitt
     read = [statement for file, content in files.items() for statement in _read(file, content)][:MOST]
     lines = {(file, number): line for file, content in files.items() for number, line in enumerate(_lines(content), 1)}
     remarks = tuple(remark for file, content in files.items() if file.endswith(".py") for remark in _remarks(file, content))
-    return Submitted(name, tuple(each for each in read if each.text not in begun), remarks, likeness(lab, files), lines)
+    return Submitted(name, tuple(each for each in read if each.text not in given), remarks, likeness(lab, files), lines)
 
 
 def _lines(content: bytes) -> list[str]:

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import unicodedata
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -19,8 +19,9 @@ from tpucc.files import read_file
 from tpucc.guest.jails import JAILS, Jail
 from tpucc.guest.leftover_files import Left
 from tpucc.labs.grading import Contents, contents_of
-from tpucc.labs.lab import Lab, Term
+from tpucc.labs.lab import Lab
 from tpucc.labs.submissions import digest, submissions
+from tpucc.labs.variants import Variants
 from tpucc.labs.workers import Grading, ungraded
 from tpucc.output_files import write_file
 from tpucc.plugins.failures import Failed, failing
@@ -72,9 +73,8 @@ class Row:
 
 
 def grade_all(
-    lab: Lab,
+    variants: Variants,
     folder: Path,
-    term: Term,
     seed: int,
     into: Path,
     jail: Jail | None,
@@ -93,8 +93,10 @@ def grade_all(
     Raises `Left` where a submission left what the next one could read.
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lab = variants.lab
     paths, rows, digests = submissions(folder, lab), dict[int, Row](), dict[int, str]()
-    key = {"lab": lab.number, "term": term.name, "seed": seed, "tpucc": VERSION}
+    key = {"lab": lab.number, "seed": seed, "tpucc": VERSION}
+    terms = list(map(variants.of, paths))
     isolations = {kind.name for kind in (JAILS if jail is None else (jail,))}
 
     def done(number: int, row: Row) -> None:
@@ -103,7 +105,7 @@ def grade_all(
 
     def given(number: int) -> Contents:
         begun(paths[number].name)
-        return contents_of(lab, paths[number], term)
+        return contents_of(lab, paths[number], terms[number])
 
     for number, path in enumerate(paths):
         try:
@@ -114,29 +116,29 @@ def grade_all(
         except Failed as failure:  # whatever a submission is, the others go on
             done(number, Row(path.name, ungraded(failure.words)))
         else:
-            if kept := _kept(path, into, {**key, "files": digests[number]}, isolations):
+            if kept := _kept(path, into, {**key, "term": terms[number].name, "files": digests[number]}, isolations):
                 done(number, kept)
     missing = [[number] for number in range(len(paths)) if number not in rows]
-    work = Grading(lab.number, term, seed, jail)
+    work = Grading(lab.number, seed, jail)
     with closing(computed(work, missing, given, min(jobs, len(missing)), scheduler, noted)) as found:
         for number, results in found:
             path = paths[number]
             if "left" in results:
                 raise Left(f"{printable(path.name)}: {results['left']}")
-            results["extra_data"] = {**key, **results["extra_data"], "files": digests[number]}
+            results["extra_data"] = {**key, "term": terms[number].name, **results["extra_data"], "files": digests[number]}
             write_file(_file(path, into), (json.dumps(results, indent=1) + "\n").encode())
             done(number, Row(path.name, results))
     return [rows[number] for number in range(len(paths))]
 
 
-def earlier_seed(into: Path, lab: Lab, term: Term) -> int | None:
-    """The seed of the results that are in a folder, if they are this lab's and this term's: a second run goes on with it."""
+def earlier_seed(into: Path, lab: Lab, names: Collection[str]) -> int | None:
+    """The seed of the results that are in a folder, if they are this lab's and of one of these terms: a second run goes on with it."""
     for path in sorted(into.glob("*.json")):
         try:
             more = json.loads(read_file(path))["extra_data"]
         except Exception:
             continue
-        if (more.get("lab"), more.get("term")) == (lab.number, term.name) and isinstance(more.get("seed"), int):
+        if more.get("lab") == lab.number and more.get("term") in names and isinstance(more.get("seed"), int):
             return int(more["seed"])
     return None
 

@@ -50,7 +50,7 @@ def grade_one(asked: bytes, write: Callable[[bytes], object]) -> None:
 
     grading, contents = pickle.loads(asked)
     try:
-        grade_contents(find(str(grading.lab)), contents, grading.term, grading.seed, grading.jail, (), follow)
+        grade_contents(find(str(grading.lab)), contents, grading.seed, grading.jail, (), follow)
     except Left as left:
         write(json.dumps({"left": left.diagnostics[0].message}).encode() + b"\n")
 

@@ -111,6 +111,8 @@ class Contents:
     """When its newest file was written (UTC)."""
     problem: str
     """Why its files can't be read; else empty."""
+    term: Term
+    """The term that it is graded for."""
 
 
 def contents_of(lab: Lab, path: Path, term: Term) -> Contents:
@@ -123,7 +125,7 @@ def contents_of(lab: Lab, path: Path, term: Term) -> Contents:
     except Failed as failure:
         problem = failure.words
     main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
-    return Contents(str(path), files, main, disagreement(path, lab, term), when, problem)
+    return Contents(str(path), files, main, disagreement(path, lab, term), when, problem, term)
 
 
 Watch = Callable[[Grade], None]
@@ -137,13 +139,12 @@ def check(lab: Lab, path: Path, term: Term = AS_WRITTEN, only: Sequence[str] = (
 
 def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
     """The public and the hidden tests on a submission in a jail, or those that `only` names."""
-    return grade_contents(lab, contents_of(lab, path, term), term, seed, jail, only, watch)
+    return grade_contents(lab, contents_of(lab, path, term), seed, jail, only, watch)
 
 
-def grade_contents(
-    lab: Lab, contents: Contents, term: Term, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None
-) -> Grade:
+def grade_contents(lab: Lab, contents: Contents, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
     """The same of a submission that is read already."""
+    term = contents.term
     tests = chosen((*lab.public(term), *lab.hidden(term, seed)), only)
     return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed), contents, jail, watch)
 

@@ -15,7 +15,6 @@ from typing import Any
 from tpucc.diagnostics import Error
 from tpucc.guest.jails import Jail
 from tpucc.labs.grading import Contents, isolated
-from tpucc.labs.lab import Term
 from tpucc.tasks.processes import environment
 
 LONGEST = 600
@@ -32,7 +31,6 @@ class Grading:
     """The results of submissions. A worker on another machine finds a jail of its own: `jail` is None then."""
 
     lab: int
-    term: Term
     seed: int
     jail: Jail | None
 
