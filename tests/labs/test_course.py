@@ -88,7 +88,7 @@ def test_what_a_folder_does_not_say_is_asked_for(tmp_path: Path, capsys: pytest.
     assert "there are" in capsys.readouterr().err
     assert run("lab", "check", tmp_path / "allocation.py", "--lab", "5", "--only", "memori") == 2
     capsys.readouterr()
-    for name in (" spring", "spring/2", "s" * 41):
+    for name in (" spring", "spring/2", "s" * 65):
         assert run("lab", "check", tmp_path / "allocation.py", "--lab", "5", "--term", name) == 2
         assert "can't be a term's name" in capsys.readouterr().err
 
