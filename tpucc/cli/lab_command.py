@@ -355,6 +355,32 @@ def _row(row: Row) -> str:
     return f"{score:>6g}  {printable(row.name)}{f'  {printable(problem)}' if problem else ''}"
 
 
+@command.command("collect")
+@click.argument("export", type=FILE, metavar="EXPORT.zip|DIR")
+@click.option("-o", "--output", type=FILE, required=True, metavar="FOLDER", help="The new folder, with one for each student.")
+@lab_option
+@term_option
+def collect_lab(export: Path, output: Path, which: str | None, term: str | None) -> None:
+    """Make folders that `grade --all` takes of what Moodle, Canvas or another platform gives for all submissions.
+
+    Archives inside are opened. Files with other names are taken for the lab's where it is clear which they are. What was taken for what,
+    and what was left out, is said.
+    """
+    from tpucc.labs.collecting import collect
+
+    if which is None:
+        raise click.UsageError("--lab N says which lab the submissions are of")
+    lab = find(which)
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UsageError(Diagnostic("E0528", f"{printable(str(output))} is there already", help=("name another folder",)))
+    found = collect(export, lab, Term(term or ""))
+    for student, files in found.files.items():
+        write_files(output / student, files)
+    for words in (*found.taken, *(f"left out: {words}" for words in found.left)):
+        click.echo(filled(printable(words), "", "  "))
+    click.echo(f"{counted(len(found.files), 'submission')} in {printable(str(output))}")
+
+
 @command.command("pack")
 @click.argument("which", metavar="N")
 @click.option("-o", "--output", type=FILE, required=True, metavar="ZIP", help="The archive to write.")
