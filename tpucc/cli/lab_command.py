@@ -381,6 +381,18 @@ def collect_lab(export: Path, output: Path, which: str | None, term: str | None)
     click.echo(f"{counted(len(found.files), 'submission')} in {printable(str(output))}")
 
 
+@command.command("return")
+@click.argument("results", type=FILE, metavar="RESULTS")
+@click.option("-o", "--output", type=FILE, required=True, metavar="PAGES", help="The folder for the pages.")
+def return_lab(results: Path, output: Path) -> None:
+    """Write a page for each student of the RESULTS of `grade --all`: what public tests found, and of hidden tests the points."""
+    from tpucc.labs.returning import pages_of
+
+    pages = pages_of(results)
+    write_files(output, pages)
+    click.echo(f"{counted(len(pages), 'page')} in {printable(str(output))}")
+
+
 @command.command("pack")
 @click.argument("which", metavar="N")
 @click.option("-o", "--output", type=FILE, required=True, metavar="ZIP", help="The archive to write.")

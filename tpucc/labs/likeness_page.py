@@ -25,7 +25,7 @@ def likeness_page(lab: Lab, term: Term, own: Sequence[Submitted], groups: Sequen
     """The page as HTML; `earlier` is the number of submissions of earlier terms that were compared, too."""
     beside = f", beside {counted(earlier, 'submission')} of earlier terms" if earlier else ""
     facts = f"{counted(len(own), 'submission')}{beside} · {counted(len(groups), 'group')} of submissions that are alike"
-    return document(__package__, f"Likeness: lab {lab.number}, {term}", facts, list(_sections(own, groups)), sheet="likeness.css")
+    return document(__package__, f"Likeness: lab {lab.number}, {term}", facts, list(_sections(own, groups)))
 
 
 def _sections(own: Sequence[Submitted], groups: Sequence[Group]) -> Iterator[Section]:
