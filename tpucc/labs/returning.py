@@ -49,7 +49,7 @@ def _sections(told: Mapping[str, Any]) -> Iterator[Section]:
     if output := str(told.get("output", "")):
         yield "note", "Note", tag("pre", escaped(output))
     if public:
-        yield "public", "Public tests", joined([soft("`tpucc lab check` runs these."), *map(_test, public)])
+        yield "public", "Public tests", joined([soft("Those that tpucc lab check runs."), *map(_test, public)])
     if hidden:
         words = "Their inputs are drawn anew. They look for what the handout says."
         rows = [row(map(escaped, (str(test["name"]), f"{test['score']:g} of {test['max_score']:g}"))) for test in hidden]
