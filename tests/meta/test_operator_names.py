@@ -149,7 +149,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "training/passes/bfloat16_activations.py": ("import all_reduce, import round_to_bfloat16, round_to_bfloat16", NODES),
     "training/roles.py": ("import round_to_bfloat16", NODES),
     "training/timing/groups.py": ("import transpose", "matrices that are turned for products"),
-    "training/timing/step_time.py": ("import all_reduce, import constant, import round_to_bfloat16, import state", NODES),
+    "training/timing/step_time.py": ("import all_reduce, import constant, import round_to_bfloat16, import state, import weight", NODES),
     "training/passes/build.py": ("constant*2, import constant*2, input", NODES),
     "training/passes/draw_dropout.py": ("import dropout, import input, import mul, import random_uniform, random_uniform", REWRITE),
     "training/passes/logits.py": ("import cross_entropy, import softmax, import softmax_cross_entropy", REWRITE),

@@ -191,6 +191,13 @@ def test_a_product_that_a_later_loop_reads_is_stored() -> None:
     assert [group for group in time.groups if result.name in group.group.read]
 
 
+def test_a_fixed_weight_is_stationary_as_a_trained_one() -> None:
+    """Nothing is turned for its product, and the group has its key."""
+    body = "weight w: f32[128, 128]\nweight v: f32[128, 128] fixed\nreturn (x @ w) @ v"
+    group = next(group for group in timed(net(body)).groups if group.name == "v")
+    assert group.busy[Unit.LANES] == 0
+
+
 def test_examples_are_counted_by_the_first_axis_of_any_input() -> None:
     assert timed(net("weight w: f32[1]\nreturn x * w", "x: f32[batch]")).examples == 128
 

@@ -17,11 +17,12 @@ from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import Values, selects
 from tpucc.ops.reductions import ReductionAttributes
+from tpucc.ops.weight import WeightAttributes
 from tpucc.target import STEP_NUMBERS, Target
 from tpucc.training.operators.all_reduce import AllReduceAttributes
 from tpucc.training.operators.round_to_bfloat16 import RoundToBfloat16Attributes
 from tpucc.training.operators.state import StateAttributes
-from tpucc.training.passes.names import DRAW, key_of
+from tpucc.training.passes.names import DRAW
 from tpucc.training.roles import Role, roles
 from tpucc.training.step import Step
 from tpucc.training.timing.groups import Group, Grouping, Kind
@@ -170,12 +171,20 @@ class StepTime:
         return whole
 
     def _timed(self, group: Group) -> TimedGroup:
-        work = Work(self.target)
+        work = self._work(group)
+        busy, main = work.seconds(), max(self._grouping.own(group), key=lambda node: node.type.size)
+        factors = [self._grouping.source[name] for name in main.operands] if self._grouping.kind(main) is Kind.PRODUCT else []
+        keys = [key for name in factors if (key := self._key(name))]
+        seconds = max(busy.values()) + self.target.hbm_latency_seconds
+        return TimedGroup((*keys, main.name)[0], group, self._roles[main.name], busy, work.bytes, seconds)
+
+    def _work(self, group: Group) -> Work:
+        """What a group reads, writes and computes."""
+        work, reduced = Work(self.target), 0
         for name in group.read:
             work.bytes[self._contents(self._graph[name])] += self._read_bytes(name, group)
         for name in group.written:
             work.bytes[self._contents(self._graph[name])] += self._bytes(self._graph[name])
-        reduced = 0
         for node in group.computed:
             match self._grouping.kind(node):
                 case Kind.PRODUCT:
@@ -185,29 +194,25 @@ class StepTime:
                 case kind:
                     self._add_loop(node, kind, work)
         for node in group.nodes:
-            for reader in self._graph.users[node.name][:1]:
-                if reader.name in self._rounded:
-                    work.add_elements(rows_of(node.type.shape, self.target.mxu), operations(reader.op))
+            if rounding := next((reader for reader in self._graph.users[node.name] if reader.name in self._rounded), None):
+                work.add_elements(rows_of(node.type.shape, self.target.mxu), operations(rounding.op))
         if reduced:
             work.add_exchange(reduced, self.cores)
-        busy = work.seconds()
-        main = max(self._grouping.own(group), key=lambda node: node.type.size)
-        factors = [self._grouping.source[name] for name in main.operands] if self._grouping.kind(main) is Kind.PRODUCT else []
-        keys = [key_of(self._graph[name]) for name in factors if self._is_state(name)]
-        seconds = max(busy.values()) + self.target.hbm_latency_seconds
-        return TimedGroup((*keys, main.name)[0], group, self._roles[main.name], busy, work.bytes, seconds)
+        return work
 
     def _add_products(self, node: Node, work: Work) -> None:
         operands = self._graph.operands(node)
-        weights = any(self._is_state(self._grouping.source[operand.name]) for operand in operands)
+        weights = any(self._key(self._grouping.source[operand.name]) for operand in operands)
         for product in facts_of(node.op).products(node.attributes, [operand.type.shape for operand in operands]):
             for _ in range(product.times):
                 work.add_product(product.rows, product.depth, product.columns, weights=weights)
                 if product.patches is not None:
                     work.add_patches(*product.patches, packed=self._graph[self._grouping.source[operands[0].name]].is_input)
 
-    def _is_state(self, name: str) -> bool:
-        return isinstance(self._graph[name].attributes, StateAttributes)
+    def _key(self, name: str) -> str:
+        """The key of a weight, trained or fixed; nothing for another value."""
+        attributes = self._graph[name].attributes
+        return attributes.key if isinstance(attributes, StateAttributes | WeightAttributes) else ""
 
     def _add_loop(self, node: Node, kind: Kind, work: Work) -> None:
         """The operations of the vector unit on a result, on the larger operand that it sums, or on each pixel of each window."""
