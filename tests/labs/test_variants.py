@@ -14,7 +14,7 @@ from tests.support.lab_solutions import reference
 from tpucc.cli.main import main
 from tpucc.labs import find
 from tpucc.labs.lab import Term
-from tpucc.labs.variants import Variants
+from tpucc.labs.variants import Variants, folder_name
 
 LAB = find("allocation")
 KEY = b"a secret of sixteen bytes and more"
@@ -37,6 +37,7 @@ def written(folder: Path, *students: str) -> Path:
 def test_a_variant_follows_from_key_term_lab_and_student() -> None:
     one = SPRING.of_student("anna")
     assert one == SPRING.of_student(" Anna ") == SPRING.of(Path("class/anna")) == SPRING.of(Path("class/anna.py"))
+    assert SPRING.of_student("O'Brien,  Zoe\u0308") == SPRING.of(Path(folder_name("O'Brien, Zo\u00eb"))), "as a collected folder is called"
     assert one.name.startswith("spring-")
     assert len(one.name) == len("spring-") + 16
     others = [
@@ -73,7 +74,7 @@ def test_students_work_without_the_key_and_are_graded_with_it(tmp_path: Path, ca
     assert len({row["term"] for row in rows.values()}) == 3
     assert SPRING.of_student("anna").name in rows["carl"]["note"]
     again = capsys.readouterr()
-    assert "warning: lab.toml doesn't say lab 5, the student's variant: carl" in " ".join(again.err.split())
+    assert "warning: lab.toml doesn't say lab 5, the variant of the student whose name the folder has: carl" in " ".join(again.err.split())
     assert main([*given, "--per-student", "--key", str(key)]) == 0
     kept = {path.name: json.loads(path.read_text())["extra_data"]["term"] for path in (tmp_path / "class-results").glob("*.json")}
     assert kept["anna.json"] == SPRING.of_student("anna").name

@@ -17,7 +17,7 @@ from tpucc.cli.columns import described, filled
 from tpucc.cli.messages import room_of, say, tell
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
-from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
+from tpucc.diagnostics import Diagnostic, UsageError, counted, listed, printable
 from tpucc.files import read_file
 from tpucc.guest.jails import NONE, Jail
 from tpucc.labs import find, labs, puzzle
@@ -42,6 +42,8 @@ NAMED = 3
 SMALL_SEED = 2**32
 """Seeds below can all be tried in little time."""
 INDENT = 6 * " "
+LISTED = 60
+"""Lines of what was taken and left out that are printed."""
 RAISED = "it raised an exception"
 """The trouble of a test that an exception ended."""
 
@@ -110,7 +112,7 @@ def start_lab(which: str, folder: Path | None, term: str | None, student: str | 
     """Write lab N into a new folder: its handout, and a file to begin with. The folder has the lab's name, if not given."""
     lab = find(which)
     folder = folder or Path(lab.name if student is None else student)
-    if (student is None) != (key is None):
+    if (student is None) != (key is None) or student == "":
         raise click.UsageError("a student's own variant needs both: --student ID says whose, and --key FILE makes it")
     variants = Variants(lab, Term(term or ""), None if key is None else key_of(key))
     files = start(lab, folder, variants.term if student is None else variants.of_student(student))
@@ -223,8 +225,7 @@ def grade_lab(
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     keep_inputs(json_file, table["output"], likeness)
-    if per_student != (key is not None):
-        raise click.UsageError("--per-student and --key FILE belong together")
+    _require_pairs(per_student, key, earlier)
     lab, said = _asked_by_grader(path, which, term)
     variants = Variants(lab, said, None if key is None else key_of(key))
     variant = said if whole_class else variants.of(path.absolute())
@@ -260,6 +261,14 @@ def grade_lab(
         return status
     assert jail is not None, "--scheduler is for classes"
     return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
+
+
+def _require_pairs(per_student: bool, key: Path | None, earlier: Sequence[Path]) -> None:
+    """Raises `click.UsageError` for an option without the one that it needs, and `UsageError` E0551 for a folder that isn't there."""
+    if per_student != (key is not None):
+        raise click.UsageError("--per-student and --key FILE belong together")
+    for each in earlier:
+        _require_there(each)
 
 
 def _require_of_class(
@@ -322,8 +331,11 @@ def _class(
         say(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}")
     if named := [path for path in submissions(folder, lab) if path.is_dir() and disagreement(path, lab, variants.of(path))]:
         whose = ", ".join(printable(path.name) for path in named)
-        which = variants.term if variants.key is None else "the student's variant"
-        say(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {which}: {whose}")
+        expected = variants.term if variants.key is None else "the variant of the student whose name the folder has"
+        say(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {expected}: {whose}")
+    if variants.key and (named := [path for path in submissions(folder, lab) if not (path / LAB_FILE).is_file()]):
+        whose = ", ".join(printable(path.name) for path in named)
+        say(f"note: without {LAB_FILE}, which would say its variant; is the name the student's? {whose}")
     with ClassProgress(len(submissions(folder, lab)), on_cluster) as progress:
 
         def told(row: Row) -> None:
@@ -375,9 +387,15 @@ def collect_lab(export: Path, output: Path, which: str | None, term: str | None)
         raise UsageError(Diagnostic("E0528", f"{printable(str(output))} is there already", help=("name another folder",)))
     found = collect(export, lab, Term(term or ""))
     for student, files in found.files.items():
-        write_files(output / student, files)
-    for words in (*found.taken, *(f"left out: {words}" for words in found.left)):
+        for name, content in files.items():
+            write_file(output / student / name, content)
+    told = [*found.taken, *(f"left out: {words}" for words in found.left)]
+    for words in told[:LISTED]:
         click.echo(filled(printable(words), "", "  "))
+    if len(told) > LISTED:
+        click.echo(f"and {len(told) - LISTED:,} more")
+    if found.without:
+        click.echo(filled(f"nothing could be taken of {printable(listed(found.without))}", "", "  "))
     click.echo(f"{counted(len(found.files), 'submission')} in {printable(str(output))}")
 
 

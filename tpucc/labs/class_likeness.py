@@ -19,7 +19,7 @@ from pathlib import Path
 import networkx
 
 from tpucc.labs.lab import Lab, Term
-from tpucc.labs.likeness import LONGEST, likeness, statements
+from tpucc.labs.likeness import LONGEST, likeness, parsed, statements
 from tpucc.labs.start import starting_files
 from tpucc.labs.submissions import NOTES, submissions, submitted
 from tpucc.labs.variants import Variants
@@ -29,12 +29,14 @@ ALIKE = 60
 """Percent of the smaller submission's weight that two have in common, from which on they are shown."""
 LEAST = 8
 """Statements that two submissions have in common, below which nothing is said: there are few ways to write a little."""
-MOST = 3_000
+MOST = 1_500
 """Statements of a submission that are read."""
 LONG = 300
 """Characters of a text or bytes in a program, from which on it is pointed out."""
 CALLS = frozenset({"exec", "eval", "compile", "__import__"})
-MODULES = frozenset({"base64", "binascii", "codecs", "ctypes", "gc", "importlib", "inspect", "marshal", "pickle", "subprocess", "zlib"})
+MODULES = frozenset(
+    {"base64", "binascii", "builtins", "codecs", "ctypes", "gc", "importlib", "inspect", "marshal", "pickle", "subprocess", "zlib"}
+)
 _COMMENT = re.compile(r"[#;].*")
 
 
@@ -134,56 +136,62 @@ def _submitted(lab: Lab, path: Path, name: str, given: frozenset[str]) -> Submit
         return Submitted(name, problem="it is a link")
     try:
         files = {file: content for file, content in submitted(path).items() if not file.endswith(NOTES)}
+        read = [statement for file, content in files.items() for statement in _read(file, content)]
+        remarks = [remark for file, content in files.items() if file.endswith(".py") for remark in _remarks(file, content)]
     except (Failed, OSError) as failure:
         return Submitted(name, problem=str(failure))
-    read = [statement for file, content in files.items() for statement in _read(file, content)][:MOST]
+    except (RecursionError, ValueError, MemoryError):
+        return Submitted(name, problem="its statements are nested too deep to be read")
+    if len(read) > MOST:
+        remarks.append(f"{len(read):,} statements, of which the first {MOST:,} are compared")
     lines = {(file, number): line for file, content in files.items() for number, line in enumerate(_lines(content), 1)}
-    remarks = tuple(remark for file, content in files.items() if file.endswith(".py") for remark in _remarks(file, content))
-    return Submitted(name, tuple(each for each in read if each.text not in given), remarks, likeness(lab, files), lines)
+    own = tuple(each for each in read[:MOST] if each.text not in given)
+    return Submitted(name, own, tuple(remarks), likeness(lab, files), lines)
 
 
 def _lines(content: bytes) -> list[str]:
-    return content.decode("utf-8", "replace").splitlines()
+    """The lines as Python counts them, which other separators don't end."""
+    return content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _read(file: str, content: bytes) -> Iterator[Statement]:
-    """The statements of a file of Python; of any other file, and of Python that can't be read, its lines without comments and spaces."""
-    tree = _tree(content) if file.endswith(".py") else None
-    if tree is not None:
+    """The statements of a file of Python; of any other file, and of Python that can't be read, its lines without comments."""
+    tree = parsed(content) if file.endswith(".py") else ""
+    if not isinstance(tree, str):
         yield from (Statement(text, file, node.lineno) for node, text in statements(tree.body, nested=True))
-        return
-    if len(content) <= LONGEST:
+    elif len(content) <= LONGEST:
         for number, line in enumerate(_lines(content), 1):
-            if text := "".join(_COMMENT.sub("", line).split()):
-                yield Statement(text, file, number)
+            if words := _COMMENT.sub("", line).split():
+                yield Statement(" ".join([words[0], *sorted(map(_number, words[1:]))]), file, number)
 
 
-def _tree(content: bytes) -> ast.Module | None:
+def _number(word: str) -> str:
+    """A word `name=value` of a listing, whose number may be written in several ways."""
+    name, equals, value = word.rpartition("=")
     try:
-        return ast.parse(content.decode()) if len(content) <= LONGEST else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+        return f"{name}{equals}{int(value[:20], 0)}"
+    except ValueError:
+        return word
 
 
 def _remarks(file: str, content: bytes) -> Iterator[str]:
     """What few solutions need: code that is made or fetched while it runs, and long texts, in which code can be hidden."""
-    tree = _tree(content)
-    if tree is None:
-        yield f"{file} is longer than {LONGEST:,} bytes" if len(content) > LONGEST else f"{file} is no Python"
+    tree = parsed(content)
+    if isinstance(tree, str):
+        yield f"{file} {tree}"
         return
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Name(id=name)) if name in CALLS:
-                yield f"{file}:{node.lineno} calls {name}"
+            case ast.Name(id=name) if name in CALLS:
+                yield f"{file}:{node.lineno} uses {name}"
             case ast.Import(names=names):
                 yield from (f"{file}:{node.lineno} imports {each.name}" for each in names if each.name.split(".")[0] in MODULES)
             case ast.ImportFrom(module=str(module)) if module.split(".")[0] in MODULES:
                 yield f"{file}:{node.lineno} imports {module}"
-            case ast.Constant(value=str() | bytes() as value) if len(value) >= LONG and not _is_docstring(value):
+            case ast.Constant(value=str() | bytes() as value) if len(value) >= LONG and not _is_prose(value):
                 yield f"{file}:{node.lineno} has a text of {len(value):,} characters"
 
 
-def _is_docstring(value: str | bytes) -> bool:
-    """Whether a long text is prose: words with spaces between them."""
-    words = value.split()
-    return isinstance(value, str) and len(words) > len(value) // 12
+def _is_prose(value: str | bytes) -> bool:
+    """Whether a long text is words with spaces between them."""
+    return isinstance(value, str) and len(value.split()) > len(value) // 12

@@ -6,8 +6,9 @@ Known layouts, of a zip file or of a folder where one was unpacked:
 - Canvas: `berganna_123_456_allocation.py`, `berganna_LATE_123_456_allocation-1.py`: of several versions the last counts.
 - Anything else: a folder for each student, or a file `anna.py` for each.
 
-Archives inside are opened. A file is taken for the lab's by its name, whatever its case and the number of its version; else, if there is no
-other, by the functions that it defines. What isn't a submission's is left out, and said.
+Whose a file is says the export alone: what is in a student's archive is that student's, whatever its name. A file is taken for the lab's
+by its name, whatever its case and the number of its version; else, if there is no other, by the functions that it defines. Files in its
+folder, and in those below, are taken with it. What isn't a submission's is left out, and said. Who has too much is left out alone.
 """
 
 from __future__ import annotations
@@ -16,239 +17,257 @@ import ast
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 
-from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.labs.lab import Lab, Term
-from tpucc.labs.likeness import LONGEST
-from tpucc.labs.submissions import FILE, MOST, TEXTS
+from tpucc.labs.likeness import parsed
+from tpucc.labs.submissions import FILE, FILES, MOST, TEXTS
+from tpucc.labs.variants import folder_name
 
-ENTRIES, DEEPEST = 50_000, 3
-"""Files of an export at most, and archives in each other."""
-TOTAL = 2**28
-"""Bytes of all files of an export at most, unpacked."""
-LARGEST_ARCHIVE = 2**26
-"""Bytes of an archive inside another one that are read."""
-BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, zlib.error, EOFError)
-"""What damaged, encrypted and unusual archives raise."""
-LONGEST_NAME = 80
-"""Characters of a student's folder."""
-MOODLE = re.compile(r"(?P<student>.+)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<file>.*)")
+STUDENTS = 20_000
+"""Files and archives of an export at most."""
+UNPACKED, ENTRIES, DEEPEST = 2**26, 5_000, 3
+"""Bytes and files of a student at most, unpacked, and archives in each other."""
+LONGEST = 100
+"""Characters of a file's or folder's name."""
+MOODLE = re.compile(r"(?P<student>.+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<file>.*)")
 CANVAS = re.compile(r"(?P<student>[^_]+)(?:_LATE)?_(?P<id>\d+)_\d+_(?P<file>.+)")
-VERSION = re.compile(r"(?P<stem>.*?)(?:[ _-]*\(?(?P<number>\d+)\)?)?(?P<ending>\.\w+)")
-"""A file's name with the number of its version: `allocation-2.py`, `allocation (2).py`."""
-JUNK = frozenset({"__MACOSX", "__pycache__", ".git", ".DS_Store", "Thumbs.db"})
+VERSION = re.compile(r"[ _-]*\(?(?P<number>\d{1,4})\)?$")
+"""The number of a version at the end of a name: `allocation-2`, `allocation (2)`."""
+JUNK = frozenset({"__MACOSX", "__pycache__", "Thumbs.db", "node_modules", "site-packages", "venv"})
+BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OSError, EOFError, zlib.error, LZMAError)
+"""What damaged, encrypted and unusual archives raise."""
 
 
 @dataclass
 class Collected:
-    """What was made of an export: for each student the files by their names in the folder, what was `taken` for another name, and what was
-    `left` out, with the reason."""
+    """What was made of an export: for each student the files by their paths in the folder, what was `taken` for another name, and what was
+    `left` out, with the reason. Of the students `without` nothing could be taken."""
 
     files: dict[str, dict[str, bytes]] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class _Entry:
-    """A file of an export: where it is, `path` inside the student's part, and its content."""
+class _File:
+    """A file of a student: its path, inside the student's part of the export, and its content."""
 
-    place: str
     path: PurePosixPath
     content: bytes
 
 
+class TooMuch(Exception):
+    """A student's part of an export is larger than any submission."""
+
+
 def collect(export: Path, lab: Lab, term: Term) -> Collected:
-    """The submissions of an export. Raises `UsageError` E0503 for a file that isn't one, E0554 for one that is too large."""
+    """The submissions of an export. Raises `UsageError` E0503 for a file that isn't one, E0554 for one of too many files."""
     found = Collected()
-    students: dict[tuple[str, str], list[_Entry]] = {}
-    for place, path, content in _entries(export, found):
+    students: dict[tuple[str, str], list[_File]] = {}
+    too_much: set[tuple[str, str]] = set()
+    sizes: Counter[tuple[str, str]] = Counter()
+    for path, content in _entries(export, found):
         student, number, inside = _student(path)
-        students.setdefault((student, number), []).append(_Entry(place, inside, content))
+        files = students.setdefault((student, number), [])
+        try:
+            for file in _unpacked(_File(inside, content), found, str(path), DEEPEST):
+                files.append(file)
+                sizes[student, number] += len(file.content)
+                if len(files) > ENTRIES or sizes[student, number] > UNPACKED:
+                    raise TooMuch
+        except TooMuch:
+            too_much.add((student, number))
     names = [student for student, _ in students]
-    for (student, number), entries in sorted(students.items()):
-        name = f"{student}-{number}" if names.count(student) > 1 and number else student
-        files = _files(name, entries, lab, term, found)
-        if files:
-            found.files[_folder_name(name, found.files)] = files
+    for (student, number), files in sorted(students.items()):
+        name = folder_name(f"{student}-{number}" if names.count(student) > 1 and number else student, {*found.files, *found.without})
+        if (student, number) in too_much:
+            found.left.append(f"{name}: more than {ENTRIES:,} files or {UNPACKED:,} bytes")
+            files = []
+        if chosen := _chosen(name, files, lab, term, found):
+            found.files[name] = chosen
+        else:
+            found.without.append(name)
     return found
 
 
 def _student(path: PurePosixPath) -> tuple[str, str, PurePosixPath]:
     """Whose a file is, the number that the platform has for it, and its path without either."""
-    first, rest = path.parts[0], PurePosixPath(*path.parts[1:])
+    first, rest = path.parts[0], path.parts[1:]
+    if not rest and (known := CANVAS.fullmatch(first)):
+        return known["student"], known["id"], PurePosixPath(known["file"])
     if known := MOODLE.fullmatch(first):
-        return known["student"], known["id"], rest if path.parts[1:] else PurePosixPath(known["file"] or first)
-    if not path.parts[1:]:
-        if known := CANVAS.fullmatch(first):
-            return known["student"], known["id"], PurePosixPath(known["file"])
-        return PurePosixPath(first).stem, "", PurePosixPath(first)
-    return first, "", rest
+        return known["student"], known["id"], PurePosixPath(*rest) if rest else PurePosixPath(known["file"] or first)
+    return (first, "", PurePosixPath(*rest)) if rest else (PurePosixPath(first).stem, "", PurePosixPath(first))
 
 
-def _files(student: str, entries: list[_Entry], lab: Lab, term: Term, found: Collected) -> dict[str, bytes]:
-    """The files of a student by their names in the folder. Of several for one name the one that lies highest counts, and of those the one
-    of the last version."""
+def _chosen(student: str, files: Sequence[_File], lab: Lab, term: Term, found: Collected) -> dict[str, bytes]:
+    """The files of a student by their paths in the folder; none where the lab's aren't there. Of several for one name the one that lies
+    highest counts, and of those the one of the last version."""
     asked = {name.casefold(): name for name in (*lab.files(term), FILE)}
-    best: dict[str, tuple[tuple[int, int], _Entry]] = {}
-    others: list[_Entry] = []
-    for entry in entries:
-        known = VERSION.fullmatch(entry.path.name)
-        plain = f"{known['stem']}{known['ending']}" if known else entry.path.name
-        name = asked.get(entry.path.name.casefold()) or asked.get(plain.casefold())
-        if name is None:
-            others.append(entry)
-            continue
-        version = 0 if entry.path.name.casefold() in asked or known is None else int(known["number"] or 0)
-        rank = (-len(entry.path.parts), version)
-        if name in best and best[name][0] >= rank:
-            found.left.append(f"{entry.place}: {best[name][1].path} is taken for {name}")
-            continue
-        if name in best:
-            found.left.append(f"{best[name][1].place}: {entry.path} is taken for {name}")
-        best[name] = rank, entry
-    if lab.functions and lab.file not in best:
-        for entry in _defining(lab, others, found, student):
-            best[lab.file] = (0, 0), entry
-    for name, (_, entry) in best.items():
-        if str(entry.path) != name:
-            found.taken.append(f"{student}: {printable(entry.place)} is {name}")
-    chosen = {id(entry) for _, entry in best.values()}
-    return {name: entry.content for name, (_, entry) in best.items()} | _beside(
-        [entry for entry in others if id(entry) not in chosen], best.keys() - {FILE}, found
-    )
+    best: dict[str, tuple[tuple[int, int], _File]] = {}
+    for file in files:
+        name, version = _named(file.path.name, asked)
+        rank = -len(file.path.parts), version
+        if name and (name not in best or best[name][0] < rank):
+            best[name] = rank, file
+    main = {name: file for name, (_, file) in best.items()}
+    if lab.functions and lab.file not in main:
+        for file in _defining(student, files, lab, found):
+            main[lab.file] = file
+    if not main.keys() - {FILE} or (lab.functions and lab.file not in main):
+        return {}
+    for name, file in main.items():
+        if file.path.name != name:
+            found.taken.append(f"{student}: {file.path} is {name}")
+    beside = _beside(student, files, main[lab.file].path, found) if lab.functions else {}
+    return beside | {name: file.content for name, file in main.items()}
 
 
-def _defining(lab: Lab, entries: list[_Entry], found: Collected, student: str) -> Iterator[_Entry]:
+def _named(name: str, asked: dict[str, str]) -> tuple[str, int]:
+    """The lab's name for a file, or nothing, and the number of its version."""
+    if known := asked.get(name.casefold()):
+        return known, 0
+    stem, dot, ending = name.rpartition(".")
+    version = VERSION.search(stem) if len(name) <= LONGEST else None
+    return (asked.get(f"{stem[: version.start()]}{dot}{ending}".casefold(), ""), int(version["number"])) if version else ("", 0)
+
+
+def _defining(student: str, files: Sequence[_File], lab: Lab, found: Collected) -> Iterator[_File]:
     """The one file that defines the lab's functions, or the one file of Python, whatever its name."""
-    programs = [entry for entry in entries if entry.path.suffix == ".py"]
-    defining = [entry for entry in programs if set(lab.functions) <= _defined(entry.content)] or programs
+    programs = [file for file in files if file.path.suffix.casefold() == ".py"]
+    defining = [file for file in programs if set(lab.functions) <= _defined(file.content)] or programs
     if len(defining) == 1:
         yield defining[0]
     elif defining:
         found.left.append(f"{student}: none of {len(defining)} files is named {lab.file}, and more than one could be it")
-    else:
-        found.left.append(f"{student}: there is no file {lab.file}, nor another one of Python")
 
 
 def _defined(content: bytes) -> set[str]:
     """The names of the functions that a file defines."""
-    try:
-        tree = ast.parse(content.decode()) if len(content) <= LONGEST else ast.Module([], [])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    tree = parsed(content)
+    return set() if isinstance(tree, str) else {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def _beside(entries: list[_Entry], main: set[str], found: Collected) -> dict[str, bytes]:
-    """The other files of a submission that has its main ones: modules and texts, by their own names."""
-    files: dict[str, bytes] = {}
-    for entry in entries:
-        if not main or entry.path.suffix not in TEXTS or entry.path.name in files:
-            found.left.append(f"{entry.place}: no file of the lab's")
-        else:
-            files[entry.path.name] = entry.content
-    return files
+def _beside(student: str, files: Sequence[_File], main: PurePosixPath, found: Collected) -> dict[str, bytes]:
+    """The other files in the folder of the lab's file, and in those below: modules and texts, by their paths. Of too many, none."""
+    others = {
+        file.path.relative_to(main.parent).as_posix(): file.content
+        for file in files
+        if file.path.is_relative_to(main.parent) and file.path != main and file.path.suffix in TEXTS
+    }
+    if len(others) >= FILES or sum(map(len, others.values())) > MOST:
+        found.left.append(f"{student}: {counted(len(others), 'file')} beside the lab's")
+        return {}
+    return others
 
 
-def _folder_name(student: str, taken: Mapping[str, object]) -> str:
-    """A name for the student's folder that any system has, and that no other student has."""
-    plain = re.sub(r"[^\w .@+-]", "_", student).strip(" .")[:LONGEST_NAME] or "student"
-    name, number = plain, 1
-    while name.casefold() in {each.casefold() for each in taken}:
-        number += 1
-        name = f"{plain} {number}"
-    return name
-
-
-def _entries(export: Path, found: Collected) -> Iterator[tuple[str, PurePosixPath, bytes]]:
-    """The files of an export: where each is, its path without a folder that has all of them, and its content."""
-    read = _in_folder(export) if export.is_dir() else _in_archive(_opened(export), "", found)
-    kept, left = list[tuple[str, PurePosixPath, bytes]](), TOTAL
-    for place, path, content in _unpacked(read, found, 0):
-        left -= len(content)
-        if len(kept) >= ENTRIES or left < 0:
-            message = f"{printable(str(export))} has more than {ENTRIES:,} files or {TOTAL:,} bytes"
-            raise UsageError(Diagnostic("E0554", message, help=("collect it in parts",)))
-        kept.append((place, path, content))
-    while _has_one_folder([path for _, path, _ in kept]):
-        kept = [(place, PurePosixPath(*path.parts[1:]), content) for place, path, content in kept]
-    yield from kept
-
-
-def _has_one_folder(paths: Sequence[PurePosixPath]) -> bool:
-    """Whether all students' folders, or files with their names, lie in one folder."""
-    if len({path.parts[0] for path in paths}) != 1 or any(len(path.parts) < 2 for path in paths):
-        return False
-    return all(len(path.parts) > 2 for path in paths) or any(known.fullmatch(path.parts[1]) for path in paths for known in (MOODLE, CANVAS))
-
-
-def _unpacked(
-    entries: Iterable[tuple[str, PurePosixPath, bytes]], found: Collected, depth: int
-) -> Iterator[tuple[str, PurePosixPath, bytes]]:
-    """The same with archives opened: what is in one lies where it lies. What is too large is left out."""
-    for place, path, content in entries:
-        if path.suffix == ".zip" and depth < DEEPEST:
-            try:
-                archive = zipfile.ZipFile(BytesIO(content))
-            except BROKEN as error:
-                found.left.append(f"{place}: {error}")
-                continue
-            within = _in_archive(archive, f"{place}/", found)
-            yield from _unpacked(((where, _inside(path, inner), data) for where, inner, data in within), found, depth + 1)
-        elif len(content) > MOST:
+def _unpacked(file: _File, found: Collected, place: str, depth: int) -> Iterator[_File]:
+    """A file; or the files of an archive, which lie where the archive lies. Raises `TooMuch`."""
+    if file.path.suffix.casefold() != ".zip":
+        if len(file.content) > MOST:
             found.left.append(f"{place}: more than {MOST:,} bytes")
         else:
-            yield place, path, content
+            yield file
+        return
+    if not depth:
+        found.left.append(f"{place}: an archive in {counted(DEEPEST, 'other')}")
+        return
+    try:
+        archive = zipfile.ZipFile(BytesIO(file.content))
+    except BROKEN:
+        found.left.append(f"{place}: a damaged archive")
+        return
+    left = UNPACKED
+    for path, content in _in_archive(archive, found, f"{place}/"):
+        left -= len(content)
+        if left < 0:
+            raise TooMuch
+        yield from _unpacked(_File(file.path.parent / path, content), found, f"{place}/{path}", depth - 1)
 
 
-def _inside(archive: PurePosixPath, path: PurePosixPath) -> PurePosixPath:
-    """Where a file of an archive lies: in the archive's folder. Of an archive without one its name says the student, or is the student."""
-    if len(archive.parts) > 1:
-        return archive.parent / path
-    if known := MOODLE.fullmatch(archive.name) or CANVAS.fullmatch(archive.name):
-        return PurePosixPath(archive.name[: known.start("file")] + path.name)
-    return PurePosixPath(archive.stem) / path
+def _entries(export: Path, found: Collected) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """The files of an export: their paths, without a folder that has all of them, and their contents."""
+    if export.is_dir():
+        files = [path for path in sorted(export.rglob("*")) if path.is_file() and not path.is_symlink()]
+        paths = [PurePosixPath(path.relative_to(export).as_posix()) for path in files]
+        read: Iterable[tuple[PurePosixPath, bytes]] = ((path, _beginning(file)) for path, file in zip(paths, files, strict=True))
+    else:
+        archive = _opened(export)
+        paths = [path for info in archive.infolist() if (path := _path(info)) is not None]
+        read = _in_archive(archive, found, "")
+    if len(paths) > STUDENTS:
+        message = f"{printable(str(export))} has {len(paths):,} files, and at most {STUDENTS:,} are read"
+        raise UsageError(Diagnostic("E0554", message, help=("collect it in parts",)))
+    depth = _common(paths)
+    for path, content in read:
+        if not _is_junk(path) and len(path.parts) > depth:
+            yield PurePosixPath(*path.parts[depth:]), content
+
+
+def _beginning(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(UNPACKED)
+
+
+def _common(paths: Sequence[PurePosixPath]) -> int:
+    """How many folders all students' parts lie in. Files beside such a folder, as a table of grades, don't count."""
+    depth = 0
+    while True:
+        inside = [path.parts[depth:] for path in paths if len(path.parts) > depth and not _is_junk(path)]
+        folders = {parts[0] for parts in inside if len(parts) > 1}
+        files = {parts[0] for parts in inside if len(parts) == 1}
+        if len(folders) != 1 or MOODLE.fullmatch(min(folders)) or any(PurePosixPath(name).suffix in (".py", ".zip") for name in files):
+            return depth
+        within = {parts[1]: len(parts) > 2 for parts in inside if len(parts) > 1}
+        several = sum(within.values()) > 1 and not any(name.endswith(".py") and not folder for name, folder in within.items())
+        if not several and not any(known.fullmatch(name) for name in within for known in (MOODLE, CANVAS)):
+            return depth
+        depth += 1
 
 
 def _opened(export: Path) -> zipfile.ZipFile:
     """The archive of an export. Raises `UsageError` E0503."""
     try:
         return zipfile.ZipFile(export)
-    except (*BROKEN, OSError):
+    except BROKEN:
         message = f"{printable(str(export))} is neither a folder nor a zip file"
         raise UsageError(Diagnostic("E0503", message, help=("what Moodle or Canvas gives for all submissions is one",))) from None
 
 
-def _is_junk(path: PurePosixPath) -> bool:
-    """Whether a file is what systems leave in archives, or hidden."""
-    return not path.parts or bool(JUNK & {*path.parts}) or path.name.startswith(".")
-
-
-def _in_archive(archive: zipfile.ZipFile, before: str, found: Collected) -> Iterator[tuple[str, PurePosixPath, bytes]]:
-    """The files of an archive. A path that leads out of it is cut to its last name; of a large file only the beginning is unpacked."""
-    for info in archive.infolist()[:ENTRIES]:
-        path = PurePosixPath(info.filename.replace("\\", "/"))
-        path = PurePosixPath(path.name) if path.is_absolute() or ".." in path.parts else path
-        if info.is_dir() or _is_junk(path):
+def _in_archive(archive: zipfile.ZipFile, found: Collected, place: str) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """The files of an archive; of a large one only the beginning is unpacked. Those that can't be are left out."""
+    for number, info in enumerate(archive.infolist()):
+        if number >= max(ENTRIES, STUDENTS):
+            raise TooMuch
+        if (path := _path(info)) is None or _is_junk(path):
+            continue
+        if any(len(part) > LONGEST for part in path.parts):
+            found.left.append(f"{place}{str(path)[:LONGEST]}…: a name of more than {LONGEST} characters")
             continue
         try:
             with archive.open(info) as file:
-                content = file.read(LARGEST_ARCHIVE if path.suffix == ".zip" else MOST + 1)
-        except BROKEN as error:
-            found.left.append(f"{before}{info.filename}: {error}")
+                content = file.read(UNPACKED if path.suffix.casefold() == ".zip" else MOST + 1)
+        except BROKEN:
+            found.left.append(f"{place}{path}: {'encrypted' if info.flag_bits & 1 else 'damaged'}")
         else:
-            yield before + info.filename, path, content
+            yield path, content
 
 
-def _in_folder(folder: Path) -> Iterator[tuple[str, PurePosixPath, bytes]]:
-    """The regular files of a folder; links aren't followed."""
-    for path in sorted(folder.rglob("*")):
-        inside = PurePosixPath(path.relative_to(folder).as_posix())
-        if path.is_file() and not path.is_symlink() and not _is_junk(inside):
-            with path.open("rb") as file:
-                yield str(inside), inside, file.read(LARGEST_ARCHIVE if path.suffix == ".zip" else MOST + 1)
+def _path(info: zipfile.ZipInfo) -> PurePosixPath | None:
+    """The path of a file in an archive; one that leads out of it is cut to its last name. None for a folder."""
+    path = PurePosixPath(info.filename.replace("\\", "/"))
+    path = PurePosixPath(path.name) if path.is_absolute() or ".." in path.parts else path
+    return None if info.is_dir() or not path.parts else path
+
+
+def _is_junk(path: PurePosixPath) -> bool:
+    """Whether a file is what systems and tools leave in archives, or hidden."""
+    return any(part in JUNK or part.startswith(".") for part in path.parts)

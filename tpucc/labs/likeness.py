@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 
 from tpucc.labs.lab import Lab
@@ -21,6 +23,8 @@ NEARLY = 0.8
 """The share of both functions' statements that are equal, from which on they are alike."""
 LONGEST, MOST = 100_000, 5_000
 """Bytes of a file above which it isn't read, and statements of a submission after which no others are."""
+ENCODINGS = frozenset({"utf-8", "utf-8-sig", "ascii", "iso-8859-1", "iso-8859-15", "cp1252"})
+"""In which files are read: to decode others can take minutes."""
 Statements = Counter[str]
 
 
@@ -70,13 +74,28 @@ def _library(lab: Lab) -> list[tuple[str, list[Statements]]]:
 def _functions(text: bytes) -> Iterator[Statements]:
     """The functions of a file that are long enough; none of one that is no Python in UTF-8, whatever encoding it names: to decode some
     takes minutes."""
+    tree = parsed(text)
+    if isinstance(tree, str):
+        return
     try:
-        tree = ast.parse(text.decode())
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and (found := Counter(text for _, text in statements(node.body))).total() >= LEAST:
                 yield found
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError):
         return
+
+
+def parsed(text: bytes) -> ast.Module | str:
+    """The tree of a file, or why it has none. It is read in the encoding that it names, if that is one of `ENCODINGS`."""
+    if len(text) > LONGEST:
+        return f"is longer than {LONGEST:,} bytes"
+    try:
+        encoding, _ = tokenize.detect_encoding(BytesIO(text).readline)
+        if encoding not in ENCODINGS:
+            return f"is written in {encoding}"
+        return ast.parse(text.decode(encoding))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "is no Python"
 
 
 def statements(body: list[ast.stmt], *, nested: bool = False) -> Iterator[tuple[ast.stmt, str]]:
@@ -95,7 +114,9 @@ def statements(body: list[ast.stmt], *, nested: bool = False) -> Iterator[tuple[
 
 def _text(node: ast.stmt) -> str:
     """A statement without the ones inside it: its kind, operators, constants, attributes and calls, but no names."""
-    parts = [type(node).__name__.removeprefix("Ann")]
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return _text(ast.Assign([node.target], node.value))
+    parts = [type(node).__name__]
     pending = [value for name, value in ast.iter_fields(node) if name not in _LEFT_OUT]
     while pending:
         value = pending.pop()
@@ -106,7 +127,7 @@ def _text(node: ast.stmt) -> str:
             of_self = isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name) and value.value.id == "self"
             pending += [held for name, held in ast.iter_fields(value) if name not in _LEFT_OUT and not (of_self and name == "attr")]
         else:
-            parts.append(repr(value))
+            parts.append(hex(value) if isinstance(value, int) else repr(value))  # a number of many digits has no decimal text
     return " ".join(parts)
 
 

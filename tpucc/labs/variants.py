@@ -7,9 +7,12 @@ hash (HMAC-SHA256). So who has the key makes and grades everybody's variant agai
 from __future__ import annotations
 
 import hmac
+import re
+from collections.abc import Container
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from unicodedata import normalize
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.files import read_file
@@ -17,13 +20,20 @@ from tpucc.labs.lab import Lab, Term
 
 LEAST_KEY, MOST_KEY = 16, 2**12
 """Bytes of a key."""
+LONGEST_NAME = 80
+"""Characters of a student's folder."""
+RESERVED = "check"
+"""The folder of a lab's pictures, which is no submission."""
 DIGITS = 16
 """Hexadecimal digits of a variant's name."""
 
 
 @dataclass(frozen=True)
 class Variants:
-    """The terms of a class's submissions: `term` for all without a `key`, and with one a variant for each student."""
+    """The terms of a class's submissions: `term` for all without a `key`, and with one a variant for each student.
+
+    A student is known by the name that the folder of a submission has or would have: see `folder_name`. Case doesn't matter.
+    """
 
     lab: Lab
     term: Term
@@ -36,8 +46,20 @@ class Variants:
     def of_student(self, student: str) -> Term:
         """The variant of a student."""
         assert self.key is not None
-        said = "\0".join((self.term.name, self.lab.name, student.strip().casefold())).encode()
+        said = "\0".join((self.term.name, self.lab.name, folder_name(student))).casefold().encode()
         return Term(f"{self.term.name or 'lab'}-{hmac.new(self.key, said, sha256).hexdigest()[:DIGITS]}")
+
+
+def folder_name(student: str, taken: Container[str] = ()) -> str:
+    """A name for a student's folder that any system has: composed letters, single spaces, and `_` for other signs. If it is `taken`, with a
+    number."""
+    words = " ".join(normalize("NFC", student).split())
+    plain = re.sub(r"[^\w .@+-]", "_", words).strip(" .")[:LONGEST_NAME] or "student"
+    name, number = plain, 1
+    while name in taken or name == RESERVED:
+        number += 1
+        name = f"{plain} {number}"
+    return name
 
 
 def key_of(file: Path) -> bytes:
