@@ -56,4 +56,5 @@ def test_the_paper_s_programs_are_in_it(installed: Path) -> None:
         "lstm1",
         "cnn0",
         "cnn1",
+        "paradnn",
     }

@@ -2,9 +2,9 @@
 
 Known layouts, of a zip file or of a folder where one was unpacked:
 
-- Moodle, in folders: `Anna Berg_123_assignsubmission_file/allocation.py`; or flat: `Anna Berg_123_assignsubmission_file_allocation.py`.
-- Canvas: `berganna_123_456_allocation.py`, `berganna_LATE_123_456_allocation-1.py`: of several versions the last counts.
-- Anything else: a folder for each student, or a file `anna.py` for each.
+- Moodle, in folders: `Anna Berg_123_assignsubmission_file/FILE`; or flat: `Anna Berg_123_assignsubmission_file_FILE`.
+- Canvas: `berganna_123_456_FILE`, `berganna_LATE_123_456_FILE`, with a number at the end of the name: of several versions the last counts.
+- Anything else: a folder for each student, or a file with the student's name.
 
 Whose a file is says the export alone: what is in a student's archive is that student's, whatever its name. A file is taken for the lab's
 by its name, whatever its case and the number of its version; else, if there is no other, by the functions that it defines. Files in its
