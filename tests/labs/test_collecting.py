@@ -196,7 +196,7 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
         collect(tmp_path / "text", LAB, TERM)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_collected_class_is_graded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     right = LAB.filled(reference(LAB).read_text(), TERM)
     path = export(tmp_path, {"berganna_1_22_allocation-2.py": right, "olben_LATE_4_55_mine.py": dict(LAB.files(TERM))[FILE]})

@@ -32,7 +32,8 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 @pytest.mark.annex
 def test_nothing_but_the_graph_that_is_asked_for_it_loads_networkx() -> None:
-    """It takes twice as long to import as NumPy. What writes a source, the grader of a lab and likeness in a class are loaded by few commands."""
+    """It takes twice as long to import as NumPy. What writes a source, the grader of a lab and a class's likeness are loaded by few
+    commands."""
     files = (ROOT / "tpucc").rglob("*.py")
     loading = [path for path in files if re.search(r"^ *(import|from) networkx", path.read_text("utf-8"), re.MULTILINE)]
     assert {path.relative_to(ROOT).as_posix() for path in loading} == {

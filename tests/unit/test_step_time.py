@@ -293,7 +293,7 @@ def test_a_step_that_does_not_fit_says_what_would(capsys: pytest.CaptureFixture[
     assert "are more than its 4 MiB of memory; --activations bf16" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_steps_beside_the_measured_ones(capsys: pytest.CaptureFixture[str]) -> None:
     """Dense networks within -20 % and +5 %, ResNet-50 within 15 % with what Google's computes with, its scaling within 5 points."""
     assert main(["paper", "--training", "--json"]) == 0
