@@ -218,7 +218,7 @@ def test_labs_of_texts_are_compared_by_their_lines(tmp_path: Path) -> None:
     assert group.names == ("anna", "ben")
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_command_writes_a_page_that_shows_the_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = {"anna": GREEDY, "ben <b>": disguised(GREEDY), "carl": INTERVALS + "\nexec('1')\n"}
     for name, text in names.items():

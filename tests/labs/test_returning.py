@@ -25,6 +25,7 @@ def graded(folder: Path) -> Path:
     return folder / "class-results"
 
 
+@pytest.mark.long
 def test_pages_have_public_findings_and_no_hidden_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = graded(tmp_path)
     assert main(["lab", "return", str(results), "-o", str(tmp_path / "pages")]) == 0

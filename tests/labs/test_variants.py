@@ -58,6 +58,7 @@ def test_without_a_key_all_have_the_term() -> None:
     assert Variants(LAB, Term("spring")).of(Path("anna")) == Term("spring")
 
 
+@pytest.mark.soak
 def test_students_work_without_the_key_and_are_graded_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Right solutions of one's own variant earn all; a classmate's, with that one's numbers, is told by the term in its file."""
     key = written(tmp_path, "anna", "ben")
@@ -80,6 +81,7 @@ def test_students_work_without_the_key_and_are_graded_with_it(tmp_path: Path, ca
     assert kept["anna.json"] == SPRING.of_student("anna").name
 
 
+@pytest.mark.long
 def test_one_submission_is_graded_by_its_students_variant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = written(tmp_path, "anna")
     given = ["lab", "grade", str(tmp_path / "class/anna"), *ASKED, "--trust", "--seed", str(10**12)]
