@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = ("tpucc", "tests", "docs", "benchmarks", "programs")
 KINDS = ("*.py", "*.md", "*.lark", "*.js", "*.css", "*.html", "*.toml")
 EXAMPLES = {
-    *("emil.py", "fred.py", "lab5/allocation.py", "autumn/allocation.py", "spring/allocation.py"),
+    *("emil.py", "fred.py", "anna/allocation.py", "lab5/allocation.py", "autumn/allocation.py", "spring/allocation.py"),
     *("FILE.py", "FILE.toml", "mine.py", "mine.toml", "count.py", "relu_once.py", "student.py", "pass.py", "x.py", "y.py", "P.toml"),
     *("saturation.py", "reference.py"),
     *(
