@@ -30,7 +30,7 @@ from tests.support.cases import one_of
 from tests.support.command_line import run
 from tests.support.lab_solutions import files_of, main_file, mistakes, reference
 from tests.support.package_copies import keep_compiled, plain_environment
-from tpucc.cli import lab_command, progress
+from tpucc.cli import lab_grading, lab_results, progress
 from tpucc.diagnostics import UsageError
 from tpucc.guest import jails
 from tpucc.guest.jails import JAILS, NONE, Finding
@@ -366,7 +366,7 @@ def test_a_class_that_takes_long_says_how_far_it_is(
 def test_a_table_is_closed_where_submissions_could_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "class" / "anna").mkdir(parents=True)
     monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: False)
-    monkeypatch.setattr(lab_command, "isolated", jails.OtherUser)
+    monkeypatch.setattr(lab_grading, "isolated", jails.OtherUser)
     monkeypatch.setattr(workers, "_graded", lambda *_: workers.ungraded("late"))
     assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--jobs", "1", "-o", tmp_path / "grades.csv") == 0
     assert (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
@@ -523,7 +523,7 @@ def test_a_cluster_grades_classes_with_the_workers_that_it_has(
 
 def test_results_are_whole_after_every_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr("tpucc.cli.lab_command.write_json", lambda grade, path, details: seen.append(len(grade.results)))
+    monkeypatch.setattr("tpucc.cli.lab_results.write_json", lambda grade, path, details: seen.append(len(grade.results)))
     (tmp_path / "allocation.py").write_text("def allocate(lives, rows):\n    return 0\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--json", tmp_path / "r.json") == 1
     assert seen == [1, 2, 3, 4, 5]
@@ -868,7 +868,7 @@ def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     found = [graded(test, Here(dict.fromkeys((*lab.functions, "rule", "value"), wrong))) for test in lab.public(AS_WRITTEN)]
     grade = Grade(lab, AS_WRITTEN, "none", tuple(found), tuple(result.test for result in found), origin="lab")
-    lab_command._pictures(grade, tmp_path)
+    lab_results.write_pictures(grade, tmp_path)
     lines = [line for result in found for line in report(result, grade, whole=False).splitlines() if line.startswith("call: ")]
     assert len(lines) >= {"break_it": 2, "gradients": 6}.get(lab.name, 3)
     for line in lines:
@@ -1163,7 +1163,7 @@ def test_gradescope_grades_the_term_that_was_packed(term: str, tmp_path: Path, m
     script = tmp_path / "grader" / "run_autograder"
     environment = {"PATH": os.environ["PATH"], "AUTOGRADER_ROOT": str(tmp_path), "TPUCC_ENVIRONMENT": str(tmp_path)}
     seed, *words = subprocess.run(["bash", str(script)], env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
-    asked = lab_command.grade_lab.make_context("grade", words[words.index("grade") + 1 :]).params
+    asked = lab_grading.grade_lab.make_context("grade", words[words.index("grade") + 1 :]).params
     assert (seed, asked["which"], asked["term"]) == ("7", "5", term)
 
 

@@ -24,7 +24,7 @@ from tests.labs.test_labs import SEED
 from tests.support.cases import one_of
 from tests.support.lab_solutions import jailed, main_file
 from tests.support.package_copies import keep_compiled, plain_environment
-from tpucc.cli import lab_command
+from tpucc.cli import lab_grading
 from tpucc.cli.main import main
 from tpucc.diagnostics import UsageError
 from tpucc.guest import jails, leftover_files, refused_calls, values
@@ -140,7 +140,7 @@ def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp
         monkeypatch.setattr(child, "CALL", 1.0)
         monkeypatch.setattr(child, "PATIENCE", 1)
         monkeypatch.setattr(grading, "workshop", lambda _: nullcontext(shared))
-        monkeypatch.setattr(lab_command, "isolated", lambda: jail)
+        monkeypatch.setattr(lab_grading, "isolated", lambda: jail)
         monkeypatch.setattr(workers, "_run", run_here_bombs_shortly)
     folder, into, mark = tmp_path / "class", tmp_path / "results", f"tpucc-filler-class-{os.getpid()}"
     folder.mkdir()
@@ -304,15 +304,15 @@ def test_a_jail_of_file_modes_needs_folders_that_are_closed(tmp_path: Path, monk
     assert not jails.OtherUser().reaches(folder)
     monkeypatch.setattr(jails, "_open_to_others", lambda _: True)
     table = tmp_path / "grades.csv"
-    lab_command._require_closed(jails.OtherUser(), [table], [Path()])
+    lab_grading._require_closed(jails.OtherUser(), [table], [Path()])
     for mode, closed in ((0o600, True), (0o644, False)):
         table.touch()
         table.chmod(mode)
         with nullcontext() if closed else pytest.raises(UsageError, match=r"submissions could read .*/grades\.csv"):
-            lab_command._require_closed(jails.OtherUser(), [table], [Path()])
+            lab_grading._require_closed(jails.OtherUser(), [table], [Path()])
     monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: True)
     with pytest.raises(UsageError, match="submissions could read"):
-        lab_command._require_closed(jails.OtherUser(), [folder])
+        lab_grading._require_closed(jails.OtherUser(), [folder])
 
 
 @posix
@@ -320,10 +320,10 @@ def test_one_submission_is_graded_only_where_it_cannot_read_those_beside_it(tmp_
     for name in ("bob", "eve", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / ("notes.md" if name == "other" else LAB.file)).write_text("")
-    assert lab_command._beside(tmp_path / "eve", LAB) == [tmp_path / "bob"]
-    monkeypatch.setattr(lab_command, "isolated", jails.OtherUser)
+    assert lab_grading._beside(tmp_path / "eve", LAB) == [tmp_path / "bob"]
+    monkeypatch.setattr(lab_grading, "isolated", jails.OtherUser)
     (tmp_path / "dan.py").write_text("")
-    monkeypatch.setattr(lab_command, "grade", lambda *_: pytest.fail("it was graded"))
+    monkeypatch.setattr(lab_grading, "grade", lambda *_: pytest.fail("it was graded"))
     for readable in ("bob", "dan.py"):
         monkeypatch.setattr(jails.OtherUser, "reaches", lambda _, place, name=readable: place.name == name)
         assert main(["lab", "grade", str(tmp_path / "eve"), "--lab", "5", "--seed", "1"]) == 2
@@ -340,8 +340,8 @@ def test_no_course_lies_where_jails_show_the_interpreter(kind: Jail, tmp_path: P
     monkeypatch.setattr(jails, "grader_folder", lambda: tmp_path / "lib/checkout/tpucc")
     assert str(tmp_path / "lib/checkout") in jails.hidden()
     with pytest.raises(UsageError, match=f"with the isolation {kind.name}, submissions could read .*/lib/class"):
-        lab_command._require_closed(kind, [], [tmp_path / "src" / "class", tmp_path / "lib" / "class" / "new"])
-    lab_command._require_closed(kind, [tmp_path / "src" / "class", tmp_path / "lib" / "checkout" / "class"])
+        lab_grading._require_closed(kind, [], [tmp_path / "src" / "class", tmp_path / "lib" / "class" / "new"])
+    lab_grading._require_closed(kind, [tmp_path / "src" / "class", tmp_path / "lib" / "checkout" / "class"])
 
 
 def test_the_seed_draws_the_inputs_of_public_tests_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
