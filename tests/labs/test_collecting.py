@@ -196,6 +196,15 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
         collect(tmp_path / "text", LAB, TERM)
 
 
+def test_folders_of_an_export_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export has an entry for each folder, too; only files count as many."""
+    monkeypatch.setattr("tpucc.labs.collecting.STUDENTS", 2)
+    path = export(tmp_path, {**{f"{name}/empty/": "" for name in ("ann", "ben", "eve")}, f"ann/{FILE}": CODE, f"ben/{FILE}": CODE})
+    assert set(collect(path, LAB, TERM).files) == {"ann", "ben"}
+    with pytest.raises(UsageError, match="has 3 files, and at most 2 are read"):
+        collect(export(tmp_path, {f"{name}/{FILE}": CODE for name in ("ann", "ben", "eve")}), LAB, TERM)
+
+
 @pytest.mark.soak
 def test_a_collected_class_is_graded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     right = LAB.filled(reference(LAB).read_text(), TERM)

@@ -243,12 +243,11 @@ def _opened(export: Path) -> zipfile.ZipFile:
 
 
 def _in_archive(archive: zipfile.ZipFile, found: Collected, place: str) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """The files of an archive; of a large one only the beginning is unpacked. Those that can't be are left out."""
-    for number, info in enumerate(archive.infolist()):
-        if number >= max(ENTRIES, STUDENTS):
-            raise TooMuch
-        if (path := _path(info)) is None or _is_junk(path):
-            continue
+    """The files of an archive; of a large one only the beginning is unpacked. Those that can't be are left out. Raises `TooMuch`."""
+    files = [(info, path) for info in archive.infolist() if (path := _path(info)) is not None and not _is_junk(path)]
+    if len(files) > STUDENTS:
+        raise TooMuch
+    for info, path in files:
         if any(len(part) > LONGEST for part in path.parts):
             found.left.append(f"{place}{str(path)[:LONGEST]}…: a name of more than {LONGEST} characters")
             continue
