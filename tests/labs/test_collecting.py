@@ -198,7 +198,8 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
 
 def test_folders_of_an_export_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An export has an entry for each folder, too; only files count as many."""
-    monkeypatch.setattr("tpucc.labs.collecting.STUDENTS", 2)
+    for bound in ("STUDENTS", "ENTRIES"):
+        monkeypatch.setattr(f"tpucc.labs.collecting.{bound}", 2)
     path = export(tmp_path, {**{f"{name}/empty/": "" for name in ("ann", "ben", "eve")}, f"ann/{FILE}": CODE, f"ben/{FILE}": CODE})
     assert set(collect(path, LAB, TERM).files) == {"ann", "ben"}
     with pytest.raises(UsageError, match="has 3 files, and at most 2 are read"):
