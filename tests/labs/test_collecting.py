@@ -194,6 +194,8 @@ def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no")
     with pytest.raises(UsageError, match="is neither a folder nor a zip file"):
         collect(tmp_path / "text", LAB, TERM)
+    with pytest.raises(UsageError, match="there is no "):
+        collect(tmp_path / "elsewhere", LAB, TERM)
 
 
 def test_folders_of_an_export_are_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

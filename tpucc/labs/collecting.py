@@ -238,7 +238,8 @@ def _opened(export: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(export)
     except BROKEN:
-        message = f"{printable(str(export))} is neither a folder nor a zip file"
+        shown = printable(str(export))
+        message = f"{shown} is neither a folder nor a zip file" if export.exists() else f"there is no {shown}"
         raise UsageError(Diagnostic("E0503", message, help=("what Moodle or Canvas gives for all submissions is one",))) from None
 
 
