@@ -21,7 +21,7 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tests.support.rewrites import CONTEXT, body, graph_of
 from tpucc.diagnostics import PluginError
-from tpucc.guest import jails
+from tpucc.guest import files, jails
 from tpucc.guest.files import CHILD, executed
 from tpucc.guest.passes import passes_of_file
 from tpucc.ir import Constant
@@ -136,6 +136,12 @@ PLACES = {
     "is killed": range(1, 100),
     "returns what has no class": range(1, 100),
 }
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of processor time is what ends a loop: a busy machine gives it little of its processor."""
+    monkeypatch.setattr(files, "BY_THE_CLOCK", 300)
 
 
 def assert_reported(printed: str, status: int, name: str, lines: Collection[int], code: str, words: str) -> None:
