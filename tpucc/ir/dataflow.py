@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from tpucc.ir.graph import Graph
+from tpucc.ir.graph import Graph, once_a_graph
 from tpucc.ir.node import Node
 
 T = TypeVar("T")
@@ -54,11 +54,13 @@ def leading_to(nodes: Sequence[Node], ends: Container[str], stops: Container[str
     return true_of(backward(nodes, lambda node, readers: node.name in ends or (any(readers.values()) and node.name not in stops)))
 
 
+@once_a_graph
 def constant_values(graph: Graph) -> frozenset[str]:
     """The nodes that depend on no input: constants, weights, and whatever is computed from these alone."""
     return true_of(forward(graph, lambda node, operands: not node.is_input and all(operands.values())))
 
 
+@once_a_graph
 def needed_values(graph: Graph) -> frozenset[str]:
     """The nodes that the outputs are, or depend on."""
     return leading_to(graph.nodes, graph.output_nodes)

@@ -7,16 +7,18 @@ and `layers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tpucc.ir.node import Firing, Node, Output
 from tpucc.ir.printer import print_graph
 
 if TYPE_CHECKING:
     import networkx
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,11 @@ class Graph:
         own = {node.name: node.name for node in self.nodes if not node.holds}
         return own | {value: node.name for node in self.nodes for value in node.holds}
 
+    @cached_property
+    def found(self) -> dict[Callable[[Graph], Any], Any]:
+        """What functions that are asked `once_a_graph` have found."""
+        return {}
+
     @property
     def inputs(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if node.is_input)
@@ -109,6 +116,18 @@ class Graph:
 
     def __str__(self) -> str:
         return print_graph(self)
+
+
+def once_a_graph(function: Callable[[Graph], T]) -> Callable[[Graph], T]:
+    """A function of a graph alone, computed when it is first asked for; the graph keeps the result, which nobody may change."""
+
+    @wraps(function)
+    def kept(graph: Graph) -> T:
+        if function not in graph.found:
+            graph.found[function] = function(graph)
+        return cast(T, graph.found[function])
+
+    return kept
 
 
 class GraphBuilder:

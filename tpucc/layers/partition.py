@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tpucc.ir import Graph, NoAttributes, Node, Output
 from tpucc.ir.dataflow import backward, forward, leading_to, stages, true_of
 from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.graph import once_a_graph
 from tpucc.layers.kinds import VIEWS, is_layer, weights_of
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import OP as constant
@@ -76,6 +77,7 @@ def computing(graph: Graph) -> list[Node]:
     return [node for node in graph if not node.is_input and not isinstance(legalisation_of(node.op), Boundary | Given)]
 
 
+@once_a_graph
 def partition(graph: Graph) -> Partition:
     """Divides a layer graph. Time is linear in its nodes, however many parts there are."""
     return _Cut(graph).partition()

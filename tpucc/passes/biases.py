@@ -42,9 +42,9 @@ class OpenSums(Rewriter):
         super().__init__(graph, by)
         self._sums: set[str] = set()
 
-    def put(self, node: Node, *fused: Node) -> Node:
+    def enter(self, node: Node) -> Node:
         """Adds a node to the new graph, and notes what it is."""
-        made = super().put(node, *fused)
+        made = super().enter(node)
         found = biased(self, made)
         if found is not None and self.takes_bias(found.value):
             self._sums.add(made.name)

@@ -12,6 +12,7 @@ from typing import Self, TypeVar, cast
 from tpucc.diagnostics import Origin
 from tpucc.ir import Constant, Graph, Node, Output, TensorType
 from tpucc.ir.dataflow import reached_from
+from tpucc.ir.graph import once_a_graph
 from tpucc.ir.node import Side
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of, legalisation_of
@@ -85,13 +86,17 @@ class Rewriter:
                 self._reads.subtract(other.operands)
             if isinstance(node.attributes, Fused) and node.attributes.pre is not None and other.type.range is not None:
                 node = replace(node, type=node.type.with_synthetic(other.type.range))  # its table is of that range
+        if fused:
+            self._fused[node.name] = tuple(other.name for other in fused)
+        return self.enter(node)
+
+    def enter(self, node: Node) -> Node:
+        """Adds a node whose operands the old graph's node of this name has, too, or that `put` has looked at."""
         if not node.is_input and self.constants.issuperset(node.operands):
             self.constants.add(node.name)
         if node.place is None and self.graph.is_placed:
             node = replace(node, place=self._place_of(node))
         self.nodes[node.name] = node
-        if fused:
-            self._fused[node.name] = tuple(other.name for other in fused)
         return node
 
     def make(self, node: Node) -> Node:
@@ -166,7 +171,7 @@ class Rewriter:
         """The new graph, in which `rule` has put one node after the other; those for which it says that it has not stay."""
         for node in self:
             if not rule(self, node):
-                self.put(node)
+                self.enter(node)
         return self.build()
 
     def build(self) -> Graph:
@@ -266,6 +271,7 @@ def is_product(node: Node) -> bool:
     return isinstance(legalisation_of(node.op), Matrix)
 
 
+@once_a_graph
 def after_products(graph: Graph) -> frozenset[str]:
     """The products, and the values that depend on one."""
     return reached_from(graph, {node.name for node in graph if is_product(node)})

@@ -203,9 +203,13 @@ class Rules:
     def __init__(self, name: str, *rules: Rule) -> None:
         self.name = name
         self.rules = rules
+        self._by_operator: dict[str, tuple[Rule, ...]] = {}
+        """For each operator that was met the rules whose root may be of it."""
 
     def run(self, graph: Graph, context: Context, using: type[Rewriter] = Rewriter) -> Graph:
         """The graph in which no rule holds any more, from front to back. `using` is a rewriter that knows more of its nodes."""
+        if not any(map(self._rules_of, graph)):
+            return graph
         firings: list[Firing] = []
         result = using(graph, self.name).rewrite(lambda rewriter, node: self._fire(rewriter, node, context, firings))
         return replace(result, firings=(*result.firings, *firings)) if firings else result
@@ -228,9 +232,7 @@ class Rules:
 
     def _step(self, rewriter: Rewriter, root: Node, context: Context) -> tuple[Firing, Inner, Node] | None:
         """The first rule that fires at a node: what it did, the nodes inside its pattern, and what it built."""
-        for each in self.rules:
-            if isinstance(each.pattern, Expression | Applied) and not _has_head(each.pattern, root):
-                continue  # most nodes: the search below would find nothing, and takes longer
+        for each in self._rules_of(root):
             for found, inner in _matches(each.pattern, root, root, rewriter, {}):
                 match, before = Match(root, found, rewriter, context), len(rewriter.nodes)
                 built = each.build(match) if each.when(match) else None
@@ -243,6 +245,14 @@ class Rules:
                 inner = (*inner, *match.further)
                 return Firing(each.name, (*reversed(inner), root), (*reversed(new), *last)), inner, built
         return None
+
+    def _rules_of(self, root: Node) -> Sequence[Rule]:
+        """The rules whose root may be this node. Of most nodes there is none."""
+        if root.op not in self._by_operator:
+            self._by_operator[root.op] = tuple(
+                each for each in self.rules if not isinstance(each.pattern, Expression) or each.pattern.operator.made(root)
+            )
+        return [each for each in self._by_operator[root.op] if not isinstance(each.pattern, Applied) or each.pattern.family.holds(root)]
 
 
 def _matches(form: Node | Term, node: Node, reader: Node, rewriter: Rewriter, found: Found) -> Iterator[tuple[Found, Inner]]:
