@@ -8,7 +8,7 @@ and `layers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -73,6 +73,10 @@ class Graph:
             for index, operand in enumerate(node.operands):
                 view.add_edge(operand, node.name, key=index)
         return networkx.freeze(view)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy in another process gets: the fields, and nothing that can be found again."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def __getitem__(self, name: str) -> Node:
         return self.by_name[name]

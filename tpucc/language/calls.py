@@ -58,7 +58,9 @@ def bind(callee: Callee, arguments: Sequence[ast.Argument], values: Sequence[Eac
             _require_parameter(callee, argument.name)
             if name in bound:
                 first = Label(arguments[bound[name]].span, "it already gets its value here")
-                raise Problem("E0212", f"{callee.name} gets its argument {name} twice", argument.name.span, notes=(first,))
+                raise Problem(
+                    "E0212", f"{callee.name} gets its argument {name} twice", argument.name.span, "", *callee.help, notes=(first,)
+                )
             bound[name] = number
     missing = [name for name, required in callee.formals if required and name not in bound]
     if missing:
