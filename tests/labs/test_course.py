@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import pickle
 import re
 import shutil
 import subprocess
@@ -16,9 +15,8 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
@@ -30,14 +28,12 @@ from tests.support.cases import one_of
 from tests.support.command_line import run
 from tests.support.lab_solutions import files_of, main_file, mistakes, reference
 from tests.support.package_copies import keep_compiled, plain_environment
-from tpucc.cli import lab_grading, lab_results, progress
+from tpucc.cli import lab_grading, progress
 from tpucc.diagnostics import UsageError
 from tpucc.guest import jails
 from tpucc.guest.jails import JAILS, NONE, Finding
-from tpucc.ir import f32
 from tpucc.labs import child, find, labs, packing, workers
 from tpucc.labs.board import as_page, as_text, board
-from tpucc.labs.calls import packed_call, saved
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
 from tpucc.labs.grading import Contents, Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
@@ -49,7 +45,6 @@ from tpucc.labs.strip import MarkerError, stripped
 from tpucc.labs.submissions import digest, digest_of_graded, submissions
 from tpucc.labs.variants import Variants
 from tpucc.plugins.failures import Failed, failing
-from tpucc.target import load_target
 
 LAB = find("allocation")
 EXPLOITS = Path(__file__).parent / "exploits"
@@ -856,88 +851,33 @@ def test_equal_submissions_have_equal_hashes_whatever_lies_beside_them() -> None
     assert told[3] == ""
 
 
-@pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions and not lab.open], ids=lambda lab: lab.name)
-def test_a_call_that_lost_points_can_be_pasted(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line that `check` prints makes it again, and what it is made with is in a file."""
-    made: list[bytes] = []
-
-    def wrong(*arguments: object) -> None:
-        made.append(packed_call(arguments))
-
-    monkeypatch.setitem(sys.modules, Path(lab.file).stem, ModuleType("submission"))
-    monkeypatch.chdir(tmp_path)
-    found = [graded(test, Here(dict.fromkeys((*lab.functions, "rule", "value"), wrong))) for test in lab.public(AS_WRITTEN)]
-    grade = Grade(lab, AS_WRITTEN, "none", tuple(found), tuple(result.test for result in found), origin="lab")
-    lab_results.write_pictures(grade, tmp_path)
-    lines = [line for result in found for line in report(result, grade, whole=False).splitlines() if line.startswith("call: ")]
-    assert len(lines) >= {"break_it": 2, "gradients": 6}.get(lab.name, 3)
-    for line in lines:
-        (function,) = re.findall(r"import (\w+); \1\(", line)
-        again: list[tuple[object, ...]] = []
-        setattr(sys.modules[Path(lab.file).stem], function, lambda *given, again=again: again.append(given))
-        exec(line.removeprefix("call: ").strip())
-        assert packed_call(again[0]) in made
+TRUSTED = """import helper
+def allocate(lives, rows):
+    print("here")
+    breakpoint()
+    return helper.starts(lives)
+"""
 
 
-def test_a_saved_call_names_no_code(tmp_path: Path) -> None:
-    """A pickle is refused unread, and so is what names anything but a class of values."""
-    spoiled, ran = tmp_path / "one.call", tmp_path / "ran"
-    values: list[tuple[object, ...]] = [(f32(2), [1.5, float("inf")], {"a": (True, None)}), (load_target("tpu_v1"),)]
-    for given in values:
-        spoiled.write_bytes(packed_call(given))
-        assert saved(str(spoiled)) == given
-    other = [f'{{"class": "{name}", "fields": {{"args": "touch {ran}"}}}}' for name in ("subprocess.Popen", "tpucc.files.Path")]
-    known = '{"class": "tpucc.isa.verify.Verifier", "fields": {}}'
-    texts = [
-        *other,
-        known,
-        "1",
-        "[]",
-        "x",
-        '{"class": 5, "fields": {}}',
-        '{"builder": 3}',
-        "[" * 9999,
-        '{"class": "tpucc.X", "fields": {}}',
-        '{"class": "tpucc", "fields": {}}',
-    ]
-    for content in (pickle.dumps((partial(open, str(ran), "w"),)), *map(str.encode, texts)):
-        spoiled.write_bytes(content)
-        with pytest.raises(ValueError, match="has no call that tpucc lab check has written"):
-            saved(str(spoiled))
-    with pytest.raises(TypeError, match="no class of frozen values"):
-        packed_call((Path(),))
-    assert not ran.exists()
-
-
-def test_a_call_takes_no_file_name_as_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file may be called anything; what isn't a name of Python's is imported by its text."""
-    made: list[tuple[object, ...]] = []
-    module = ModuleType("submission")
-    vars(module)["f"] = lambda *given: made.append(given)
-    monkeypatch.chdir(tmp_path)
-    Path("check").mkdir()
-    Path("check/one.call").write_bytes(packed_call((1, 2)))
-    test, outcome = Test("one", 5, lambda _: Outcome(0, "")), Outcome(0, "wrong", given="f(1, 2)", call=("f", (1, 2)))
-    for name in ("my-lab5", "class", "os import system;system('x');from x import y", "'+1#"):
-        monkeypatch.setitem(sys.modules, name, module)
-        grade = Grade(LAB, AS_WRITTEN, "none", (Result(test, outcome, 0),), (test,), origin=f"{name}.py")
-        (line,) = [line for line in report(grade.results[0], grade, whole=False).splitlines() if line.startswith("call: ")]
-        exec(line.removeprefix("call: ").strip(), {})
-    assert made == [(1, 2)] * 4
-
-
-@pytest.mark.long
-def test_a_call_is_that_of_the_case_that_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a test that goes on after a wrong answer, the first wrong one; a second run takes the files of the first away."""
-    (tmp_path / LAB.file).write_text(solution(wrong="always_one_more"))
-    assert run("lab", "check", tmp_path, "--lab", "5") == 1
-    assert capsys.readouterr().out.count("\n      call: ") == len(list((tmp_path / "check").glob("*.call"))) == 1
-    lives, rows = saved(str(tmp_path / "check" / "too_large.call"))
-    assert (lives.first.tolist(), rows) == ([0, 4, 5], 14)
+def test_trusted_code_runs_in_this_process(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a breakpoint has the terminal, and the calls that led to an exception are told as ever."""
+    stops: list[str] = []
+    monkeypatch.setattr(sys, "breakpointhook", lambda: stops.append(sys._getframe(1).f_code.co_name))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "helper", raising=False)
+    (tmp_path / LAB.file).write_text(TRUSTED)
+    (tmp_path / "helper.py").write_text("def starts(lives):\n    raise ValueError('no')\n")
+    words = ["lab", "check", tmp_path, "--lab", "5", "--only", "three buffers", "--trust"]
+    assert run(*words) == 1
+    said = capsys.readouterr().out
+    assert said.splitlines()[1] == "here"
+    assert f"helper.py:2: ValueError: no\n        {tmp_path}/{LAB.file}:5 in allocate" in said
     (tmp_path / LAB.file).write_text(solution())
-    assert run("lab", "check", tmp_path, "--lab", "5") == 0
-    assert not list((tmp_path / "check").glob("*.call"))
-    assert "\n      call: " not in capsys.readouterr().out
+    assert run(*words) == 0
+    (tmp_path / LAB.file).write_text("def allocate(:\n")
+    assert run(*words) == 1
+    assert "SyntaxError" in capsys.readouterr().out
+    assert stops == ["allocate"]
 
 
 def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:

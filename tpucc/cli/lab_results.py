@@ -11,9 +11,9 @@ import click
 from tpucc.cli.columns import filled
 from tpucc.cli.messages import room_of, say
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.labs.calls import packed_call
 from tpucc.labs.grading import Grade, Result
-from tpucc.labs.results import file_name, printable_lines, printed_lines, report, saved_call, write_json
+from tpucc.labs.results import file_name, printable_lines, printed_lines, report, write_json
+from tpucc.labs.timelines import characters_svg
 from tpucc.output_files import write_files
 
 INDENT = 6 * " "
@@ -73,16 +73,16 @@ def end(done: Grade) -> int:
 
 
 def write_pictures(done: Grade, folder: Path) -> None:
-    """Writes a picture for each test that has one, and the arguments of each call that lost points."""
-    drawn = {f"{file_name(result.test.name)}.svg": result.outcome.picture() for result in done.results if result.outcome.picture}
+    """Writes a picture for each test that has one, or whose drawing is one of characters."""
     if (folder / "check").is_symlink():
         raise UsageError(Diagnostic("E0505", f"can't write pictures to {printable(str(folder / 'check'))}: it is a link"))
-    calls = {name: packed_call(arguments) for name, arguments in map(saved_call, done.results) if name}
+    drawn = dict[str, bytes]()
     for result in done.results:
-        for kind in ("svg", "call"):
-            (folder / "check" / f"{file_name(result.test.name)}.{kind}").unlink(missing_ok=True)  # an earlier run's
-    if calls:
-        write_files(folder / "check", calls)
+        outcome, name = result.outcome, f"{file_name(result.test.name)}.svg"
+        if outcome.picture or outcome.drawing:
+            svg = outcome.picture() if outcome.picture else characters_svg(result.test.name, outcome.drawing)
+            drawn[name] = svg.encode()
+        (folder / "check" / name).unlink(missing_ok=True)  # an earlier run's
     if drawn:
-        write_files(folder / "check", {name: svg.encode() for name, svg in drawn.items()})
+        write_files(folder / "check", drawn)
         click.echo(filled(f"pictures: {', '.join(printable(str(folder / 'check' / name)) for name in drawn)}", "", "  "))

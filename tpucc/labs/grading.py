@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,15 +17,17 @@ from typing import Any
 from tpucc.diagnostics import Diagnostic, Error, UsageError, did_you_mean, listed, printable
 from tpucc.guest.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.guest.leftover_files import Left
+from tpucc.guest.serving import module_of
 from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text
 from tpucc.labs.cells import cell, workshop
-from tpucc.labs.child import Child
-from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.child import MODULE, Child
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Lab, Outcome, Submission, Term, Test, lost
 from tpucc.labs.likeness import likeness
+from tpucc.labs.solutions import Here
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
-from tpucc.plugins.failures import Failed, failing, failure_behind
+from tpucc.plugins.failures import Failed, failed, failing, failure_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +135,13 @@ Watch = Callable[[Grade], None]
 """Called after every test with the grade so far."""
 
 
-def check(lab: Lab, path: Path, term: Term = AS_WRITTEN, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
-    """The public tests on one's own submission, without isolation, or those that `only` names. Raises `UsageError` for a name of none."""
-    return _whole(Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only))), contents_of(lab, path, term), NONE, watch)
+def check(
+    lab: Lab, path: Path, term: Term = AS_WRITTEN, only: Sequence[str] = (), watch: Watch | None = None, trust: bool = False
+) -> Grade:
+    """The public tests on one's own submission, without isolation, or those that `only` names. Code of those who `trust` it runs in this
+    process, without limits. Raises `UsageError` for a name of no test."""
+    grade = Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only)))
+    return _whole(grade, contents_of(lab, path, term), None if trust else NONE, watch)
 
 
 def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
@@ -149,10 +156,10 @@ def grade_contents(lab: Lab, contents: Contents, seed: int, jail: Jail, only: Se
     return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed), contents, jail, watch)
 
 
-def _whole(grade: Grade, contents: Contents, jail: Jail, watch: Watch | None) -> Grade:
-    """The grade with the results of its tests. A lab without functions needs no workshop."""
+def _whole(grade: Grade, contents: Contents, jail: Jail | None, watch: Watch | None) -> Grade:
+    """The grade with the results of its tests. Without a jail the submission's functions are called in this process."""
     grade = replace(grade, note=contents.note, origin=contents.origin, date=contents.date)
-    with workshop(grade.lab.modules) if grade.lab.functions else nullcontext() as shared:
+    with workshop(grade.lab.modules) if grade.lab.functions and jail else nullcontext() as shared:
         return _graded(contents, grade, shared, jail, watch)
 
 
@@ -236,7 +243,7 @@ def _number(name: str) -> int | None:
     return int(found[0]) if found else None
 
 
-def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail, watch: Watch | None) -> Grade:
+def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail | None, watch: Watch | None) -> Grade:
     lab, files, main = grade.lab, contents.files, contents.main
     if contents.problem:
         return _without_tests(grade, Failed("file", contents.problem), watch)
@@ -246,15 +253,29 @@ def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail, w
         return _without_tests(grade, Failed("file", _missing(lab.file, there)), watch)
     if grade.seed is not None:
         grade = replace(grade, like=likeness(lab, files))
-    if shared is None:
-        return _run_all(grade, Texts(files), watch)
-    with cell(shared, seen(files), main) as made, Child(jail, made, lab.modules) as child:
-        try:
-            child.load()
-        except Failed as failure:
-            return _without_tests(replace(grade, printed=child.printed()), failure, watch)
-        done = _run_all(grade, child, watch)
-        return replace(done, spent=child.spent)
+    try:
+        if shared is None or jail is None:
+            return _run_all(grade, _trusted(contents) if lab.functions else Texts(files), watch)
+        with cell(shared, seen(files), main) as made, Child(jail, made, lab.modules) as child:
+            try:
+                child.load()
+            except Failed:
+                grade = replace(grade, printed=child.printed())
+                raise
+            return replace(_run_all(grade, child, watch), spent=child.spent)
+    except Failed as failure:
+        return _without_tests(grade, failure, watch)
+
+
+def _trusted(contents: Contents) -> Here:
+    """The submission in this process. Raises `Failed` where its file can't be loaded."""
+    origin = Path(contents.origin).absolute()
+    file = origin / contents.main if origin.is_dir() else origin
+    sys.path.insert(0, str(file.parent))
+    try:
+        return Here(vars(module_of(str(file), MODULE)), file)
+    except Exception as error:
+        raise failed(error, lambda name: name.startswith(str(file.parent))) from error
 
 
 def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
@@ -267,7 +288,7 @@ def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
     return grade
 
 
-def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Grade:
+def _run_all(grade: Grade, submission: Child | Texts | Here, watch: Watch | None) -> Grade:
     seed = 0 if grade.seed is None else random.Random(f"{grade.seed}/judging").getrandbits(32)
     for test in grade.tests:
         result = run(test, submission, seed)
@@ -285,16 +306,18 @@ def run(test: Test, submission: Submission, seed: int = 0) -> Result:
     ASKED.set(asked)
     try:
         outcome = test.run(_Noted(submission, asked))
-    except Failed as failure:
-        outcome, trouble = Outcome(0, failure.words, _given(asked)), _trouble(failure)
     except Left:
         raise
-    except Error as error:
-        behind = failure_behind(error)
-        words = behind.words if behind else "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
-        outcome, trouble = Outcome(0, words, _given(asked)), _trouble(behind) if behind else "an answer was refused"
-    except Exception as error:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
-        outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
+    except Exception as error:
+        if isinstance(error, Failed | Error) and (failure := failure_behind(error)):
+            outcome, trouble = lost(failure), _TROUBLES.get(failure.kind, "it raised an exception")
+        elif isinstance(error, Error):
+            outcome = Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics))
+            trouble = "an answer was refused"
+        else:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
+            outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
+    if not (outcome.passed or outcome.given or fault) and outcome.call and outcome.call[1]:
+        outcome = replace(outcome, given=call_text(*outcome.call))
     return Result(test, outcome, monotonic() - start, fault, trouble)
 
 
@@ -315,16 +338,6 @@ class _Noted:
         return self._submission.text(name)
 
 
-def _given(asked: Asked) -> str:
-    """The last call in words; nothing where there was none, or one without arguments."""
-    return call_text(*asked.call) if asked.call and asked.call[1] else ""
-
-
-def _trouble(failure: Failed) -> str:
-    """The kind of a failure, in words that are none of the submission's."""
-    return _TROUBLES.get(failure.kind, "it raised an exception")
-
-
 _TROUBLES = {
     "time": "a call took too long",
     "ended": "its process ended",
@@ -332,6 +345,7 @@ _TROUBLES = {
     "wrong": "",
     "file": "no such file",
 }
+"""The kind of a failure, in words that are none of the submission's."""
 
 
 def random_seed() -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tpucc import api
-from tpucc.labs.lab import Outcome, judging_seed
+from tpucc.labs.lab import Outcome, judging_seed, lost
+from tpucc.plugins.failures import Failed
 from tpucc.runtime.judge import Verdict
 
 
@@ -27,21 +28,32 @@ class Scale:
         return f"{self.full:g} earns all points, {self.none:g} none"
 
 
+def in_the_mean(what: str, scale: Scale, found: Sequence[tuple[int, int]], name: str = "") -> tuple[Outcome, int]:
+    """What quotients of a submission's measure and a reference's earn in their geometric mean, and which is the worst. A leaderboard knows
+    the mean by the `name`, which is `what` it is of, if not given."""
+    quotients = [max(1, own) / max(1, best) for own, best in found]
+    mean = geometric_mean(quotients)
+    worst = quotients.index(max(quotients))
+    message = f"{what} is {mean:.3f} in the mean of {len(found)}; {scale}. The worst is {quotients[worst]:.3f}, and is drawn"
+    return Outcome(scale.share(mean), message, measures={name or what: mean}, call=None), worst
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-def all_right(found: Iterable[Outcome]) -> Outcome:
-    """The first outcome that isn't passed, or else the last one. The outcomes after a failure aren't made."""
-    for outcome in found:
-        if not outcome.passed:
-            break
-    return outcome
+def outcome_of(test: Callable[[], Outcome]) -> Outcome:
+    """What a test finds. A wrong answer, and a call without a result, are outcomes without points."""
+    try:
+        return test()
+    except Failed as failure:
+        return lost(failure)
 
 
-def some_right(found: Sequence[Outcome], what: str, none: float = 1.0) -> Outcome:
-    """Outcomes of which each earns its share; no share is left where the failed are `none` of all, 0 to 1. The message counts `what` is
+def some_right(tests: Iterable[Callable[[], Outcome]], what: str, none: float = 1.0) -> Outcome:
+    """Tests of which each earns its share; no share is left where the failed are `none` of all, 0 to 1. The message counts `what` is
     right, and goes on with the first failure, which is shown."""
+    found = list(map(outcome_of, tests))
     failed = [outcome for outcome in found if not outcome.passed]
     message = f"{len(found) - len(failed)} of {len(found)} {what}"
     if not failed:

@@ -23,7 +23,7 @@ class Rule:
 
     def faults(self, program: Plain) -> Faults:
         """What the lab's own solution finds. An archive for students has no solution."""
-        found: Faults = Solution.of(Path(__file__).parent, {"rule": self.name}).call("faults", program)
+        found: Faults = Solution.of(Path(__file__).parent, self).call("faults", program)
         return found
 
 

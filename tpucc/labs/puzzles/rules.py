@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,26 +48,21 @@ class Rules:
         return clamped(a.astype(np.int64) + (-1 if self.minus else 1) * b.astype(np.int64))
 
     @property
-    def words(self) -> Mapping[str, str]:
+    def words(self) -> Mapping[str, Any]:
         """The words of the puzzles' texts and of the handout that depend on the term, and `scaled`."""
         first, second = ("1", "0") if self.turned else ("0", "1")
         rows, columns = "row by row: tiles 0 and 1 are rows 0 to 3", "column by column: tiles 0 and 1 are columns 0 to 3"
         return {
+            **vars(self),
             "scaled": "each sum times the block's multiplier, rounded",
-            "row": str(self.row),
-            "rows": str(self.rows),
-            "rows2": str(2 * self.rows),
+            "rows2": 2 * self.rows,
             "sign": self.sign,
             "function": self.function,
-            "table_name": self.table,
             "table_words": TABLES[self.table][0],
             "first": first,
             "second": second,
             "order": columns if self.turned else rows,
-            "zero_x": str(self.zero_x),
-            "zero": str(self.zero_y),
-            "y_scale": str(2 ** (7 - self.shift)),
-            "stride": str(self.stride),
+            "y_scale": 2 ** (7 - self.shift),
         }
 
     @property

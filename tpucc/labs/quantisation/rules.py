@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,18 +39,21 @@ class Rules:
         return 0.0 if self.symmetric else min(max(self.low - min(low, 0.0) / scale, self.low), self.high)
 
     @property
-    def words(self) -> Mapping[str, str]:
-        """The words of the lab's solution."""
-        zero = "the zero point is always 0" if self.symmetric else f"the zero point is round({self.low} - low / scale), at most {self.high}"
-        return {"low": str(self.low), "high": str(self.high), "ties": TIE_WORDS[self.ties], "zero_rule": zero}
+    def zero_rule(self) -> str:
+        """The rule of the zero point in words."""
+        return "the zero point is always 0" if self.symmetric else f"the zero point is round({self.low} - low / scale), at most {self.high}"
+
+    @property
+    def ties_go(self) -> str:
+        """Where ties go, in words."""
+        return {"even": "to the even integer", "away": "to the integer farther from zero", "zero": "to the integer nearer to zero"}[
+            self.ties
+        ]
 
     @property
     def solution(self) -> Solution:
         """The lab's own functions under these rules."""
-        return Solution.of(Path(__file__).parent, self.words)
-
-
-TIE_WORDS = {"even": "to the even integer", "away": "to the integer farther from zero", "zero": "to the integer nearer to zero"}
+        return Solution.of(Path(__file__).parent, self)
 
 
 def rules(term: Term) -> Rules:

@@ -7,14 +7,9 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import counted
 from tpucc.labs.tiling.rules import Visit
-from tpucc.see.heading import EDGE, heading
-from tpucc.see.palette import Kind
-from tpucc.see.svg import Markup, joined, kind_rect, label, picture, title
 from tpucc.stages.products import ProductLayer
 
-WIDTH, COLUMNS = 900.0, 78
-BOX, LINE, GAP = 38.0, 24.0, 26.0
-MOST_PANELS, MOST_LEVELS, MOST_BLOCKS = 12, 18, 8
+COLUMNS, MOST_LEVELS, MOST_BLOCKS = 78, 18, 8
 Panel = tuple[int, int, dict[tuple[int, int], list[int]]]
 """A chunk of rows of the result: its first row, how many it has, and the numbers of the visits of each tile (k, n)."""
 
@@ -42,37 +37,6 @@ def order_text(layer: ProductLayer, visits: Sequence[Visit]) -> str:
         lines.append(f"k={k}".ljust(6) + "".join(parts))
     lines += [*_left_out(layer, len(every) - len(fit)), *textwrap.wrap(_reading(layer, every), COLUMNS)]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def order_svg(layer: ProductLayer, visits: Sequence[Visit]) -> str:
-    """The tables as an SVG."""
-    every, (deep, wide) = panels(visits), _shown(layer)
-    words = f"a table for each chunk of rows: {_reading(layer, every)}"
-    head = heading(f"The order of tiles: layer {layer.name}", words, ())
-    fit = every[:MOST_PANELS]
-    width, height = max(wide * BOX, 84.0) + 40 + GAP, (deep + 2) * LINE + GAP
-    across = max(1, int((WIDTH - 2 * EDGE) // width))
-    top = EDGE + head.height + 12
-    parts = [_panel(layer, panel, EDGE + i % across * width, top + i // across * height) for i, panel in enumerate(fit)]
-    bottom = top + -(-len(fit) // across) * height
-    texts = [label(text, EDGE, bottom + 16 * i) for i, text in enumerate(_left_out(layer, len(every) - len(fit)))]
-    return picture("order", words, WIDTH, bottom + 16 * len(texts) + 8, head.markup, *parts, *texts)
-
-
-def _panel(layer: ProductLayer, panel: Panel, left: float, top: float) -> Markup:
-    deep, wide = _shown(layer)
-    row, rows, numbers = panel
-    parts = [label(_title(panel), left + 40, top + 12)]
-    parts += [label(f"n={n}", left + 40 + (n + 0.5) * BOX, top + LINE + 12, anchor="middle") for n in range(wide)]
-    for k in range(deep):
-        y = top + (k + 2) * LINE
-        parts.append(label(f"k={k}", left, y + 15))
-        for n in range(wide):
-            seen, x = numbers.get((k, n), []), left + 40 + n * BOX
-            said = title(f"rows {row}–{row + rows - 1} · level {k} · column block {n} · tile {layer.levels[k].tiles[n]} · visits {seen}")
-            parts.append(kind_rect(Kind.MATRIX if seen else Kind.MOVE, x, y, BOX - 3, LINE - 3, said))
-            parts.append(label(_mark(layer, panel, k, n), x + (BOX - 3) / 2, y + 15, anchor="middle"))
-    return joined(parts)
 
 
 def _shown(layer: ProductLayer) -> tuple[int, int]:
