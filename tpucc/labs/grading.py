@@ -116,6 +116,8 @@ class Contents:
     """Why its files can't be read; else empty."""
     term: Term
     """The term that it is graded for."""
+    digest: str
+    """A hash of the files that are graded; empty where there are none."""
 
 
 def contents_of(lab: Lab, path: Path, term: Term) -> Contents:
@@ -128,7 +130,8 @@ def contents_of(lab: Lab, path: Path, term: Term) -> Contents:
     except Failed as failure:
         problem = failure.words
     main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
-    return Contents(str(path), files, main, disagreement(path, lab, term), when, problem, term)
+    digest = digest_of_graded(files, lab, lab.files(term), main)
+    return Contents(str(path), files, main, disagreement(path, lab, term), when, problem, term, digest)
 
 
 Watch = Callable[[Grade], None]
@@ -158,7 +161,7 @@ def grade_contents(lab: Lab, contents: Contents, seed: int, jail: Jail, only: Se
 
 def _whole(grade: Grade, contents: Contents, jail: Jail | None, watch: Watch | None) -> Grade:
     """The grade with the results of its tests. Without a jail the submission's functions are called in this process."""
-    grade = replace(grade, note=contents.note, origin=contents.origin, date=contents.date)
+    grade = replace(grade, note=contents.note, origin=contents.origin, date=contents.date, digest=contents.digest)
     with workshop(grade.lab.modules) if grade.lab.functions and jail else nullcontext() as shared:
         return _graded(contents, grade, shared, jail, watch)
 
@@ -247,7 +250,6 @@ def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail | 
     lab, files, main = grade.lab, contents.files, contents.main
     if contents.problem:
         return _without_tests(grade, Failed("file", contents.problem), watch)
-    grade = replace(grade, digest=digest_of_graded(files, lab, lab.files(grade.term), main))
     if lab.functions and main not in files:
         there = next((name for name in files if name.rpartition("/")[2] == lab.file), next(iter(files), ""))
         return _without_tests(grade, Failed("file", _missing(lab.file, there)), watch)

@@ -84,18 +84,6 @@ def _is_one(path: Path, lab: Lab) -> bool:
     return not path.name.startswith(".") and (loose or (path.is_dir() and path.name != "check"))
 
 
-def digest(path: Path) -> str:
-    """A hash of all of a submission's files, by which a second run knows that nothing has changed. Those that it isn't made of, and all
-    beyond the limit, count by their sizes: one file at a time is in memory. Raises `Failed`."""
-    found, left = hashlib.sha256(), MOST
-    for name, file in _entries(path):
-        if file.is_file() and not file.is_symlink():
-            size = file.stat().st_size
-            left -= size if (read := file.suffix in TEXTS or name == FILE) else 0
-            found.update(_named(name, file.read_bytes() if read and left >= 0 else str(size).encode()))
-    return found.hexdigest()[:16]
-
-
 NOTES = ".md"
 """What stands in such files a submission can't read, and counts for nothing."""
 
@@ -107,25 +95,15 @@ def digest_of_graded(files: Mapping[str, bytes], lab: Lab, names: Collection[str
         graded = {lab.file if name == main else name: content for name, content in seen(files).items()} if main in files else {}
     else:
         graded = {name: files[name] for name in names if name in files}
-    return _hashed(graded) if graded else ""
+    found = hashlib.sha256()
+    for name, content in sorted(graded.items()):
+        found.update(os.fsencode(name) + f"\0{len(content)}\0".encode() + content)
+    return found.hexdigest()[:16] if graded else ""
 
 
 def seen(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files of a submission that its process has: all but notes."""
     return {name: content for name, content in files.items() if not name.endswith(NOTES)}
-
-
-def _hashed(files: Mapping[str, bytes]) -> str:
-    """A hash of names and contents: sixteen characters."""
-    found = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        found.update(_named(name, content))
-    return found.hexdigest()[:16]
-
-
-def _named(name: str, content: bytes) -> bytes:
-    """What a hash is made of for a file."""
-    return os.fsencode(name) + f"\0{len(content)}\0".encode() + content
 
 
 def date(path: Path) -> str:

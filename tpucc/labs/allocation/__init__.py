@@ -118,6 +118,14 @@ class Refused(Failed):
 
 def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
     """The first row of each buffer. Raises `Wrong` for an allocation that isn't right, `Refused` for a `TooLarge`, and `Failed`."""
+    starts = _answer(submission, lives, rows, rules)
+    if problem := wrong(lives, starts, rows, rules):
+        raise Wrong(problem, found=str(starts.tolist()), **_drawn(lives, starts, rules, problem))
+    return starts
+
+
+def _answer(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
+    """A row for each buffer. Raises `Refused` and `Failed`."""
     try:
         found = submission.call("allocate", lives, rows)
     except Failed as failure:
@@ -129,10 +137,7 @@ def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
         raise Refused(failure.kind, words) from None
     if found is None:
         raise Failed("result", "returned None: is a `return` missing?")
-    starts = integers(found, lives.rows.shape, f"{len(lives.rows)} integers").astype(np.int64)
-    if problem := wrong(lives, starts, rows, rules):
-        raise Wrong(problem, found=str(starts.tolist()), **_drawn(lives, starts, rules, problem))
-    return starts
+    return integers(found, lives.rows.shape, f"{len(lives.rows)} integers").astype(np.int64)
 
 
 def whole(lives: Lives, align: int) -> Lives:
@@ -200,13 +205,12 @@ def just_fits(lives: Lives, rules: Rules, submission: Submission) -> Outcome:
     lives, needed = whole(lives, rules.alignment), bound(lives, rules.alignment)
     few = needed + rules.lost - 1
     try:
-        starts = submission.call("allocate", lives, few)
-    except Failed as failure:
-        if failure.kind != "TooLarge":
-            raise
+        starts = _answer(submission, lives, few, rules)
+    except Refused:
+        pass
     else:
         message = f"{few:,} rows are too few: {needed:,} are alive at one time, and {_left(few, rules)}"
-        raise Wrong(message, expected="TooLarge is raised", found=str(starts))
+        raise Wrong(message, expected="TooLarge is raised", found=str(starts.tolist()))
     found = placed(lives, few + 1, rules, submission)
     return replace(found, message=f"{found.message}; TooLarge with one row fewer")
 
