@@ -33,17 +33,16 @@ from tpucc.diagnostics import UsageError
 from tpucc.guest import jails
 from tpucc.guest.jails import JAILS, NONE, Finding
 from tpucc.labs import child, find, labs, packing, workers
-from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
 from tpucc.labs.grading import Contents, Grade, Result, check, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome, Term, Test
 from tpucc.labs.packing import for_gradescope, for_students
+from tpucc.labs.published import as_page, as_text, board
 from tpucc.labs.results import as_json, report
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import MarkerError, stripped
-from tpucc.labs.submissions import digest, digest_of_graded, submissions
-from tpucc.labs.variants import Variants
+from tpucc.labs.submissions import Variants, digest, digest_of_graded, submissions
 from tpucc.plugins.failures import Failed, failing
 
 LAB = find("allocation")
@@ -518,7 +517,7 @@ def test_a_cluster_grades_classes_with_the_workers_that_it_has(
 
 def test_results_are_whole_after_every_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr("tpucc.cli.lab_results.write_json", lambda grade, path, details: seen.append(len(grade.results)))
+    monkeypatch.setattr("tpucc.cli.lab_shared.write_json", lambda grade, path, details: seen.append(len(grade.results)))
     (tmp_path / "allocation.py").write_text("def allocate(lives, rows):\n    return 0\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--json", tmp_path / "r.json") == 1
     assert seen == [1, 2, 3, 4, 5]

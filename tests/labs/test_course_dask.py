@@ -14,7 +14,7 @@ from tpucc.guest.jails import NONE
 from tpucc.labs import find, workers
 from tpucc.labs.classes import Row, as_csv, grade_all
 from tpucc.labs.lab import AS_WRITTEN
-from tpucc.labs.variants import Variants
+from tpucc.labs.submissions import Variants
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed; it comes with the extra: pip install -e '.[dev,dask]'")
 

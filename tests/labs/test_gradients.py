@@ -17,9 +17,8 @@ from tpucc.guest.values import Plain
 from tpucc.ir import f32
 from tpucc.labs import find
 from tpucc.labs.gradients import PUBLICLY, _cases
-from tpucc.labs.gradients.cases import Case
+from tpucc.labs.gradients.cases import KINKED, OPERATORS, SHAPED, SMOOTH, Case, Rules, rules
 from tpucc.labs.gradients.rule_graphs import ask
-from tpucc.labs.gradients.rules import KINKED, OPERATORS, SHAPED, SMOOTH, Rules, rules
 from tpucc.labs.gradients.training import STEPS, asked, curves_text, network
 from tpucc.labs.grading import run
 from tpucc.labs.lab import Term

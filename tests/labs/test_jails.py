@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tpucc.labs.grader_process import grade_one
 
 from tests.labs.test_labs import SEED
 from tests.support.cases import one_of
@@ -32,11 +33,9 @@ from tpucc.guest.jails import JAILS, Cell, Jail, probed
 from tpucc.labs import cells, child, classes, find, grading, labs, workers
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
-from tpucc.labs.grader_process import grade_one
 from tpucc.labs.grading import run
 from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome
-from tpucc.labs.submissions import submitted
-from tpucc.labs.variants import Variants
+from tpucc.labs.submissions import Variants, submitted
 from tpucc.plugins.failures import Failed
 
 pytestmark = pytest.mark.long

@@ -19,8 +19,7 @@ from tpucc.guest.values import Plain
 from tpucc.labs import find
 from tpucc.labs.grading import run as run_test
 from tpucc.labs.lab import Term
-from tpucc.labs.quantisation import exact, fixed
-from tpucc.labs.quantisation.drawing import ranges_text
+from tpucc.labs.quantisation import exact, fixed, ranges_text
 from tpucc.labs.quantisation.network import network, run
 from tpucc.labs.quantisation.rules import Rules, rules
 from tpucc.numerics import Float32

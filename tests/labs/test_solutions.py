@@ -20,8 +20,8 @@ from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.packing import references
 from tpucc.labs.passes import HIDDEN, PLAIN
 from tpucc.labs.passes.comparing import _differs, wanted
+from tpucc.labs.passes.comparing import rules as rules_of_passes
 from tpucc.labs.passes.motifs import graphs
-from tpucc.labs.passes.rules import rules as rules_of_passes
 from tpucc.labs.quantisation.rules import rules as rules_of_integers
 from tpucc.labs.solutions import Here, recorded, recorded_file, recording
 from tpucc.ops.opdef import RuleError

@@ -10,8 +10,7 @@ from tests.labs.test_labs import Here
 from tests.support.lab_solutions import main_file
 from tpucc.labs import find
 from tpucc.labs.lab import Term
-from tpucc.labs.tiling.drawing import order_text
-from tpucc.labs.tiling.rules import broken_rule, rules, visits_of
+from tpucc.labs.tiling.rules import broken_rule, order_text, rules, visits_of
 from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.stages.product_lines import read_product
 from tpucc.stages.products import ProductLayer, ProductLevel

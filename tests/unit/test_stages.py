@@ -16,7 +16,7 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import SMALL, run
-from tpucc.guest.stages import stages_of_files
+from tpucc.guest.files import stages_of_files
 from tpucc.isa.container import encode
 from tpucc.schedule.synchronise import Wait
 

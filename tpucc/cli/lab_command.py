@@ -8,9 +8,8 @@ from shlex import quote
 import click
 
 from tpucc.cli.columns import described, filled
-from tpucc.cli.lab_asked import heading, lab_and_term, lab_option, only_option, term_name, term_option
 from tpucc.cli.lab_grading import grade_lab, warn_of_small
-from tpucc.cli.lab_results import end, follow, write_pictures
+from tpucc.cli.lab_shared import end, follow, heading, lab_and_term, lab_option, only_option, term_name, term_option, write_pictures
 from tpucc.cli.messages import say, tell
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
@@ -22,7 +21,7 @@ from tpucc.labs.grading import check, random_seed
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.start import differing, place, start
 from tpucc.labs.submissions import FILE as LAB_FILE
-from tpucc.labs.variants import Variants, key_of
+from tpucc.labs.submissions import Variants, key_of
 from tpucc.output_files import write_file, write_files
 
 LEFT_OUT = 5
@@ -184,7 +183,7 @@ def collect_lab(export: Path, output: Path, which: str | None, term: str | None)
 @click.option("-o", "--output", type=FILE, required=True, metavar="PAGES", help="The folder for the pages.")
 def return_lab(results: Path, output: Path) -> None:
     """Write a page for each student of the RESULTS of `grade --all`: what public tests found, and of hidden tests the points."""
-    from tpucc.labs.returning import pages_of
+    from tpucc.labs.published import pages_of
 
     pages = pages_of(results)
     write_files(output, pages)
@@ -214,7 +213,7 @@ def pack_lab(which: str, output: Path, gradescope: bool, seed: int | None, term:
 @click.option("-o", "--output", type=FILE, metavar="BOARD.html", help="Write it as a page, too.")
 def lab_board(folder: Path, output: Path | None) -> None:
     """The leaderboard of the results in a folder: the least first, equal ones by their names."""
-    from tpucc.labs.board import as_page, as_text, board
+    from tpucc.labs.published import as_page, as_text, board
 
     keep_inputs(output, more=folder.glob("*.json"))
     found = board(folder)

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from tpucc.cli.lab_asked import heading, lab_and_term_to_grade, lab_option, only_option, require_there, term_option
-from tpucc.cli.lab_results import end, follow
+from tpucc.cli.lab_shared import end, follow, heading, lab_and_term_to_grade, lab_option, only_option, require_there, term_option
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
@@ -24,8 +23,7 @@ from tpucc.labs.lab import Lab
 from tpucc.labs.results import write_json
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import FILE as LAB_FILE
-from tpucc.labs.submissions import others, submissions
-from tpucc.labs.variants import Variants, key_of
+from tpucc.labs.submissions import Variants, key_of, others, submissions
 from tpucc.output_files import write_file
 
 SMALL_SEED = 2**32
@@ -183,7 +181,7 @@ def _class(graders: Callable[..., list[Row]], variants: Variants, folder: Path, 
 
 
 def _write_likeness(variants: Variants, folder: Path, earlier: Sequence[Path], page: Path) -> None:
-    from tpucc.labs.class_likeness import groups_of, read_class
+    from tpucc.labs.likeness import groups_of, read_class
     from tpucc.labs.likeness_page import likeness_page  # pages and graphs, which no other command of labs needs
 
     own, before = read_class(variants, folder, earlier)

@@ -20,8 +20,7 @@ from tpucc.guest.jails import Jail
 from tpucc.guest.leftover_files import Left
 from tpucc.labs.grading import Contents, contents_of
 from tpucc.labs.lab import Lab
-from tpucc.labs.submissions import submissions
-from tpucc.labs.variants import Variants
+from tpucc.labs.submissions import Variants, submissions
 from tpucc.labs.workers import Graders, Results, ungraded
 from tpucc.output_files import write_file
 from tpucc.version import VERSION

@@ -27,8 +27,7 @@ from pathlib import Path, PurePosixPath
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.likeness import parsed
-from tpucc.labs.submissions import FILE, FILES, MOST, TEXTS
-from tpucc.labs.variants import folder_name
+from tpucc.labs.submissions import FILE, FILES, MOST, TEXTS, folder_name
 
 STUDENTS = 20_000
 """Files and archives of an export at most."""

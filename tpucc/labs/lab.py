@@ -217,9 +217,9 @@ def declared(
     folder: Path,
     *,
     rules: Callable[[Term], Rules],
-    words: Callable[[Rules], Mapping[str, Any]],
     public: Callable[[Rules], Sequence[Test]],
     hidden: Callable[[Rules, Random, str], Sequence[Test]],
+    words: Callable[[Rules], Mapping[str, Any]] = lambda _: {},
     begun: Callable[[Rules], Mapping[str, str]] | None = None,
 ) -> Lab:
     """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests.

@@ -16,9 +16,8 @@ from tpucc.interop.programs import folder as programs_folder
 from tpucc.labs.grading import run
 from tpucc.labs.lab import MATERIAL, Lab, Term
 from tpucc.labs.solutions import RECORDED, REFERENCE, executed, recorded_file, recording
-from tpucc.labs.start import starting_files
+from tpucc.labs.start import starting_files, text
 from tpucc.labs.strip import stripped_file
-from tpucc.labs.texts import text
 from tpucc.version import VERSION
 
 _DATE = (1980, 1, 1, 0, 0, 0)

@@ -12,12 +12,12 @@ from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file
 from tpucc.labs import find
 from tpucc.labs.child import BUDGET, BY_THE_CLOCK, CALL, PATIENCE, WAITING
-from tpucc.labs.lab import AS_WRITTEN, Lab, Term
+from tpucc.labs.lab import AS_WRITTEN, Lab, Term, filled
 from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
-from tpucc.labs.texts import text
 from tpucc.output_files import write_files
 from tpucc.plugins.failures import Failed
 
+TEXTS = Path(__file__).parent / "texts"
 POINTS = "\nEach test's points are rounded down to halves.\n"
 """The end of every handout."""
 
@@ -47,6 +47,11 @@ def starting_files(lab: Lab, term: Term) -> dict[str, str]:
         **lab.files(term),
         FILE: f"lab = {lab.number}\nterm = {json.dumps(term.name)}\n",
     }
+
+
+def text(name: str, /, **words: str) -> str:
+    """A text that is the same for all labs: a file of the folder `texts`, with these words. Raises `KeyError` for one that is missing."""
+    return filled((TEXTS / name).read_text("utf-8"), words)
 
 
 def _limits() -> str:

@@ -15,8 +15,7 @@ from tpucc import api
 from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
-from tpucc.labs.answers import integers
-from tpucc.labs.judging import Scale, in_the_mean, judged, some_right
+from tpucc.labs.judging import Scale, in_the_mean, integers, judged, some_right
 from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64

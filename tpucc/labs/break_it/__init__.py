@@ -13,12 +13,10 @@ from typing import Any
 from tpucc.diagnostics import Error, counted, listed
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import verify
-from tpucc.labs.answers import said, shortened
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
-from tpucc.labs.break_it.plain import Plain, line, plain
-from tpucc.labs.break_it.rules import RULES, Faults, Rule
-from tpucc.labs.judging import Scale
+from tpucc.labs.break_it.rules import RULES, Faults, Plain, Rule, line, plain
+from tpucc.labs.judging import Scale, said, shortened
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.solutions import is_archive, recorded
 from tpucc.plugins.failures import Failed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tpucc.labs.break_it.plain import ENGINES, Plain, PlainInstruction
-from tpucc.labs.break_it.rules import Rule
+from tpucc.labs.break_it.rules import ENGINES, Plain, PlainInstruction, Rule
 
 Sums = set[int]
 """Rows of accumulators."""

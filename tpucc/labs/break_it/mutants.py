@@ -11,8 +11,7 @@ from typing import Any, cast
 
 from tpucc import api
 from tpucc.diagnostics import counted
-from tpucc.labs.break_it.plain import ENGINES, Plain, PlainInstruction, plain
-from tpucc.labs.break_it.rules import Faults, Rule
+from tpucc.labs.break_it.rules import ENGINES, Faults, Plain, PlainInstruction, Rule, plain
 
 WAITS = 0.6
 """How many instructions of short programs are waits, where these matter."""

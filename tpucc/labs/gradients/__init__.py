@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir import Graph
-from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, drawn, large
+from tpucc.labs.gradients.cases import FUNCTIONS, HIDDEN, ONE, OPERATORS, PLAIN, PUBLIC, SMALL, Case, Rules, drawn, large, rules
 from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
-from tpucc.labs.gradients.rules import FUNCTIONS, OPERATORS, Rules, rules
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, curves_text, network
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed

@@ -1,19 +1,74 @@
-"""Operators at points: values of the operands, the gradient of the result, and by differences the gradients of the operands."""
+"""The operators of which a term asks for the gradients, at points: values of the operands, the gradient of the result, and by differences
+the gradients of the operands."""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from tpucc.labs.gradients.rules import KINKED
+from tpucc.labs.lab import Term
 from tpucc.numerics import Float64
 from tpucc.ops import OPS
+
+_DECLARED = tomllib.loads(Path(__file__).with_name("operators.toml").read_text("utf-8"))
+FUNCTIONS = ("smooth", "shaped", "kinked")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A term's operators, one for each function that the student writes, and which of two slopes counts at a kink: the `larger`, the
+    `smaller`, or their `mean`."""
+
+    smooth: str = "tanh"
+    shaped: str = "mul"
+    kinked: str = "leaky_relu"
+    slope: str = "mean"
+
+    @property
+    def asked(self) -> Mapping[str, str]:
+        """The function of the submission for each operator."""
+        return {self.smooth: "smooth", self.shaped: "shaped", self.kinked: "kinked"}
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term."""
+    draw = term.draw("gradients")
+    if draw is None:
+        return Rules()
+    kinked = draw.choice(KINKED)
+    return Rules(draw.choice(SMOOTH), draw.choice(SHAPED), kinked, draw.choice(OPERATORS[kinked].slopes))
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What operators.toml declares of an operator: the function that a student writes for it, the slopes that a term may choose at its
+    kinks, and what the handout says of it."""
+
+    group: str
+    formula: str
+    slopes: Sequence[str] = ()
+    text: str = ""
+    details: str = ""
+
+    @property
+    def paragraph(self) -> str:
+        """All that the handout says of the operator below its formula."""
+        return " ".join(f"{_DECLARED['texts'].get(self.text, '')} {self.details}".split())
+
+
+OPERATORS: Mapping[str, Operator] = {name: Operator(**said) for name, said in _DECLARED["operators"].items()}
+"""The operators by their names."""
+SMOOTH, SHAPED, KINKED = (tuple(name for name, operator in OPERATORS.items() if operator.group == group) for group in FUNCTIONS)
+"""The operators of each function."""
+
 
 STEP, FINE = 1e-5, 2.0**-24
 """How far an element is moved. Operators with kinks are straight between them, and their points have few bits: the fine step is exact."""

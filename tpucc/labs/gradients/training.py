@@ -14,9 +14,8 @@ from random import Random
 import numpy as np
 
 from tpucc.ir import Graph, Node, f32
-from tpucc.labs.gradients.cases import Case, differences, value
+from tpucc.labs.gradients.cases import Case, Rules, differences, value
 from tpucc.labs.gradients.rule_graphs import ask, computed, inputs_of
-from tpucc.labs.gradients.rules import Rules
 from tpucc.labs.lab import Submission
 from tpucc.numerics import Float64
 from tpucc.ops.gradient import Value

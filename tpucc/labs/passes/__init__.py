@@ -11,9 +11,8 @@ from typing import Any
 from tpucc.ir import Graph
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Test, declared
-from tpucc.labs.passes.comparing import compiled, rewritten
+from tpucc.labs.passes.comparing import Rules, compiled, rewritten, rules
 from tpucc.labs.passes.motifs import graphs
-from tpucc.labs.passes.rules import Rules, rules
 
 PLAIN: Mapping[str, str] = {"fold_constants": "folds", "fuse_bias": "right", "fuse_activation": "activated"}
 """What each pass has to do in every graph."""

@@ -1,9 +1,9 @@
-"""What a pass of a submission made of a graph: read as text, verified, compared node by node, and run."""
+"""A term's rules, and what a pass of a submission made of a graph: read as text, verified, compared node by node, and run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -15,10 +15,9 @@ from tpucc import api
 from tpucc.ir import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
-from tpucc.labs.answers import read_graph
-from tpucc.labs.judging import judged
-from tpucc.labs.lab import Outcome, Submission, Wrong, judging_seed
-from tpucc.labs.passes.rules import Rules
+from tpucc.labs.judging import judged, read_graph
+from tpucc.labs.lab import Outcome, Submission, Term, Wrong, judging_seed
+from tpucc.labs.solutions import Solution
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
@@ -28,6 +27,43 @@ from tpucc.ops.opdef import Clamp
 from tpucc.passes.base import Context, GraphPass, Pass
 from tpucc.plugins.failures import Failed
 from tpucc.see.pictures import graph_svg
+
+FUNCTIONS = ("relu6", "tanh", "sigmoid", "elu", "gelu", "silu", "hard_sigmoid", "hard_swish")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A term's rules: the elements of the largest constant that folding makes of smaller ones, the functions that a product takes in, and
+    whether it takes in a second bias."""
+
+    limit: int = 64
+    functions: tuple[str, ...] = ("leaky_relu", "relu", "sigmoid", "tanh")
+    second: bool = True
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Functions that stay."""
+        return tuple(sorted({*FUNCTIONS, "relu", "leaky_relu"}.difference(self.functions)))
+
+    @property
+    def names(self) -> str:
+        """The functions as a tuple of the submission's."""
+        return str(self.functions).replace("'", '"')
+
+    @property
+    def solution(self) -> Solution:
+        """The lab's own passes under these rules."""
+        return Solution.of(Path(__file__).parent, self)
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term."""
+    draw = term.draw("passes")
+    if draw is None:
+        return Rules()
+    functions = sorted(["relu", "leaky_relu", *draw.sample(FUNCTIONS, 2)])
+    return Rules(draw.choice((24, 30, 36, 40, 48, 54, 60)), tuple(functions), draw.random() < 0.5)
+
 
 ANY = "*"
 """An operand that may be any constant."""

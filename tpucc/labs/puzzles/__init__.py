@@ -10,8 +10,8 @@ from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.puzzles.draws import rules
 from tpucc.labs.puzzles.puzzle import Puzzle, puzzles
-from tpucc.labs.puzzles.rules import rules
 from tpucc.plugins.failures import Failed
 
 RIGHT = 0.5

@@ -20,8 +20,7 @@ from tpucc.isa.effects import effects
 from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import Program
 from tpucc.isa.verify import RULES, Violation, verify
-from tpucc.labs.puzzles.setting import Setting
-from tpucc.labs.puzzles.task import Task
+from tpucc.labs.puzzles.setting import Setting, Task
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Engine, Opcode

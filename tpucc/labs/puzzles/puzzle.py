@@ -15,9 +15,8 @@ from tpucc.diagnostics import counted, listed
 from tpucc.isa.listing.data import matrix_lines
 from tpucc.labs.lab import AS_WRITTEN, Term, filled
 from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
-from tpucc.labs.puzzles.draws import DRAWS
-from tpucc.labs.puzzles.rules import Rules, rules
-from tpucc.labs.puzzles.task import Most, Task
+from tpucc.labs.puzzles.draws import DRAWS, Rules, rules
+from tpucc.labs.puzzles.setting import Most, Task
 from tpucc.see.svg import Markup, escaped, joined, tag
 
 WIDTH = 78

@@ -13,11 +13,10 @@ from tpucc import api
 from tpucc.api import Executable
 from tpucc.back_end import STAGES
 from tpucc.diagnostics import Error
-from tpucc.guest.stages import asked
+from tpucc.guest.files import asked
 from tpucc.guest.values import Plain
 from tpucc.ir import Graph
-from tpucc.labs.answers import read_graph
-from tpucc.labs.judging import judged
+from tpucc.labs.judging import judged, read_graph
 from tpucc.labs.lab import Submission, judging_seed
 from tpucc.labs.plain_stages import PLAIN
 from tpucc.labs.race.networks import Network

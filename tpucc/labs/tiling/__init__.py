@@ -14,9 +14,8 @@ from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
 from tpucc.labs.judging import Scale, judged
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared
-from tpucc.labs.tiling.drawing import order_text
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
-from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
+from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, order_text, rules, visits_of
 from tpucc.plugins.failures import failure_behind
 from tpucc.stages import Stages
 from tpucc.stages.product_lines import read_product

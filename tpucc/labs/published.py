@@ -1,10 +1,12 @@
-"""A leaderboard: results of a lab, best first, as a table and as a page."""
+"""Pages made of the results of a class: the leaderboard of a lab, best first, also as a table; and a page for each student, with the
+points, and what public tests found. Of hidden tests it has the points alone.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,13 @@ from tpucc.files import read_file
 from tpucc.labs import NAMES, find
 from tpucc.labs.classes import first_line
 from tpucc.labs.lab import Lab
-from tpucc.see.kit import document
-from tpucc.see.svg import escaped, row, table, tag
+from tpucc.see.kit import Section, document, soft
+from tpucc.see.svg import Markup, escaped, joined, row, table, tag
 
 LARGEST = 2**24
+"""Bytes of a submission's results."""
+VISIBLE = "visible"
+"""The visibility of a public test's results; what others found is for instructors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +134,39 @@ def _ranked(board: Board) -> Sequence[tuple[int, Entry]]:
 def _cells(rank: int, entry: Entry, board: Board) -> tuple[str, ...]:
     measures = (f"{entry.measures[name]:,.6g}" if name in entry.measures else "" for name in board.columns)
     return (str(rank), entry.name, *measures, entry.date, entry.submission)
+
+
+def pages_of(folder: Path) -> dict[str, bytes]:
+    """The pages of a folder that `grade --all` wrote, by their files' names. Raises `UsageError` E0551 where it has no results."""
+    found = {path.stem: told for path in sorted(folder.glob("*.json")) if isinstance(told := _results(path), dict) and "tests" in told}
+    if not found:
+        message = f"{printable(str(folder))} has no results of a class"
+        raise UsageError(Diagnostic("E0551", message, help=("tpucc lab grade FOLDER --all --into RESULTS writes them",)))
+    return {f"{name}.html": _page(name, told).encode() for name, told in found.items()}
+
+
+def _page(student: str, told: Mapping[str, Any]) -> str:
+    more = told["extra_data"]
+    variant = f", term {more['term']}" if more.get("term") else ""
+    title = f"Lab {more['lab']} ({more.get('name', '')}){variant}: {student}"
+    return document(__package__, title, f"{told['score']:g} of {told['max_score']:g} points", list(_sections(told)))
+
+
+def _sections(told: Mapping[str, Any]) -> Iterator[Section]:
+    public = [test for test in told["tests"] if test.get("visibility") == VISIBLE]
+    hidden = [test for test in told["tests"] if test.get("visibility") != VISIBLE]
+    if output := str(told.get("output", "")):
+        yield "note", "Note", tag("pre", escaped(output))
+    if public:
+        yield "public", "Public tests", joined([soft("Those that tpucc lab check runs."), *map(_test, public)])
+    if hidden:
+        words = "Their inputs are drawn anew. They look for what the handout says."
+        rows = [row(map(escaped, (str(test["name"]), f"{test['score']:g} of {test['max_score']:g}"))) for test in hidden]
+        yield "hidden", "Hidden tests", joined([soft(words), table(("test", "points"), rows, class_="words")])
+
+
+def _test(test: Mapping[str, Any]) -> Markup:
+    head = tag("strong", escaped(printable(str(test["name"]))))
+    points = tag("span", escaped(f"{test['score']:g} of {test['max_score']:g} points"), class_="soft")
+    wanting = {} if test["status"] == "passed" else {"open": ""}
+    return tag("details", tag("summary", head, points), tag("pre", escaped(str(test["output"]))), attributes=wanting)
