@@ -42,7 +42,7 @@ from tpucc.labs.published import as_page, as_text, board
 from tpucc.labs.results import as_json, report
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import MarkerError, stripped
-from tpucc.labs.submissions import Variants, digest, digest_of_graded, submissions
+from tpucc.labs.submissions import Variants, digest_of_graded, submissions
 from tpucc.plugins.failures import Failed, failing
 
 LAB = find("allocation")
@@ -334,7 +334,7 @@ def test_a_class_hears_of_files_of_another_term_and_of_what_has_no_points(
         (tmp_path / "class" / name / "lab.toml").write_text(f'lab = 5\nterm = "{term}"\n')
     tests = [{"name": said, "score": 0, "output": said, "status": "failed"} for said in ("f.py:2: takes long", "not asked")]
     late = {"score": 0, "output": "", "tests": tests, "extra_data": {}}
-    monkeypatch.setattr(workers, "_graded", lambda *_: late)
+    monkeypatch.setattr(workers.Graders, "_graded", lambda *_: late)
     assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--term", "2027-Spring", "--trust", "--jobs", "1") == 0
     said = capsys.readouterr()
     assert said.err == "warning: lab.toml doesn't say lab 5, term 2027-spring: ben\n"
@@ -348,7 +348,7 @@ def test_a_class_that_takes_long_says_how_far_it_is(
     for name in ("anna", "ben"):
         (tmp_path / "class" / name).mkdir(parents=True)
     monkeypatch.setattr(progress, "PAUSE", 0.02)
-    monkeypatch.setattr(workers, "_graded", lambda *_: (time.sleep(0.1), workers.ungraded("late"))[1])
+    monkeypatch.setattr(workers.Graders, "_graded", lambda _, given, number: (given(number), time.sleep(0.1), workers.ungraded("late"))[2])
     assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--seed", str(2**40), "--trust", "--jobs", "1") == 0
     said = capsys.readouterr()
     assert "0 of 2 graded; being graded: anna (0 s)\n" in said.err
@@ -361,7 +361,7 @@ def test_a_table_is_closed_where_submissions_could_read_it(tmp_path: Path, monke
     (tmp_path / "class" / "anna").mkdir(parents=True)
     monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: False)
     monkeypatch.setattr(lab_grading, "isolated", jails.OtherUser)
-    monkeypatch.setattr(workers, "_graded", lambda *_: workers.ungraded("late"))
+    monkeypatch.setattr(workers.Graders, "_graded", lambda *_: workers.ungraded("late"))
     assert run("lab", "grade", "--all", tmp_path / "class", "--lab", "5", "--jobs", "1", "-o", tmp_path / "grades.csv") == 0
     assert (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
 
@@ -371,7 +371,9 @@ def test_a_graders_limit_leaves_room_for_judging(monkeypatch: pytest.MonkeyPatch
     assert child.START + child.BUDGET * child.BY_THE_CLOCK <= workers.LONGEST * 0.6
     assert child.PATIENCE * child.CALL <= child.BUDGET / 2
     monkeypatch.setattr(workers, "LONGEST", 0.01)
-    assert workers._graded(workers.Grading(5, 3, NONE), None)["output"] == "the grader took longer than 0.01 s"  # type: ignore[arg-type]
+    graders = workers.Graders(5, 3, NONE, 1)
+    assert [found["output"] for _, found in graders.results([0], lambda _: None)] == ["the grader took longer than 0.01 s"]  # type: ignore[arg-type,return-value]
+    graders.close()
 
 
 def test_what_is_printed_stands_with_the_test_that_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -491,30 +493,6 @@ def test_without_isolation_nothing_is_graded(tmp_path: Path, monkeypatch: pytest
     assert told["leaderboard"][0]["name"] == LAB.ranks
 
 
-def test_a_worker_without_a_jail_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table says so, nothing is executed, and a second run grades."""
-    (tmp_path / "class").mkdir()
-    (tmp_path / "class" / "anna.py").write_text("def allocate(:")
-    with monkeypatch.context() as patch:
-        patch.setattr("tpucc.labs.grading.probed", lambda jail, cell: Finding(jail, False, "not here"))
-        patch.setattr(workers, "_run", None)
-        (row,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", None)
-    assert re.fullmatch(r"E0552 on .*: this machine can't keep the tests secret: .*; user: not here", row.problem)
-    assert f',"{row.problem}",' in as_csv([row])
-    monkeypatch.setattr(workers, "_run", run_here)
-    (row,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", NONE)
-    assert "SyntaxError" in row.problem
-    assert len(row.results["tests"]) == 9
-
-
-@pytest.mark.parametrize("more", [("--all", "--jobs", "2"), ()])
-def test_a_cluster_grades_classes_with_the_workers_that_it_has(
-    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("lab", "grade", tmp_path, "--lab", "5", "--scheduler", "tcp://h:1", *more) == 2
-    assert "--scheduler grades a class (--all) on the workers that a cluster has" in capsys.readouterr().err
-
-
 def test_results_are_whole_after_every_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     monkeypatch.setattr("tpucc.cli.lab_shared.write_json", lambda grade, path, details: seen.append(len(grade.results)))
@@ -541,7 +519,7 @@ def course(tmp_path: Path) -> Path:
 def test_results_of_a_run_that_ended_in_the_middle_are_graded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("def allocate(:")
-    monkeypatch.setattr(workers, "_run", run_here)
+    monkeypatch.setattr(workers.Graders, "_run", run_here)
     (row,) = grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 3, tmp_path / "results", NONE)
     file = tmp_path / "results" / "anna.py.json"
     for complete, points in ((True, 50), (False, row.results["score"])):
@@ -554,7 +532,7 @@ def test_results_of_a_run_that_ended_in_the_middle_are_graded_again(tmp_path: Pa
 @pytest.mark.soak
 def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By this process; the test below has graders of their own."""
-    monkeypatch.setattr(workers, "_run", run_here)
+    monkeypatch.setattr(workers.Graders, "_run", run_here)
     into = tmp_path / "results"
     rows = grade_all(Variants(LAB, AS_WRITTEN), course, 3, into, NONE)
     assert (
@@ -584,12 +562,14 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert earlier_seed(into, LAB, AS_WRITTEN) == 3
     assert earlier_seed(into, LAB, Term("spring")) is None
     graded: list[str] = []
-    monkeypatch.setattr(workers, "_graded", lambda _, contents: graded.append(Path(contents.origin).name) or workers.ungraded(""))
+    monkeypatch.setattr(
+        workers.Graders, "_graded", lambda _, given, number: graded.append(Path(given(number).origin).name) or workers.ungraded("")
+    )
     (course / "syntax.py").write_text("def allocate(lives, rows): return []")
-    (course / "anna" / "notes.md").write_text("graded again, with the same hash")
+    (course / "anna" / "notes.md").write_text("not graded again, as the hash is the same")
     assert len({row.results["extra_data"]["digest"] for row in rows if row.results["tests"]}) == 5
     again = grade_all(Variants(LAB, AS_WRITTEN), course, 3, into, NONE)
-    assert graded == ["anna", "syntax.py"]
+    assert graded == ["empty", "syntax.py"]
     assert [row.results for row in again if row.name not in graded] == [row.results for row in rows if row.name not in graded]
     grade_all(Variants(LAB, AS_WRITTEN), course, 4, into, NONE)
     assert len(graded) == 2 + len(rows)
@@ -597,15 +577,16 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
 
 def test_results_are_kept_for_what_they_were_graded_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their isolation, version, lab, term and seed. Without isolation a submission can find the answers, and each version draws its own."""
-    monkeypatch.setattr(workers, "isolated", lambda: JAILS[0])
     graded: list[str] = []
 
-    def results(grading: workers.Grading, contents: Contents) -> workers.Results:
-        graded.append(grading.jail.name if grading.jail else "")
+    def results(graders: workers.Graders, given: Callable[[int], Contents], number: int) -> workers.Results:
+        (lab, seed, jail), contents = graders._asked, given(number)
+        graded.append(jail.name)
         tests = (Test("one", 1, lambda _: Outcome(1, "")),)
-        return as_json(Grade(find(str(grading.lab)), contents.term, graded[-1], tests=tests, problem="not loaded", seed=grading.seed))
+        digest = contents.digest
+        return as_json(Grade(find(str(lab)), contents.term, jail.name, tests=tests, problem="not loaded", seed=seed, digest=digest))
 
-    monkeypatch.setattr(workers, "_graded", results)
+    monkeypatch.setattr(workers.Graders, "_graded", results)
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
 
@@ -662,7 +643,7 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypa
     for name in ("--trust", odd.name):
         assert rows[name].results["extra_data"]["complete"]
         assert len(rows[name].results["tests"]) == 9
-    monkeypatch.setattr(workers, "_run", run_here)
+    monkeypatch.setattr(workers.Graders, "_run", run_here)
     alone = grade_all(Variants(LAB, AS_WRITTEN), folder, 3, tmp_path / "alone", NONE)
     assert as_csv(list(rows.values())).encode() == as_csv(alone).encode()
     assert [path.read_bytes() for path in sorted(into.iterdir())] == [path.read_bytes() for path in sorted((tmp_path / "alone").iterdir())]
@@ -682,7 +663,7 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path, monkeypa
 def test_a_file_of_another_kind_is_that_submissions_own_error(
     kind: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(workers, "_run", run_here)
+    monkeypatch.setattr(workers.Graders, "_run", run_here)
     odd, good = tmp_path / "class" / "odd", tmp_path / "class" / "good"
     for folder in (odd, good):
         folder.mkdir(parents=True)
@@ -879,31 +860,13 @@ def test_trusted_code_runs_in_this_process(tmp_path: Path, capsys: pytest.Captur
     assert stops == ["allocate"]
 
 
-def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("x")
-    first = digest(tmp_path)
-    assert digest(tmp_path) == first
-    (tmp_path / "a.py").write_text("y")
-    second = digest(tmp_path)
-    assert second != first
-    (tmp_path / "below").mkdir()
-    (tmp_path / "a.py").rename(tmp_path / "below" / "a.py")
-    third = digest(tmp_path)
-    assert third != second
-    (tmp_path / "data.bin").write_bytes(b"1")
-    assert digest(tmp_path) != third
-
-
-def test_what_a_submission_is_not_made_of_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever lies in a folder: one file at a time is in memory, and none whose text isn't graded."""
-    monkeypatch.setattr("tpucc.labs.submissions.MOST", 10)
-    read = list[str]()
-    content = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path.name), content(path))[1])
-    for name in ("a.py", "b.bin", "c.py", "d.py"):
-        (tmp_path / name).write_bytes(b"12345")
-    digest(tmp_path)
-    assert read == ["a.py", "c.py"]
+def test_a_digest_is_of_names_and_contents() -> None:
+    """Of what a process of the submission sees: notes count for nothing."""
+    files: list[dict[str, bytes]] = [{}, {"a.py": b"x"}, {"a.py": b"y"}, {"below/a.py": b"y"}]
+    found = {digest_of_graded({LAB.file: b"", **more}, LAB, (), LAB.file) for more in files}
+    assert len(found) == len(files)
+    assert digest_of_graded({LAB.file: b"", "notes.md": b""}, LAB, (), LAB.file) in found
+    assert digest_of_graded({"a.py": b""}, LAB, (), LAB.file) == ""
 
 
 def test_too_many_files_and_what_has_no_words_are_that_submissions_own_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import tpucc
 from tests.support.cases import one_of
 from tests.support.lab_solutions import reference
-from tpucc.cli import lab_command, lab_results
+from tpucc.cli import lab_command, lab_shared
 from tpucc.cli.main import main
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import check as check_program
@@ -247,7 +247,7 @@ def test_what_a_terminal_gets_of_a_lab_is_short(
 ) -> None:
     """In 80 columns, save commands; a message that several tests give stands there once. The folder has the lab's name."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lab_results, "room_of", lambda _: 80)
+    monkeypatch.setattr(lab_shared, "room_of", lambda _: 80)
     for arguments, status in ((("list",), 0), (("start", "0"), 0), (("start", "99"), 2), (("check", "puzzles"), 1), (("puzzle",), 0)):
         assert main(["lab", *arguments]) == status
     said = capsys.readouterr().out

@@ -17,7 +17,7 @@ from tpucc.labs import find, grading
 from tpucc.labs.judging import geometric_mean
 from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Outcome, Term
 from tpucc.labs.passes.comparing import ask
-from tpucc.labs.race import CYCLES, raced, returned, rules, tried
+from tpucc.labs.race import CYCLES, raced, rules, running, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
 from tpucc.layers.attributes import ATTRIBUTES
@@ -183,7 +183,7 @@ def test_a_returned_graph_asks_for_no_more_than_a_lab_needs(text: str, message: 
     monkeypatch.delattr(literals, "random_array")
     given = parse_graph("graph given\nx = input() : f32[2]\nreturn x\n", "given", ATTRIBUTES)
     with pytest.raises(Failed, match=message):
-        returned.returned_graph(text, given)
+        running.returned_graph(text, given)
     with pytest.raises(Failed, match=message):
         ask("rewrite", given, Here({"rewrite": lambda graph: text}))
 
@@ -229,6 +229,6 @@ def test_an_answer_that_is_right_on_known_inputs_only_earns_nothing(monkeypatch:
     test = LAB.public(AS_WRITTEN)[0]
     said = grading.run(test, Here(KNOWN)).outcome.message
     assert said == "dense: rewrite made a constant of out: what the model returns depends on its inputs"
-    monkeypatch.setattr(returned, "_constants", lambda graph: set())
+    monkeypatch.setattr(running, "_constants", lambda graph: set())
     assert grading.run(test, Here(KNOWN), 0).outcome.passed
     assert not grading.run(test, Here(KNOWN), 77).outcome.passed

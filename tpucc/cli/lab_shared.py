@@ -117,7 +117,7 @@ def _told(result: Result) -> str:
 
 def _raised(result: Result) -> str:
     """`allocation.py:9: ValueError`, of a test that an exception of the submission's ended; nothing of any other."""
-    found = re.match(r"[^\n]+?:\d+: \w+", result.outcome.message) if result.trouble == RAISED else None
+    found = re.match(r"[^\n]+?:\d+: \w+", result.outcome.message) if result.outcome.trouble == RAISED else None
     return found[0] if found else ""
 
 

@@ -35,15 +35,13 @@ class Result:
     """A test with what it found, and the seconds it took. `fault` is the grader's own failure, which is no verdict on the submission.
 
     `printed` is what the submission printed while the test ran, of the first one also what it printed while it was loaded. Public tests
-    run before the hidden ones, so that theirs can have nothing of hidden inputs. `trouble` says of a submission that gave no result what
-    kind of failure it was, in words that are none of the submission's.
+    run before the hidden ones, so that theirs can have nothing of hidden inputs.
     """
 
     test: Test
     outcome: Outcome
     seconds: float
     fault: str = ""
-    trouble: str = ""
     printed: str = ""
 
     @property
@@ -282,8 +280,8 @@ def _trusted(contents: Contents) -> Here:
 
 def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
     """The grade of a submission on which no test can be run: each has no points, for the same reason."""
-    outcome = Outcome(0, f"not run: {failure.words.splitlines()[0]}")
-    results = tuple(Result(test, outcome, 0.0, trouble="no test could be run") for test in grade.tests)
+    outcome = Outcome(0, f"not run: {failure.words.splitlines()[0]}", trouble="no test could be run")
+    results = tuple(Result(test, outcome, 0.0) for test in grade.tests)
     grade = replace(grade, problem=failure.words, results=results)
     if watch:
         watch(grade)
@@ -302,8 +300,7 @@ def _run_all(grade: Grade, submission: Child | Texts | Here, watch: Watch | None
 
 def run(test: Test, submission: Submission, seed: int = 0) -> Result:
     """One test, whose inputs for answers `seed` draws. Whatever the submission answers, there is a result. Raises `Left`."""
-    start = monotonic()
-    fault = trouble = ""
+    start, fault = monotonic(), ""
     asked = Asked(seed=seed)
     ASKED.set(asked)
     try:
@@ -312,15 +309,15 @@ def run(test: Test, submission: Submission, seed: int = 0) -> Result:
         raise
     except Exception as error:
         if isinstance(error, Failed | Error) and (failure := failure_behind(error)):
-            outcome, trouble = lost(failure), _TROUBLES.get(failure.kind, "it raised an exception")
+            outcome = lost(failure)
         elif isinstance(error, Error):
-            outcome = Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics))
-            trouble = "an answer was refused"
+            words = "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
+            outcome = Outcome(0, words, trouble="an answer was refused")
         else:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
             outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
     if not (outcome.passed or outcome.given or fault) and outcome.call and outcome.call[1]:
         outcome = replace(outcome, given=call_text(*outcome.call))
-    return Result(test, outcome, monotonic() - start, fault, trouble)
+    return Result(test, outcome, monotonic() - start, fault)
 
 
 class _Noted:
@@ -338,16 +335,6 @@ class _Noted:
 
     def text(self, name: str) -> str:
         return self._submission.text(name)
-
-
-_TROUBLES = {
-    "time": "a call took too long",
-    "ended": "its process ended",
-    "result": "an answer has the wrong form",
-    "wrong": "",
-    "file": "no such file",
-}
-"""The kind of a failure, in words that are none of the submission's."""
 
 
 def random_seed() -> int:

@@ -81,6 +81,8 @@ class Outcome:
     """Numbers for the leaderboard, such as the cycles of a program."""
     call: Call | None = field(default_factory=last_call, compare=False, repr=False)
     """The call that this was found of, to be repeated: the last one before it was found, where a test doesn't say another."""
+    trouble: str = ""
+    """Of a submission that gave no result, what kind of failure it was, in words that are none of the submission's."""
 
     @property
     def passed(self) -> bool:
@@ -98,7 +100,19 @@ class Wrong(Failed):
 
 def lost(failure: Failed) -> Outcome:
     """What a test finds where it asks for an answer and there is none, or a wrong one."""
-    return failure.outcome if isinstance(failure, Wrong) else Outcome(0, failure.words)
+    if isinstance(failure, Wrong):
+        return failure.outcome
+    return Outcome(0, failure.words, trouble=TROUBLES.get(failure.kind, "it raised an exception"))
+
+
+TROUBLES = {
+    "time": "a call took too long",
+    "ended": "its process ended",
+    "result": "an answer has the wrong form",
+    "wrong": "",
+    "file": "no such file",
+}
+"""Kinds of failures that are no exceptions, in words that are none of the submission's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _row(result: Result, grade: Grade, details: bool) -> dict[str, Any]:
 def _verdict(result: Result) -> str:
     """What a student reads of a hidden test: nothing that the submission could have written."""
     earned = "all points" if result.outcome.passed else "a part of the points" if result.score else "no points"
-    return f"{earned}: {result.trouble}" if result.trouble else earned
+    return f"{earned}: {result.outcome.trouble}" if result.outcome.trouble else earned
 
 
 def report(result: Result, grade: Grade, whole: bool = True, width: int | None = None) -> str:

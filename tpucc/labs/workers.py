@@ -54,7 +54,7 @@ class Graders:
 
     def results(self, numbers: Sequence[int], given: Callable[[int], Contents]) -> Iterator[tuple[int, Results]]:
         """The results of submissions by their numbers, each as soon as it is graded; `given` reads one, in any thread."""
-        futures = {self._pool.submit(lambda number=number: self._graded(given(number))): number for number in numbers}
+        futures = {self._pool.submit(self._graded, given, number): number for number in numbers}
         for future in as_completed(futures):
             yield futures[future], future.result()
 
@@ -66,9 +66,9 @@ class Graders:
             process.terminate()
         self._pool.shutdown()
 
-    def _graded(self, contents: Contents) -> Results:
+    def _graded(self, given: Callable[[int], Contents], number: int) -> Results:
         """The last results of a submission's grader, in bounds of time."""
-        lines, problem = self._run(pickle.dumps((*self._asked, contents)))
+        lines, problem = self._run(pickle.dumps((*self._asked, given(number))))
         whole = lines.split(b"\n")[:-1]
         return dict(json.loads(whole[-1])) if whole else ungraded(problem or "the grader ended without results")
 
