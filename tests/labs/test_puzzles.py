@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from pathlib import Path
 from random import Random
 
@@ -113,7 +112,6 @@ def test_a_verdict_says_why_not(number: int, text: str, line: int, why: str, mes
     assert verdict.line == line
     assert why in f"{verdict.message}\n{verdict.why}"
     assert message in verdict.message
-    assert message in unescape(verdict._repr_html_())
 
 
 def test_a_wrong_value_is_shown_with_what_was_given() -> None:
@@ -159,7 +157,6 @@ def test_a_puzzle_shows_itself() -> None:
         assert max(len(line) for line in text.splitlines() if line) <= 78
         assert f"Puzzle {puzzle.number}" in text
         assert "the goal, output y" in text
-        assert "<pre " in puzzle._repr_html_()
         assert max(map(len, puzzle.begun.splitlines())) <= 140
     with pytest.raises(tpucc.UsageError, match="E0550: there is no puzzle 99"):
         tpucc.lab.puzzle(99)

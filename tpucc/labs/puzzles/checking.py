@@ -27,7 +27,6 @@ from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.runtime.blame import maker_of
 from tpucc.schedule.pipeline import schedule
-from tpucc.see.svg import escaped, tag
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
 
@@ -38,7 +37,6 @@ ROUNDS = 2
 """How often numbers are drawn."""
 LINES, LETTERS = 200, 20_000
 """The longest solution that is read."""
-WRAPPED = "white-space: pre-wrap"
 HEAD = Span(1, 1, 1, 2)
 """Where a finding is that is of no line."""
 _SHOWN = re.compile(r"instruction (?P<number>[\d,]+) `[^`]*`")
@@ -72,10 +70,6 @@ class Verdict:
         return "\n".join(filter(None, (head, self.message, self.why, *told)))
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        head, *lines = str(self).splitlines()
-        return tag("div", tag("strong", escaped(head)), tag("pre", escaped("\n".join(lines)), style=WRAPPED))
 
 
 @dataclass(frozen=True, slots=True)
