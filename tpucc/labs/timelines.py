@@ -78,5 +78,5 @@ def characters_svg(name: str, drawing: str) -> str:
     lines = drawing.splitlines()
     parts = [label(name, EDGE, EDGE + NORMAL, NORMAL, font_weight="bold")]
     for number, line in enumerate(lines, 2):
-        parts.append(label(line, EDGE, EDGE + LINE * number, font_family="monospace", **{"xml:space": "preserve"}))
+        parts.append(label(line, EDGE, EDGE + LINE * number, font_family="monospace", style="white-space: pre"))
     return picture("drawing", name, 2 * EDGE + CELL * max(map(len, lines)), 2 * EDGE + LINE * (len(lines) + 1), *parts)

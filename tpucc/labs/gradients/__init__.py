@@ -14,7 +14,7 @@ import numpy as np
 
 from tpucc.ir import Graph
 from tpucc.labs.gradients.cases import FUNCTIONS, HIDDEN, ONE, OPERATORS, PLAIN, PUBLIC, SMALL, Case, Rules, drawn, large, rules
-from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
+from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, curves_text, network
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
@@ -166,8 +166,8 @@ def trained(rules: Rules, key: str, submission: Submission) -> Outcome:
     drawing, step = curves_text(losses, reference), followed + 1
     if followed == STEPS:
         return Outcome(1, message, drawing=drawing)
-    told = {"expected": f"loss {reference[step]:.6g} after step {step}", "found": f"loss {losses[step]:.6g}"}
-    return Outcome(followed / STEPS, message, drawing=drawing, call=None, **told)
+    expected, found = f"loss {reference[step]:.6g} after step {step}", f"loss {losses[step]:.6g}"
+    return Outcome(followed / STEPS, message, expected=expected, found=found, drawing=drawing, call=None)
 
 
 def call(case: Case) -> str:
@@ -195,12 +195,10 @@ def _far(found: AnyArray, expected: AnyArray, near: float) -> AnyArray:
 
 
 def _shown(case: Case, graphs: Sequence[Graph]) -> dict[str, Any]:
-    """What a rule has made: its nodes in characters, and behind the operator in a picture."""
-    graph = partial(step_graph, case.op, case.attributes, [x.shape for x in case.operands], graphs)
-    return {
-        "drawing": listing(graphs, [operand.name for operand in OPS[case.op].operands]),
-        "picture": lambda: graph_svg(graph(), "The operator, and what your rule makes of dy"),
-    }
+    """What a rule has made: its nodes in characters, and those of the first operand's gradient in a picture."""
+    names = [operand.name for operand in OPS[case.op].operands]
+    picture = partial(graph_svg, graphs[0], f"What your rule makes of dy: the gradient of {names[0]}")
+    return {"drawing": listing(graphs, names), "picture": picture}
 
 
 def _given(case: Case) -> str:
