@@ -107,12 +107,8 @@ def three(align: int) -> Lives:
     return Lives(np.array([0, 4, 5]), np.array([4, 8, 9]), align * np.array([10, 4, 9]) - np.array([0, align > 1, align > 1]))
 
 
-class Refused(Failed):
-    """The submission's `TooLarge`, with the rows that the buffers need."""
-
-    @property
-    def words(self) -> str:
-        return self.message
+class Refused(Wrong):
+    """The submission's `TooLarge`, where the rows are enough or not."""
 
 
 def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
@@ -133,7 +129,7 @@ def _answer(submission: Submission, lives: Lives, rows: int, rules: Rules) -> In
         alive = bound(lives, rules.alignment)
         enough = f"{rows:,} rows, {'which' if rows == alive + rules.lost else f'of which {alive + rules.lost:,}'} are enough"
         words = f"TooLarge is raised for {enough}: {alive:,} for the buffers that are alive at one time{_taken(rules)}"
-        raise Refused(failure.kind, words) from None
+        raise Refused(words, expected="a row for each buffer") from None
     if found is None:
         raise Failed("result", "returned None: is a `return` missing?")
     return integers(found, lives.rows.shape, f"{len(lives.rows)} integers").astype(np.int64)
