@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.isa.listing.words import name_text
@@ -54,12 +55,32 @@ class Visit:
     n: int
 
 
-@dataclass(slots=True)
-class _Sums:
-    """What the accumulators hold, one entry for each row of each group: the levels' tiles, and the visits, that were summed."""
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A row of the result that is activated, of column block `n`. `multiplies` are those that it sums: each one's instruction, its tile,
+    and its rows where this is the first of them, else 0."""
 
-    tiles: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    visits: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
+    row: int
+    n: int
+    multiplies: Sequence[tuple[int, int, int]]
+
+
+def sums_of(layer: ProductLayer, product: WrittenProduct) -> Iterator[Sum]:
+    """The sums of a layer's lines, in the order in which they are activated."""
+    code, names = product.records, [name_text(buffer.name) for buffer in layer.buffers]
+    held, tile = defaultdict[tuple[int, int], list[tuple[int, int, int]]](list), -1
+    for index, opcode in enumerate(code["opcode"].tolist()):
+        rows, inner = int(code["outer"][index]) * int(code["inner"][index]), int(code["inner"][index])
+        places = [(int(code["group"][index]), int(code["acc"][index]) + row) for row in range(rows)]
+        if opcode in MULTIPLIES:
+            tile = int(code["index"][index]) if code["flags"][index] & Flag.SWITCH else tile
+            for at, place in enumerate(places):
+                held[place].append((index, tile, 0 if at else rows))
+        elif opcode == Opcode.ACTIVATE and (name := names[code["dest_buffer"][index]]) in layer.results:
+            first, pitch, stride = (int(code[field][index]) for field in ("dest", "dest_pitch", "dest_stride"))
+            for at, place in enumerate(places):
+                row = (first + at // inner * pitch + at % inner * stride - layer.start) // (1 + layer.wide)
+                yield Sum(row, layer.results.index(name), held.pop(place, []))
 
 
 def visits_of(layer: ProductLayer, product: WrittenProduct) -> list[Visit]:
@@ -67,7 +88,13 @@ def visits_of(layer: ProductLayer, product: WrittenProduct) -> list[Visit]:
     code = product.records
     if (code["outer"].astype(float) * code["inner"]).sum() > MOST_ROWS:
         return []
-    return _walked(layer, product, None)[0]
+    visits: dict[int, Visit] = {}
+    for each in sums_of(layer, product):
+        tiles = [tile for _, tile, _ in each.multiplies]
+        for turn, (index, _, rows) in enumerate(each.multiplies):
+            if rows:
+                visits[index] = Visit(each.row, rows, _level(layer, each.n, tiles, turn), each.n)
+    return [visits[index] for index in sorted(visits)]
 
 
 def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, lines: Sequence[str]) -> str:
@@ -77,59 +104,27 @@ def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, line
         if code["opcode"][index] in (*MULTIPLIES, Opcode.ACTIVATE) and rows > rules.most:
             line = f"`{lines[index].strip()}`" if index < len(lines) else f"instruction {index}"
             return f"{line} walks {rows} rows; {rules.most} are the most"
-    return _walked(layer, product, rules)[1]
+    last = -1
+    for each in sums_of(layer, product):
+        found = [tile for _, tile, _ in each.multiplies]
+        expected = list(_tiles(layer, each.n).values())[:: -1 if rules.levels_down else 1]
+        if found != expected:
+            return f"a sum of column block {each.n} takes the tiles {found}; in this term's order they are {expected}"
+        if each.n != last and (problem := _of_columns(len(layer.results), last, each.n, rules.columns_down)):
+            return problem
+        last = each.n
+    return ""
 
 
-def _walked(layer: ProductLayer, product: WrittenProduct, rules: Rules | None) -> tuple[list[Visit], str]:
-    """The visits, and the first rule about order that is broken."""
-    code, names = product.records, [name_text(buffer.name) for buffer in layer.buffers]
-    sums, visits, problem = _Sums(), dict[int, Visit](), ""
-    tile, last = -1, -1
-    for index, opcode in enumerate(code["opcode"].tolist()):
-        start, rows = int(code["acc"][index]), int(code["outer"][index]) * int(code["inner"][index])
-        places = [(int(code["group"][index]), start + row) for row in range(rows)]
-        if opcode in MULTIPLIES:
-            tile = int(code["index"][index]) if code["flags"][index] & Flag.SWITCH else tile
-            for place in places:
-                sums.tiles.setdefault(place, []).append(tile)
-            sums.visits.setdefault(places[0], []).append((index, rows))
-        elif opcode == Opcode.ACTIVATE:
-            name = names[code["dest_buffer"][index]]
-            if name not in layer.results:
-                continue
-            n = layer.results.index(name)
-            expected = _tiles(layer, n, rules is not None and rules.levels_down)
-            for at, place in enumerate(places):
-                o, i = divmod(at, int(code["inner"][index]))
-                row = int(code["dest"][index]) + o * int(code["dest_pitch"][index]) + i * int(code["dest_stride"][index]) - layer.start
-                row //= 1 + layer.wide
-                found = sums.tiles.pop(place, [])
-                if rules is not None and not problem and found != [tile for _, tile in expected]:
-                    problem = _of_levels(n, found, [tile for _, tile in expected])
-                levels = [k for k, _ in expected]
-                for turn, (multiply, count) in enumerate(sums.visits.pop(place, [])):
-                    visits[multiply] = Visit(row, count, _level(layer, n, found, turn, levels), n)
-            if rules is not None and not problem and n != last:
-                problem = _of_columns(len(layer.results), last, n, rules.columns_down)
-            last = n
-    return [visits[index] for index in sorted(visits)], problem
+def _tiles(layer: ProductLayer, n: int) -> dict[int, int]:
+    """The tile of each level of a column block, without those of zeros."""
+    return {k: tile for k, level in enumerate(layer.levels) if (tile := level.tiles[n]) is not None}
 
 
-def _tiles(layer: ProductLayer, n: int, down: bool) -> list[tuple[int, int]]:
-    """The levels of a column block with their tiles, without those of zeros, in the order in which they are summed."""
-    tiles = [(k, tile) for k, level in enumerate(layer.levels) if (tile := level.tiles[n]) is not None]
-    return tiles[::-1] if down else tiles
-
-
-def _level(layer: ProductLayer, n: int, found: list[int], turn: int, levels: list[int]) -> int:
+def _level(layer: ProductLayer, n: int, found: list[int], turn: int) -> int:
     """Which level the tile is of that was multiplied with in this turn; -1 when it is of none."""
-    tile = found[turn] if turn < len(found) else -1
-    among = [k for k in levels if layer.levels[k].tiles[n] == tile]
-    return among[min(found[:turn].count(tile), len(among) - 1)] if among else -1
-
-
-def _of_levels(n: int, found: list[int], expected: list[int]) -> str:
-    return f"a sum of column block {n} takes the tiles {found}; in this term's order they are {expected}"
+    among = [k for k, tile in _tiles(layer, n).items() if tile == found[turn]]
+    return among[min(found[:turn].count(found[turn]), len(among) - 1)] if among else -1
 
 
 def _of_columns(count: int, last: int, n: int, down: bool) -> str:
