@@ -3,6 +3,7 @@ which of the verifier's rules they are, and which instructions break them."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,37 +109,6 @@ class Rule:
         return found
 
 
-RULES = {
-    rule.name: rule
-    for rule in (
-        Rule(
-            "unwritten",
-            "An instruction that reads a row of the unified buffer which no instruction before it has written is at fault. Whether the row "
-            "was at fault before makes no difference.",
-            ("V0401",),
-        ),
-        Rule(
-            "lost",
-            "A multiply writes sums. One without `accumulate`, which reads none, begins new sums: it is at fault when one of its "
-            "accumulator rows holds a sum that was begun or added to, and not activated since. An instruction that reads sums and writes "
-            "none activates them. After a multiply that is at fault its new sums wait to be activated, as after any other.",
-            ("V0502",),
-        ),
-        Rule(
-            "fifo",
-            "The FIFO is empty at first. An instruction that asks for a tile (`tile` is a number) puts one there; it is at fault when more "
-            "tiles are there then than the FIFO holds, and they count all the same. An instruction that switches takes one; it is at fault "
-            "when none is there, and takes nothing then.",
-            ("V0601", "V0602"),
-        ),
-        Rule(
-            "race",
-            "Engines work at the same time, each on its own instructions in order. Two instructions of different engines collide when "
-            "both touch the same row of the unified buffer, or of the accumulators, and at least one of them writes it. The later one is "
-            "at fault unless it certainly starts after the earlier one has finished. A wait (E, [F, …]) at number n makes all later "
-            "instructions of E start after those of F before n have finished, and after everything that the last of them has waited for. "
-            "Instructions of the engine `control` touch nothing.",
-            ("V0801", "V0802", "V0803"),
-        ),
-    )
-}
+DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
+RULES = {name: Rule(name, " ".join(said["says"].split()), tuple(said["codes"])) for name, said in DECLARED.items()}
+"""The rules by their names."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir import Graph
-from tpucc.labs.gradients.cases import FUNCTIONS, HIDDEN, ONE, OPERATORS, PLAIN, PUBLIC, SMALL, Case, Rules, drawn, large, rules
+from tpucc.labs.gradients.cases import FUNCTIONS, OPERATORS, PLAIN, SMALL, Case, Rules, drawn, large, rules
 from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing
 from tpucc.labs.gradients.training import NEAR, STEPS, asked, curves_text, network
 from tpucc.labs.judging import all_or_nothing, some_right
@@ -95,7 +95,7 @@ def _hidden(rules: Rules, _: Random, seed: str) -> Sequence[Test]:
 def _cases(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
     """The cases of a function's operator, which keep the differences that they have taken: `key` is "one", `_public_key()`, or a seed."""
     op, draw = getattr(rules, function), Random(f"{key}/{function}")
-    forms = [ONE[op]] if key == "one" else PUBLIC[op] if key.startswith(PUBLICLY) else HIDDEN[op]
+    forms = OPERATORS[op].cases("one" if key == "one" else "public" if key.startswith(PUBLICLY) else "hidden")
     return tuple(drawn(op, forms, rules.slope, draw, PLAIN if key == "one" else SMALL))
 
 
