@@ -117,7 +117,7 @@ def show_or_check_puzzle(number: int | None, path: Path | None, term: str | None
     """Show puzzle N of lab 0; with FILE, check a solution; without N, list them. The term is that of the lab's folder, here or DIR or
     FILE's, if not given."""
     folder = Path() if path is None else path if path.is_dir() else path.parent
-    own = place(folder).term if (folder / LAB_FILE).is_file() else None
+    own = place(folder)[1] if (folder / LAB_FILE).is_file() else None
     said = Term(term) if term is not None else own or Term()
     if number is None:
         click.echo("\n".join(each.name for each in find(0).public(said)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from tpucc.cli.lab_shared import end, follow, heading, lab_and_term_to_grade, lab_option, only_option, require_there, term_option
+from tpucc.cli.lab_shared import end, follow, heading, lab_and_term, lab_option, only_option, require_there, term_option
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
@@ -72,7 +72,7 @@ def grade_lab(
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     keep_inputs(json_file, table["output"], likeness)
     _require_pairs(per_student, key, earlier)
-    lab, said = lab_and_term_to_grade(path, which, term)
+    lab, said = lab_and_term(path, which, term, graded=True)
     variants = Variants(lab, said, None if key is None else key_of(key))
     variant = said if whole_class else variants.of(path.absolute())
     _require_of_class(whole_class, json_file is not None or bool(only), likeness, earlier)

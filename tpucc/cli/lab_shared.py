@@ -53,34 +53,28 @@ def heading(lab: Lab, term: Term) -> str:
     return f"lab {lab.number} ({lab.name}), {term}"
 
 
-def lab_and_term(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
-    """The lab and the term of the command line, or else of the folder. Raises `UsageError` E0551 for a folder that isn't there."""
+def lab_and_term(path: Path, which: str | None, term: str | None, *, graded: bool = False) -> tuple[Lab, Term]:
+    """The lab and the term of the command line, or else of the folder. The term that a submission is `graded` for is the command line's:
+    the submission's file is the student's. Raises `UsageError` E0551 for a folder that isn't there, and where neither lab nor term is given
+    and the file says a term."""
     require_there(path)
     if which is not None:
         return find(which), Term(term or "")
-    found = place(path)
-    return found.lab, found.term if term is None else Term(term)
+    lab, said = place(path)
+    if not graded:
+        return lab, said if term is None else Term(term)
+    if term is None and said.name:
+        message = f"grade takes the term from --term, and {LAB_FILE} says {said}"
+        help = f"--lab {lab.number} --term {quote(printable(said.name))} grades as the file says"
+        raise UsageError(Diagnostic("E0551", message, help=(help,)))
+    click.echo(f"--lab isn't given: lab {lab.number} is what {LAB_FILE} says")
+    return lab, Term(term or "")
 
 
 def require_there(path: Path) -> None:
     """Raises `UsageError` E0551 for a folder or a file that isn't there."""
     if not path.exists():
         raise UsageError(Diagnostic("E0551", f"there is no folder {printable(str(path))}", help=("tpucc lab start N FOLDER begins a lab",)))
-
-
-def lab_and_term_to_grade(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
-    """The lab and the term that a submission is graded for. The term is the command line's: the submission's file is the student's. Raises
-    `UsageError` E0551 where neither lab nor term is given, and the file says a term."""
-    require_there(path)
-    if which is not None:
-        return find(which), Term(term or "")
-    found = place(path)
-    if term is None and found.term.name:
-        named = f"--lab {found.lab.number} --term {quote(printable(found.term.name))}"
-        message = f"grade takes the term from --term, and {LAB_FILE} says {found.term}"
-        raise UsageError(Diagnostic("E0551", message, help=(f"{named} grades as the file says",)))
-    click.echo(f"--lab isn't given: lab {found.lab.number} is what {LAB_FILE} says")
-    return found.lab, Term(term or "")
 
 
 INDENT = 6 * " "
@@ -99,26 +93,22 @@ def follow(sofar: Grade, json_file: Path | None, details: bool = False) -> None:
 def _line(result: Result, sofar: Grade) -> str:
     mark = "ok" if result.outcome.passed else "part" if result.score else "FAIL"
     head = f"{mark:<5}{result.score:>6g} of {result.test.points:g}  {result.test.name}"
-    raised = _raised(result)
-    if (earlier := next((other for other in sofar.results[:-1] if raised and _raised(other) == raised), None)) is not None:
-        return f"{head}\n{INDENT}the same exception as in `{earlier.test.name}`"
-    if (earlier := next((other for other in sofar.results[:-1] if _told(result) and _told(other) == _told(result)), None)) is not None:
-        return f"{head}\n{INDENT}the same as in `{earlier.test.name}`"
+    what, told = _told(result)
+    if earlier := next((other for other in sofar.results[:-1] if told and _told(other)[1] == told), None):
+        return f"{head}\n{INDENT}the same {what}as in `{earlier.test.name}`"
     room = room_of(sys.stdout)
-    told = report(result, sofar, whole=False, width=room - len(INDENT) if room else None)
-    return "\n".join((head, *(f"{INDENT}{line}" for line in told.splitlines())))
+    lines = report(result, sofar, whole=False, width=room - len(INDENT) if room else None).splitlines()
+    return "\n".join((head, *(f"{INDENT}{line}" for line in lines)))
 
 
-def _told(result: Result) -> str:
-    """What a failed test's message says, where there is nothing beside it."""
+def _told(result: Result) -> tuple[str, str]:
+    """What a second test doesn't say again, and its kind: the place and the name of an exception that ended a test; or the message of one
+    that failed, where there is nothing beside it."""
     outcome = result.outcome
-    return "" if outcome.passed or outcome.given or outcome.expected or outcome.found or outcome.drawing else outcome.message
-
-
-def _raised(result: Result) -> str:
-    """`allocation.py:9: ValueError`, of a test that an exception of the submission's ended; nothing of any other."""
-    found = re.match(r"[^\n]+?:\d+: \w+", result.outcome.message) if result.outcome.trouble == RAISED else None
-    return found[0] if found else ""
+    if outcome.trouble == RAISED and (found := re.match(r"[^\n]+?:\d+: \w+", outcome.message)):
+        return "exception ", found[0]
+    alone = not (outcome.passed or outcome.given or outcome.expected or outcome.found or outcome.drawing)
+    return "", outcome.message if alone else ""
 
 
 def end(done: Grade) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
@@ -20,14 +19,6 @@ from tpucc.plugins.failures import Failed
 TEXTS = Path(__file__).parent / "texts"
 POINTS = "\nEach test's points are rounded down to halves.\n"
 """The end of every handout."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A student's folder: its lab and term."""
-
-    lab: Lab
-    term: Term
 
 
 def start(lab: Lab, folder: Path, term: Term = AS_WRITTEN) -> tuple[str, ...]:
@@ -69,7 +60,7 @@ def differing(lab: Lab, terms: tuple[Term, Term]) -> tuple[str, ...]:
     return tuple(name for name in one if one[name] != other[name])
 
 
-def place(path: Path) -> Place:
+def place(path: Path) -> tuple[Lab, Term]:
     """The lab and the term of a folder that `start` wrote, or of a file in one. Raises `UsageError` E0551 where that isn't known."""
     file = (path if path.is_dir() else path.parent) / FILE
     if not os.path.lexists(file):
@@ -78,7 +69,7 @@ def place(path: Path) -> Place:
     try:
         require_own(file)
         said = tomllib.loads(read_file(file, most=MOST_OF_FILE).decode())
-        return Place(find(str(said["lab"])), Term(str(said.get("term", "")).casefold()))
+        return find(str(said["lab"])), Term(str(said.get("term", "")).casefold())
     except Failed as failure:
         raise UsageError(Diagnostic("E0551", failure.message, help=("lab = 5",))) from None
     except KeyError:
@@ -90,10 +81,9 @@ def place(path: Path) -> Place:
 def disagreement(path: Path, lab: Lab, term: Term) -> str:
     """What the folder's file says of lab and term, where that isn't what is asked for; nothing where it agrees or isn't there."""
     try:
-        said = place(path)
+        found, said = place(path)
     except Error as error:
         there = os.path.lexists((path if path.is_dir() else path.parent) / FILE)
         return error.diagnostics[0].message if there else ""
-    if (said.lab, said.term) == (lab, term):
-        return ""
-    return f"{FILE} says lab {said.lab.number}, {said.term}; this is lab {lab.number}, {term}"
+    same = (found, said) == (lab, term)
+    return "" if same else f"{FILE} says lab {found.number}, {said}; this is lab {lab.number}, {term}"
