@@ -71,11 +71,10 @@ def grade_lab(
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     keep_inputs(json_file, table["output"], likeness)
-    _require_pairs(per_student, key, earlier)
+    _require_pairs(whole_class, json_file is not None or bool(only), (per_student, key is not None), likeness, earlier)
     lab, said = lab_and_term(path, which, term, graded=True)
     variants = Variants(lab, said, None if key is None else key_of(key))
     variant = said if whole_class else variants.of(path.absolute())
-    _require_of_class(whole_class, json_file is not None or bool(only), likeness, earlier)
     try:
         jail = NONE if trust or not lab.functions else isolated()
     except UsageError as error:
@@ -105,16 +104,13 @@ def grade_lab(
     return 0
 
 
-def _require_pairs(per_student: bool, key: Path | None, earlier: Sequence[Path]) -> None:
-    """Raises `click.UsageError` for an option without the one that it needs, and `UsageError` E0551 for a folder that isn't there."""
-    if per_student != (key is not None):
+def _require_pairs(whole: bool, single: bool, keyed: tuple[bool, bool], likeness: Path | None, earlier: Sequence[Path]) -> None:
+    """Raises `click.UsageError` for an option without the one that it needs: those of one submission belong to no `whole` class, and those
+    of a class to no `single` one; and `UsageError` E0551 for a folder that isn't there."""
+    if keyed[0] != keyed[1]:
         raise click.UsageError("--per-student and --key FILE belong together")
     for each in earlier:
         require_there(each)
-
-
-def _require_of_class(whole: bool, single: bool, likeness: Path | None, earlier: Sequence[Path]) -> None:
-    """Raises `click.UsageError` for options of one submission with a `whole` class, and for those of a class without."""
     if whole and single:
         raise click.UsageError("--all takes neither --json nor --only: --into names the folder of each one's results")
     if (likeness is not None and not whole) or (earlier and likeness is None):

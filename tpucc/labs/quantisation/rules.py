@@ -6,6 +6,7 @@ scales, its answers are taken there as they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -80,14 +81,22 @@ def asked(
     found = integers(submission.call(function, values, factor, zero), values.shape, function)
     if expected is None:
         return np.clip(found, rules.low, rules.high)
+
+    def said(place: tuple[int, ...]) -> str:
+        by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
+        of, factor_of = ("value", "scale") if function == "quantise" else ("accumulator", "multiplier")
+        given = f"{of} {values[place]!s}, {factor_of} {by!s}, zero point {zero}{_tie(function, values[place], by)}"
+        return f"{function}, element {list(place)}: {given}"
+
+    _require_equal(found, expected, said)
+    return found
+
+
+def _require_equal(found: AnyArray, expected: AnyArray, said: Callable[[tuple[int, ...]], str]) -> None:
+    """Raises `Failed` with the first place that differs, and what is `said` of it."""
     if (found != expected).any():
         place = place_of_largest(found != expected)
-        by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
-        words = ("value", "scale") if function == "quantise" else ("accumulator", "multiplier")
-        given = f"{words[0]} {values[place]!s}, {words[1]} {by!s}, zero point {zero}"
-        given += _tie(function, values[place], by)
-        raise Failed("wrong", f"{function}, element {list(place)}: {given}: expected {expected[place]}, found {found[place]}")
-    return found
+        raise Failed("wrong", f"{said(place)}: expected {expected[place]}, found {found[place]}")
 
 
 def _tie(function: str, value: AnyArray, by: AnyArray | float) -> str:
@@ -112,15 +121,9 @@ def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tup
         own = integers(answer[0], weights.shape, "quantise_weights")
         return np.clip(own, -rules.high, rules.high), found_scales.astype(np.float32)
     expected, scales = known
-    if (found_scales != scales).any():
-        n = int(np.argmax(found_scales != scales))
-        largest = np.abs(weights[:, n]).max()
-        raise Failed("wrong", f"scale of column {n}, whose largest magnitude is {largest}: expected {scales[n]}, found {found_scales[n]}")
+    _require_equal(found_scales, scales, lambda n: f"scale of column {n[0]}, whose largest magnitude is {np.abs(weights[:, n[0]]).max()}")
     found = integers(answer[0], weights.shape, "quantise_weights")
-    if (found != expected).any():
-        place = place_of_largest(found != expected)
-        given = f"weight {weights[place]} at {list(place)}, scale {scales[place[1]]}"
-        raise Failed("wrong", f"{given}: expected {expected[place]}, found {found[place]}")
+    _require_equal(found, expected, lambda place: f"weight {weights[place]} at {list(place)}, scale {scales[place[1]]}")
     return found, scales
 
 
