@@ -33,7 +33,7 @@ from tpucc.guest.serving import Request, module_of
 from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.options import SECONDS
-from tpucc.passes.base import Context, Pass, UserPass
+from tpucc.passes.base import Context, GraphPass, Pass, UserPass
 from tpucc.plugins.brought import brought, made_by, passes_in, require_attributes
 from tpucc.plugins.code import FileFunction, UserCode
 from tpucc.plugins.failures import Failed, failing
@@ -217,6 +217,24 @@ def _in_child(file: File, number: int, name: str, place: str, line: int) -> Pass
     return _PassInChild(title, summary, level, after, options, file.code_at(f"the pass {title}", place, line), step)
 
 
+def pass_of_function(path: Path, function: str, like: Pass, seconds: float = SECONDS, *, trust: bool = False) -> Pass:
+    """A function of a Python file, which gets a graph and returns one, as a pass in the place of tpucc's pass `like`.
+
+    The file is executed as by `passes_of_file`. Raises `UsageError` when it can't be read or doesn't define the function, and `PluginError`
+    when it fails.
+    """
+    if trust or IN_A_PAGE:
+        own = getattr(executed(path), function, None)
+        if callable(own):
+            return brought(GraphPass(like.name, like.summary, like.level, lambda graph, _: own(graph), {}), str(path))
+        raise _no_function(path, function, "graph")
+    file = file_at(path, seconds)
+    if (code := file.functions().get(function)) is None:
+        raise _no_function(path, function, "graph")
+    step = _AskedFunction(like.name, like.summary, like.level, file, function)
+    return _PassInChild(like.name, like.summary, like.level, None, {}, code, step)
+
+
 @dataclass(frozen=True)
 class _Asked:
     """Asks the child of a file for what a pass with these options makes."""
@@ -232,11 +250,30 @@ class _Asked:
         """The graph. Raises `Failed`."""
         given = {each.name: getattr(context, each.name) for each in fields(context)}
         given["calibration"] = None if context.calibration is None else dict(context.calibration)
-        found = self.file.call(f"{INSIDE}:run", self.number, self.values, graph, given)
-        if found is None:
-            return graph
-        with failing("result", "gave a graph that"):
-            return graph_of(found, graph)
+        return _received(self.file.call(f"{INSIDE}:run", self.number, self.values, graph, given), graph)
+
+
+@dataclass(frozen=True)
+class _AskedFunction:
+    """Asks the child of a file for what a function makes of a graph."""
+
+    name: str
+    summary: str
+    level: int
+    file: File
+    function: str
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        """The graph. Raises `Failed`."""
+        return _received(self.file.call(f"{INSIDE}:rewrite", self.function, graph), graph)
+
+
+def _received(found: Mapping[str, Any] | None, before: Graph) -> Graph:
+    """The graph that a child made of the one `before`."""
+    if found is None:
+        return before
+    with failing("result", "gave a graph that"):
+        return graph_of(found, before)
 
 
 class _PassInChild(GuardedPass):
@@ -283,12 +320,14 @@ def _function(stage: str, path: Path, seconds: float, here: bool) -> Callable[..
         ask = partial(asked, partial(file.call, f"{INSIDE}:stage", stage))
         own = {name: FileFunction(ask, code.file, code.line) for name, code in file.functions().items()}
     if stage not in own:
-        mend = (
-            did_you_mean(stage, list(own)) or f"it begins with: def {stage}({', '.join(signature(getattr(BUILT_IN, stage)).parameters)}):"
-        )
-        raise UsageError(Diagnostic("E0526", f"{path} defines no function {stage}", help=(mend,)))
+        raise _no_function(path, stage, *signature(getattr(BUILT_IN, stage)).parameters, near=did_you_mean(stage, list(own)))
     function: Callable[..., Any] = own[stage]
     return function
+
+
+def _no_function(path: Path, name: str, *parameters: str, near: str = "") -> UsageError:
+    mend = near or f"it begins with: def {name}({', '.join(parameters)}):"
+    return UsageError(Diagnostic("E0526", f"{path} defines no function {name}", help=(mend,)))
 
 
 def asked(ask: Callable[..., Any], *arguments: Any, with_lines: bool = True) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from itertools import chain, islice
 from types import ModuleType
@@ -110,10 +110,19 @@ def no_pass(module: ModuleType) -> dict[str, Any]:
 
 def run(module: ModuleType, number: int, values: Mapping[str, object], graph: Graph, context: Mapping[str, Any]) -> dict[str, Any] | None:
     """The graph that a pass makes, verified, as values that travel; None where it is the one that it was given."""
+    step = with_options(_passes[module.__name__][number], values)
+    return _made(lambda given: step.run(given, Context(**context)), graph)
+
+
+def rewrite(module: ModuleType, name: str, graph: Graph) -> dict[str, Any] | None:
+    """The graph that a function of the module makes, as `run` has it."""
+    return _made(getattr(module, name), graph)
+
+
+def _made(function: Callable[[Graph], Graph], graph: Graph) -> dict[str, Any] | None:
     for constant in constants_of(graph):
         constant.data.setflags(write=False)  # which pickle has forgotten
-    step = with_options(_passes[module.__name__][number], values)
-    result = rewritten(lambda given: step.run(given, Context(**context)), graph)
+    result = rewritten(function, graph)
     if result is graph:
         return None
     verify_rewritten(result, graph)
