@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import tpucc
 from tests.support.command_line import run
 from tests.support.lab_solutions import reference
 from tpucc.guest.files import CHILD
@@ -28,6 +29,12 @@ model residual(x: f32[batch, 24] in [-1.0, 1.0]) -> f32[batch, 24]:
 """
 NOWHERE = "import numpy as np\n\n\ndef allocate(lives, rows):\n    return np.zeros(len(lives.rows), int)\n"
 """All buffers in the same rows."""
+WITHOUT = """
+
+def without(node):
+    return replace(node, op="abs") if node.op == "relu" else node
+"""
+"""Another function in the place of relu."""
 Mine = Callable[..., tuple[int, dict[str, Any]]]
 
 
@@ -85,11 +92,22 @@ def test_the_passes_of_lab_2_stand_in_the_place_of_tpucc_s(course: Path) -> None
     passes = course / "passes" / "passes.py"
     passes.write_text(passes.read_text().replace('rewriter = Rewriter(graph, "fuse-activation")', 'rewriter = Rewriter(graph, "nothing")'))
     (own,) = (part for part in parts_in(course) if part.begun)
-    made, plain = (trial(course / "model.tpu", parts, 60) for parts in ((own,), ()))
+    plain = tpucc.compile(course / "model.tpu")
+    made = trial(course / "model.tpu", (own,), plain, 60)
     assert (own.function, made.problem) == ("fuse_activation", "")
     assert made.exe is not None
-    assert plain.exe is not None
-    assert len(made.exe.layers.value) == len(plain.exe.layers.value) + 1
+    assert len(made.exe.layers.value) == len(plain.layers.value) + 1
+
+
+def test_a_pass_that_changes_the_meaning_is_wrong(course: Path, mine: Mine) -> None:
+    """The integers are right for its layers, and wrong for the source."""
+    solve(course, "passes")
+    passes = course / "passes" / "passes.py"
+    passes.write_text(passes.read_text() + "\n\ndef fuse_activation(graph):\n    return graph.with_nodes(map(without, graph))\n" + WITHOUT)
+    status, found = mine()
+    problems = {each["function"]: each["problem"] for each in found["functions"] if each["begun"]}
+    assert status == 1
+    assert "(the pass fuse-activation)" in problems["fuse_activation"]
 
 
 def test_a_wrong_function_is_left_out(course: Path, mine: Mine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ from tpucc.options import SECONDS
 from tpucc.output_files import write_file
 from tpucc.see.comparison.page import comparison_page
 
-MODEL = "digits_cnn"
+MODEL = "digits_mlp"
 """The program that is compiled where none is named."""
 
 
@@ -38,7 +38,7 @@ def mine(folder: Path, model: Path | None, output: Path | None, plugin_timeout: 
     """Your own compiler: MODEL compiled with what you wrote in labs 2, 4, 5, 6 and 7, and with tpucc's own functions for the rest.
 
     DIR is the folder in which the labs' folders lie. Each function of yours is tried alone, then all that are right together. Exit status
-    1 if one of yours is wrong. Without MODEL, it is the digits CNN.
+    1 if one of yours is wrong. Without MODEL, it is the digits MLP.
     """
     keep_inputs(output)
     parts, source = parts_in(folder), model or examples()[MODEL].source
@@ -49,10 +49,10 @@ def mine(folder: Path, model: Path | None, output: Path | None, plugin_timeout: 
         for part in parts:
             if part.begun:
                 progress.stage(part.function)
-                alone[part] = trial(source, (part,), plugin_timeout, trust=trust)
+                alone[part] = trial(source, (part,), plain, plugin_timeout, trust=trust)
         right = [part for part, made in alone.items() if not made.problem]
         progress.stage("together")
-        whole = alone[right[0]] if len(right) == 1 else trial(source, right, plugin_timeout, trust=trust)
+        whole = alone[right[0]] if len(right) == 1 else trial(source, right, plain, plugin_timeout, trust=trust)
     found = compare(plain.runtime, whole.exe.runtime, (plain.notes, whole.exe.notes), ("tpucc", "yours")) if whole.exe and right else None
     if output is not None:
         if found is None or whole.exe is None:

@@ -18,6 +18,7 @@ from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file
 from tpucc.guest.files import pass_of_function, stages_of_files
 from tpucc.labs import labs
+from tpucc.labs.judging import judged_beside
 from tpucc.labs.lab import AS_WRITTEN, Lab
 from tpucc.labs.start import place
 from tpucc.labs.submissions import FILE
@@ -94,13 +95,13 @@ def _file_of(lab: Lab, folder: Path) -> Path | None:
 
 def _may_be(lab: Lab, path: Path) -> bool:
     """Whether the folder of a file is this lab's, or says of none which it is."""
-    return not (path.parent / FILE).is_file() or place(path).lab.number == lab.number
+    return not (path.parent / FILE).is_file() or place(path)[0].number == lab.number
 
 
 def _begun(lab: Lab, function: str, file: Path | None) -> bool:
     if file is None:
         return False
-    term = place(file).term if (file.parent / FILE).is_file() else AS_WRITTEN
+    term = place(file)[1] if (file.parent / FILE).is_file() else AS_WRITTEN
     text = read_file(file).decode("utf-8", "replace")
     return _function(text, function) != _function(lab.files(term)[lab.file], function)
 
@@ -113,8 +114,8 @@ def _function(text: str, name: str) -> str:
         return text
 
 
-def trial(model: Path, parts: Sequence[Part], seconds: float, *, trust: bool = False) -> Trial:
-    """The model compiled with these functions, and judged: its values must be equal to the references."""
+def trial(model: Path, parts: Sequence[Part], plain: Executable, seconds: float, *, trust: bool = False) -> Trial:
+    """The model compiled with these functions, and judged beside `plain`, tpucc's own program of it."""
     files = {part.function: part.place for part in parts if part.function in STAGES}
     try:
         stages = stages_of_files(files, seconds, trust=trust)
@@ -122,9 +123,7 @@ def trial(model: Path, parts: Sequence[Part], seconds: float, *, trust: bool = F
         exe = api.compile(model, stages=stages, passes=passes)
     except Error as error:
         return Trial(parts, None, error.render())
-    verdict = api.judge(exe)
-    found = [each.message for each in verdict.findings]
-    return Trial(parts, exe, "" if verdict.equal else printable("; ".join(found) or str(verdict.first_difference)))
+    return Trial(parts, exe, printable(judged_beside(exe, plain, seed=0)))
 
 
 def _as_pass(part: Part, seconds: float, trust: bool) -> Pass:

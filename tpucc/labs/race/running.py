@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-import numpy as np
-
 from tpucc import api
 from tpucc.api import Executable
 from tpucc.back_end import STAGES
@@ -16,8 +14,8 @@ from tpucc.diagnostics import Error
 from tpucc.guest.files import asked
 from tpucc.guest.values import Plain
 from tpucc.ir import Graph
-from tpucc.labs.judging import judged, read_graph
-from tpucc.labs.lab import Submission, judging_seed
+from tpucc.labs.judging import judged_beside, read_graph
+from tpucc.labs.lab import Submission
 from tpucc.labs.plain_stages import PLAIN
 from tpucc.labs.race.networks import Network
 from tpucc.layers.partition import partition
@@ -25,8 +23,6 @@ from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Given, View
 from tpucc.passes.base import Context, GraphPass, Pass
 from tpucc.plugins.failures import Failed, failure_behind
-from tpucc.plugins.judged import NOISE, NOISE_STAGE
-from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.stages import Stages
 from tpucc.target import Target
 
@@ -35,8 +31,6 @@ FUNCTIONS = (*STAGES, REWRITE)
 """What a submission may define."""
 SHOWN = 2
 """Findings of the compiler that are told."""
-DRAWS = 16
-"""Random inputs on which noise is measured, where it must be known better than from one."""
 NODES = 50
 """Nodes that a graph may have more than twice those of the one before it."""
 FREE = (Boundary, Given, View)
@@ -73,21 +67,7 @@ class Run:
         """What is wrong with the program, or nothing."""
         if self.moved:
             return f"the host computes what the device is to compute: {self.moved}"
-        verdict, problem = judged(self.exe)
-        noise = verdict.first_difference is not None and verdict.first_difference.stage == NOISE_STAGE
-        return "" if noise and self._is_as_exact(judging_seed()) else problem
-
-    def _is_as_exact(self, seed: int) -> bool:
-        """Whether quantisation explains the noise on many inputs: on a few values the plain program may be exact by chance."""
-        mine, plain = 0.0, 0.0
-        for draw in range(DRAWS):
-            inputs = random_inputs(self.exe.runtime, seed + draw)
-            assert self.plain.compilation is not None
-            assert self.plain.compilation.meant is not None
-            for name, wanted in float_reference(self.plain.compilation.meant, inputs).items():
-                mine += float(np.square(self.exe.run(inputs)[name] - wanted).sum())
-                plain += float(np.square(self.plain.run(inputs)[name] - wanted).sum())
-        return mine <= NOISE**2 * plain
+        return judged_beside(self.exe, self.plain)
 
 
 def rewrite(submission: Submission) -> Pass:
