@@ -87,7 +87,7 @@ def test_noise_is_measured_on_many_inputs(monkeypatch: pytest.MonkeyPatch) -> No
     network = next(edges(Random(1), RULES.target.accumulator_rows))
     token = ASKED.set(Asked(seed=1))
     assert tried(network, RULES.target, Here(REFERENCE), ("rewrite",))[1] == ""
-    monkeypatch.setattr("tpucc.labs.race.running.NOISE", 0.1)
+    monkeypatch.setattr("tpucc.labs.judging.NOISE", 0.1)
     assert "quantisation explains" in tried(network, RULES.target, Here(REFERENCE), ("rewrite",))[1]
     ASKED.reset(token)
 
