@@ -267,7 +267,7 @@ def test_an_order_may_move_multiplies_that_stay_with_a_tile() -> None:
         moved = [one, other, same, same_other]
         return [*range(one), *moved, *(number for number in range(one, len(tiles)) if number not in moved)]
 
-    exe = tpucc.compile_source(TWO, stages=tpucc.Stages(lower_fc=lower_fc, order=in_turns))
+    exe = tpucc.compile_source(TWO, level=0, stages=tpucc.Stages(lower_fc=lower_fc, order=in_turns))
     assert tpucc.judge(exe).equal
     assert exe.stats["tile_fetches"] == 4
 
