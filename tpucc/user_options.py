@@ -27,8 +27,10 @@ def read_options(given: Mapping[str, Any], *, installed: bool = True) -> Options
     """
     passes, stages = [*installed_passes()] if installed else [], None
     if given.get("passes") or given.get("stages"):
-        from tpucc.guest.passes import passes_of_file  # with stages_of_files a third of the time that `tpucc check` takes
-        from tpucc.guest.stages import stages_of_files
+        from tpucc.guest.files import (
+            passes_of_file,  # with stages_of_files a third of the time that `tpucc check` takes
+            stages_of_files,
+        )
 
         seconds, trust = given.get("plugin_timeout") or SECONDS, bool(given.get("trust"))
         passes += (step for path in given.get("passes") or () for step in passes_of_file(Path(path), seconds, trust=trust))

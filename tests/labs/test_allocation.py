@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from tpucc.labs import find
 from tpucc.labs.allocation import Rules, bound, rules, too_large, wrong
 from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.labs.grading import run
+from tpucc.labs.judging import outcome_of
 from tpucc.labs.lab import Term
 from tpucc.labs.strip import stripped
 from tpucc.schedule.allocate import Lives
@@ -145,9 +147,9 @@ def test_a_message_names_a_buffer_as_the_drawing_does() -> None:
     ],
 )
 def test_too_large_says_how_many_rows_there_are(host: Rules, few: str, enough: str) -> None:
-    answers = too_large(host, Here({"allocate": lambda lives, _: [0] * len(lives.rows)}))
+    answers = outcome_of(partial(too_large, host, Here({"allocate": lambda lives, _: [0] * len(lives.rows)})))
     assert (answers.message, answers.expected) == (few, "TooLarge is raised")
-    refuses = too_large(host, Here("import tpucc\ndef allocate(lives, rows):\n    raise tpucc.TooLarge"))
+    refuses = outcome_of(partial(too_large, host, Here("import tpucc\ndef allocate(lives, rows):\n    raise tpucc.TooLarge")))
     assert refuses.message.replace(" for the buffers that are alive at one time", "") == f"TooLarge is raised for {enough}"
 
 

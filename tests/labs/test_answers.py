@@ -14,10 +14,10 @@ from tests.labs.test_labs import Here
 from tests.support.cases import one_of
 from tpucc.guest.values import MOST, packed, require_plain, unpacked
 from tpucc.labs import find
-from tpucc.labs.answers import integers
 from tpucc.labs.call_text import LONGEST, call_text
 from tpucc.labs.front_end.comparing import refused
 from tpucc.labs.grading import run
+from tpucc.labs.judging import integers
 from tpucc.labs.lab import Term
 from tpucc.machine.record import RECORD
 from tpucc.plugins.failures import Failed, Unfit

@@ -22,8 +22,7 @@ from tpucc.labs import find
 from tpucc.labs.break_it import rule_of
 from tpucc.labs.break_it.faulty import DETECTORS
 from tpucc.labs.break_it.mutants import MODEL, compiled, mutants, short
-from tpucc.labs.break_it.plain import line, plain
-from tpucc.labs.break_it.rules import RULES, Rule
+from tpucc.labs.break_it.rules import RULES, Rule, line, plain
 from tpucc.labs.lab import Term
 from tpucc.labs.strip import stripped
 from tpucc.machines.v1 import Flag, Opcode

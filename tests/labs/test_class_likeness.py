@@ -11,10 +11,10 @@ from tests.support.cases import each
 from tests.support.lab_solutions import reference
 from tpucc.cli.main import main
 from tpucc.labs import find
-from tpucc.labs.class_likeness import Group, groups_of, read_class
 from tpucc.labs.lab import Term
+from tpucc.labs.likeness import Group, groups_of, read_class
 from tpucc.labs.likeness_page import likeness_page
-from tpucc.labs.variants import Variants
+from tpucc.labs.submissions import Variants
 
 LAB = find("allocation")
 TERM = Term("")

@@ -6,7 +6,6 @@ import math
 import re
 from dataclasses import replace
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -18,11 +17,9 @@ from tpucc.guest.values import Plain
 from tpucc.ir import f32
 from tpucc.labs import find
 from tpucc.labs.gradients import PUBLICLY, _cases
-from tpucc.labs.gradients.cases import Case
-from tpucc.labs.gradients.drawing import curves_svg, curves_text
+from tpucc.labs.gradients.cases import KINKED, OPERATORS, SHAPED, SMOOTH, Case, Rules, rules
 from tpucc.labs.gradients.rule_graphs import ask
-from tpucc.labs.gradients.rules import KINKED, OPERATORS, SHAPED, SMOOTH, Rules, rules
-from tpucc.labs.gradients.training import STEPS, asked, network
+from tpucc.labs.gradients.training import STEPS, asked, curves_text, network
 from tpucc.labs.grading import run
 from tpucc.labs.lab import Term
 from tpucc.ops import OPS
@@ -186,5 +183,3 @@ def test_a_training_that_explodes_ends_and_is_drawn() -> None:
     assert not math.isfinite(losses[-1])
     assert len(losses) < STEPS
     assert max(map(len, curves_text(losses, net.reference).splitlines())) <= 78
-    assert "nan" not in curves_svg(losses, net.reference, "a loss")
-    assert ElementTree.fromstring(curves_svg(losses, net.reference, "a loss")) is not None

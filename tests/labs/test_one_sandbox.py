@@ -15,13 +15,11 @@ from tests.support.cases import one_of
 from tests.support.command_line import SMALL
 from tpucc.guest import child as guest_child
 from tpucc.guest import files
-from tpucc.guest.files import OneChild
+from tpucc.guest.files import OneChild, passes_of_file, stages_of_files
 from tpucc.guest.jails import JAILS, NONE, NOWHERE, OWN, Jail, probed
 from tpucc.guest.limits import Duration
-from tpucc.guest.passes import passes_of_file
 from tpucc.guest.pipes import Pipes
 from tpucc.guest.serving import Request
-from tpucc.guest.stages import stages_of_files
 from tpucc.labs import child
 from tpucc.labs.cells import cell
 from tpucc.labs.child import Child

@@ -19,8 +19,7 @@ from tpucc.guest.values import Plain
 from tpucc.labs import find
 from tpucc.labs.grading import run as run_test
 from tpucc.labs.lab import Term
-from tpucc.labs.quantisation import exact, fixed
-from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
+from tpucc.labs.quantisation import exact, fixed, ranges_text
 from tpucc.labs.quantisation.network import network, run
 from tpucc.labs.quantisation.rules import Rules, rules
 from tpucc.numerics import Float32
@@ -73,14 +72,6 @@ def test_ties_go_where_the_term_says(ties: Any, expected: list[int]) -> None:
 
 def test_no_terms_ties_are_the_machines() -> None:
     assert all(rules(Term(str(n))).ties != "even" for n in range(20))
-
-
-@pytest.mark.parametrize(("low", "high"), [(-2.4, 2.3), (-0.001, 0.002), (5.0, 900.0)])
-def test_a_picture_of_samples_has_an_axis_and_the_range_at_its_bracket(low: float, high: float) -> None:
-    drawn = ranges_svg(np.linspace(-1, 3, 50, dtype=np.float32), (low, high), "fc1", "words")
-    assert f">integers from {low:.3g} to {high:.3g}<" in drawn
-    assert len(re.findall(r">-?[\d.]+<", drawn)) >= 3
-    assert "the bracket the range of the integers" in drawn
 
 
 def test_a_drawing_in_characters_has_its_ends_below_it() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from html import unescape
+from functools import partial
 from random import Random
 
 import pytest
@@ -14,17 +14,14 @@ from tests.support.lab_solutions import main_file
 from tpucc.ir import literals
 from tpucc.ir.parser import parse_graph
 from tpucc.labs import find, grading
-from tpucc.labs.judging import geometric_mean
+from tpucc.labs.judging import geometric_mean, outcome_of
 from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Outcome, Term
 from tpucc.labs.passes.comparing import ask
-from tpucc.labs.race import CYCLES, raced, returned, rules, tried
+from tpucc.labs.race import CYCLES, raced, rules, running, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.plugins.failures import Failed
-from tpucc.see.charts.chart import WIDTH
-from tpucc.see.heading import EDGE
-from tpucc.see.text import NORMAL, text_width
 
 LAB = find("race")
 RULES = rules(AS_WRITTEN)
@@ -76,7 +73,7 @@ def test_measures_are_of_right_programs_only() -> None:
 
 def test_what_fails_is_told_with_the_network_and_each_function() -> None:
     text = "def order(tiles):\n    return []\n\n\ndef rewrite(graph):\n    return graph\n"
-    found = outcome(text, None)
+    found = outcome_of(partial(outcome, text, None))
     assert found.share == 0
     assert "the stage order returned" in found.message
     assert "model dense" in found.given
@@ -90,27 +87,22 @@ def test_noise_is_measured_on_many_inputs(monkeypatch: pytest.MonkeyPatch) -> No
     network = next(edges(Random(1), RULES.target.accumulator_rows))
     token = ASKED.set(Asked(seed=1))
     assert tried(network, RULES.target, Here(REFERENCE), ("rewrite",))[1] == ""
-    monkeypatch.setattr("tpucc.labs.race.running.NOISE", 0.1)
+    monkeypatch.setattr("tpucc.labs.judging.NOISE", 0.1)
     assert "quantisation explains" in tried(network, RULES.target, Here(REFERENCE), ("rewrite",))[1]
     ASKED.reset(token)
 
 
-def test_the_picture_has_both_programs() -> None:
+def test_the_drawing_has_both_programs() -> None:
+    """The picture is the report's, of the student's program."""
     found = outcome("def rewrite(graph):\n    return graph\n", None)
-    assert found.picture is not None
     assert {"yours", "plain program"} <= {line.split(":")[0] for line in found.drawing.splitlines()}
     assert max(map(len, found.drawing.splitlines())) <= 78
-    drawn = found.picture()
-    lines = [unescape(line) for line in re.findall(r"<text [^>]*>([^<]*)</text>", drawn)]
-    assert "the slowest is drawn; a bar is an instruction, in shift a tile, an arrow leads from what is waited for to" in " ".join(lines)
-    assert "thin bars, of one cycle: read_host_memory, set_configuration" in lines
-    assert max(text_width(line, NORMAL) for line in lines) <= WIDTH - 2 * EDGE
-    assert "cycles" in lines
-    assert "time" not in lines  # no handout says a clock
+    assert found.picture is not None
+    assert "dense: 906 cycles" in found.picture()
 
 
-def test_a_slower_program_is_told_why_in_text_and_picture() -> None:
-    """Two rows at a time, and all engines wait for each other, so often that no line is drawn for a wait."""
+def test_a_slower_program_is_told_why() -> None:
+    """Two rows at a time, and all engines wait for each other."""
     slow = """
 def lower_fc(layer):
     lines = []
@@ -134,11 +126,6 @@ def synchronise(listing):
     assert found.share == 0
     why = found.message.splitlines()[-1].removeprefix("dense: ")
     assert re.match(r"Yours takes [\d,]+ cycles more than the plain program ", why)
-    assert found.picture is not None
-    lines = [unescape(line) for line in re.findall(r"<text [^>]*>([^<]*)</text>", found.picture())]
-    assert why in " ".join(lines)
-    assert max(text_width(line, NORMAL) for line in lines) <= WIDTH - 2 * EDGE
-    assert any(re.fullmatch(r"yours: [\d,]+ cycles; \d+ waits, too many to draw", line) for line in lines)
 
 
 def test_waste_of_another_term_costs_points() -> None:
@@ -183,7 +170,7 @@ def test_a_returned_graph_asks_for_no_more_than_a_lab_needs(text: str, message: 
     monkeypatch.delattr(literals, "random_array")
     given = parse_graph("graph given\nx = input() : f32[2]\nreturn x\n", "given", ATTRIBUTES)
     with pytest.raises(Failed, match=message):
-        returned.returned_graph(text, given)
+        running.returned_graph(text, given)
     with pytest.raises(Failed, match=message):
         ask("rewrite", given, Here({"rewrite": lambda graph: text}))
 
@@ -229,6 +216,6 @@ def test_an_answer_that_is_right_on_known_inputs_only_earns_nothing(monkeypatch:
     test = LAB.public(AS_WRITTEN)[0]
     said = grading.run(test, Here(KNOWN)).outcome.message
     assert said == "dense: rewrite made a constant of out: what the model returns depends on its inputs"
-    monkeypatch.setattr(returned, "_constants", lambda graph: set())
+    monkeypatch.setattr(running, "_constants", lambda graph: set())
     assert grading.run(test, Here(KNOWN), 0).outcome.passed
     assert not grading.run(test, Here(KNOWN), 77).outcome.passed

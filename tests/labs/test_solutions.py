@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from random import Random
 
+import msgspec
 import numpy as np
 import pytest
 
 from tests.support import lab_answers
 from tests.support.cases import one_of
 from tpucc.labs import find, solutions
-from tpucc.labs.calls import packed_value
 from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.comparing import MOST, drawn, said
 from tpucc.labs.front_end.rules import rules as rules_of_lag
@@ -19,11 +20,10 @@ from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.packing import references
 from tpucc.labs.passes import HIDDEN, PLAIN
 from tpucc.labs.passes.comparing import _differs, wanted
+from tpucc.labs.passes.comparing import rules as rules_of_passes
 from tpucc.labs.passes.motifs import graphs
-from tpucc.labs.passes.rules import rules as rules_of_passes
 from tpucc.labs.quantisation.rules import rules as rules_of_integers
-from tpucc.labs.recorded import recorded, recording
-from tpucc.labs.solutions import Solution
+from tpucc.labs.solutions import Here, recorded, recorded_file, recording
 from tpucc.ops.opdef import RuleError
 from tpucc.plugins.failures import Failed
 
@@ -102,11 +102,10 @@ def test_an_archive_has_what_was_recorded_and_no_more(monkeypatch: pytest.Monkey
     """All that a submission may be asked in public tests is recorded. A lab without that says which solution is missing."""
     lab, rules = find("quantisation"), rules_of_integers(AS_WRITTEN)
     made = references(lab, AS_WRITTEN)
-    known = {key: packed_value(value) for key, value in made.items()}
-    monkeypatch.setattr("tpucc.labs.recorded.packed", lambda: True)
-    monkeypatch.setattr("tpucc.labs.recorded._known", lambda: known)
-    monkeypatch.setattr("tpucc.labs.solutions.is_archive", lambda: True)
-    monkeypatch.setattr("tpucc.labs.solutions._defined", solutions._defined.__wrapped__)
+    known = msgspec.msgpack.decode(recorded_file(made))
+    monkeypatch.setattr(solutions, "_known", lambda: known)
+    monkeypatch.setattr(solutions, "is_archive", lambda: True)
+    monkeypatch.setattr(solutions, "_submission", solutions._submission.__wrapped__)
     assert rules.solution.expected("parameters", -1.0, 3.0) == [0.01568627543747425, -64]
     assert rules.solution.answer("parameters", -1.0, 3.5) is None
     with pytest.raises(NotImplementedError, match="lab 3: write parameters, calibrate"):
@@ -125,10 +124,26 @@ def test_a_result_is_recorded_by_all_arguments() -> None:
     assert len(made) == 3
 
 
-def test_a_solution_has_one_file_and_fails_as_a_submission_does() -> None:
-    rules = rules_of_integers(AS_WRITTEN)
-    assert "calibrate" in rules.solution.defines()
-    with pytest.raises(Failed, match="has no notes"):
-        rules.solution.text("notes.txt")
-    with pytest.raises(Failed, match="nothing"):
-        Solution.of(find("quantisation").folder, rules.words).call("nothing")
+def test_a_result_is_known_by_the_whole_text_of_its_arguments() -> None:
+    """Also by what is cut where a message shows it."""
+
+    @recorded
+    def last(values: object) -> int:
+        return 0
+
+    long = np.arange(5000)
+    with recording() as made:
+        for values in (long, np.where(long == 2500, 0, long), [long], list(range(99)), list(range(98))):
+            last(values)
+    assert len(made) == 5
+
+
+def test_a_solution_fails_as_a_submission_does(tmp_path: Path) -> None:
+    solution = rules_of_integers(AS_WRITTEN).solution
+    with pytest.raises(Failed, match=r"reference\.py defines no function nothing"):
+        solution.call("nothing")
+    with pytest.raises(Failed) as found:
+        solution.call("quantise", "a", 1.0, 0)
+    assert found.value.frames
+    with pytest.raises(Failed, match="asks for functions"):
+        Here({}, tmp_path).text("notes.txt")

@@ -14,7 +14,7 @@ from tests.support.lab_solutions import reference
 from tpucc.cli.main import main
 from tpucc.labs import find
 from tpucc.labs.lab import Term
-from tpucc.labs.variants import Variants, folder_name
+from tpucc.labs.submissions import Variants, folder_name
 
 LAB = find("allocation")
 KEY = b"a secret of sixteen bytes and more"

@@ -12,8 +12,8 @@ from tpucc.ir import Constant, Graph, Node, TensorType, f32
 from tpucc.labs.front_end.rules import FUNCTIONS, Given
 from tpucc.labs.front_end.rules import Rules as Lag
 from tpucc.labs.passes.comparing import ANY
-from tpucc.labs.passes.rules import Rules as Passes
-from tpucc.labs.quantisation.answers import SMALLEST
+from tpucc.labs.passes.comparing import Rules as Passes
+from tpucc.labs.quantisation.rules import SMALLEST
 from tpucc.labs.quantisation.rules import Rules as Arithmetic
 from tpucc.numerics import ZERO_SCALE, AnyArray, Float32, Float64, Int64
 from tpucc.ops import OPS, opdef

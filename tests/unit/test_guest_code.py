@@ -22,8 +22,7 @@ from tests.support.command_line import SMALL, run
 from tests.support.rewrites import CONTEXT, body, graph_of
 from tpucc.diagnostics import PluginError
 from tpucc.guest import files, jails
-from tpucc.guest.files import CHILD, executed
-from tpucc.guest.passes import passes_of_file
+from tpucc.guest.files import CHILD, executed, passes_of_file
 from tpucc.ir import Constant
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tileprogram import TileProgram

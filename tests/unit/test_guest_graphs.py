@@ -13,7 +13,7 @@ import tpucc
 from tests.support.command_line import SMALL
 from tpucc.guest import files
 from tpucc.guest.files import CHILD, file_at
-from tpucc.guest.graphs import graph_of, graph_values
+from tpucc.guest.inside import graph_of, graph_values
 from tpucc.guest.values import Shown, packed, require_plain, unpacked
 from tpucc.ir import Graph
 from tpucc.plugins.failures import Failed

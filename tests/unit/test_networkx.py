@@ -38,7 +38,7 @@ def test_nothing_but_the_graph_that_is_asked_for_it_loads_networkx() -> None:
     loading = [path for path in files if re.search(r"^ *(import|from) networkx", path.read_text("utf-8"), re.MULTILINE)]
     assert {path.relative_to(ROOT).as_posix() for path in loading} == {
         "tpucc/ir/graph.py",
-        "tpucc/labs/class_likeness.py",
+        "tpucc/labs/likeness.py",
         "tpucc/source/blocks.py",
         "tpucc/labs/waits/checks.py",
     }

@@ -17,7 +17,7 @@ from tests.support.networks import BLACKBOARD, MIDDLE, network
 from tpucc.api import Executable
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import ProgramError
-from tpucc.guest.passes import passes_of_file
+from tpucc.guest.files import passes_of_file
 from tpucc.ir import Graph
 from tpucc.ir.codec import stamped
 from tpucc.ir.digests import digest_of

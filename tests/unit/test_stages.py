@@ -16,8 +16,9 @@ import pytest
 import tpucc
 from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import SMALL, run
-from tpucc.guest.stages import stages_of_files
+from tpucc.guest.files import stages_of_files
 from tpucc.isa.container import encode
+from tpucc.lowering.tileprogram import TileProgram
 from tpucc.schedule.synchronise import Wait
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,6 +237,39 @@ def test_an_invalid_program_is_told_in_the_numbers_of_the_listing_that_the_stage
     )
     assert found is not None
     assert [got[int(number)].text.split()[0] for number in found.groups()[2:]] == list(found.groups()[:2])
+
+
+TWO = """
+weights random(seed=1)
+model two(x: f32[8, 4] in [-1.0, 1.0]):
+    weight w: f32[4, 4]
+    weight v: f32[4, 4]
+    return x @ w, x @ v
+"""
+
+
+def test_an_order_may_move_multiplies_that_stay_with_a_tile() -> None:
+    """A lowering need not name the tile that is in use already. Behind a multiply of another tile it must be switched to again."""
+
+    def lower_fc(layer: tpucc.ProductLayer) -> list[str]:
+        level, result, start = layer.levels[0], layer.results[0], layer.start
+        return [
+            ".groups [4, 4]",
+            f"matrix_multiply ub={level.buffer}+{level.start} acc=g0 rows=4 tile={level.tiles[0]}, switch",
+            f"matrix_multiply ub={level.buffer}+{level.start + 4} acc=g1 rows=4",
+            f"set_configuration block={layer.blocks[0]}",
+            f"activate acc=g0 ub={result}+{start} inner=4",
+            f"activate acc=g1 ub={result}+{start + 4} inner=4",
+        ]
+
+    def in_turns(tiles: TileProgram) -> list[int]:
+        one, same, other, same_other = (number for number, each in enumerate(tiles) if each.engine.name == "MATRIX")
+        moved = [one, other, same, same_other]
+        return [*range(one), *moved, *(number for number in range(one, len(tiles)) if number not in moved)]
+
+    exe = tpucc.compile_source(TWO, level=0, stages=tpucc.Stages(lower_fc=lower_fc, order=in_turns))
+    assert tpucc.judge(exe).equal
+    assert exe.stats["tile_fetches"] == 4
 
 
 def test_an_invalid_order_is_told_in_the_numbers_that_order_got() -> None:

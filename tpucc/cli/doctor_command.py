@@ -16,7 +16,7 @@ NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
 EXTRAS = {
     "pygraphviz": "Graphviz, for `tpucc viz --graphviz`",
     "onnxruntime": "an outside judge, and faster products",
-    "distributed": "sweeps and grading on a Dask cluster",
+    "distributed": "sweeps on a Dask cluster",
     "pyarrow": "tables of sweeps in Parquet",
 }
 

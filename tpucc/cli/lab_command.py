@@ -8,9 +8,9 @@ from shlex import quote
 import click
 
 from tpucc.cli.columns import described, filled
-from tpucc.cli.lab_asked import heading, lab_and_term, lab_option, only_option, term_name, term_option
 from tpucc.cli.lab_grading import grade_lab, warn_of_small
-from tpucc.cli.lab_results import end, follow, write_pictures
+from tpucc.cli.lab_mine import mine
+from tpucc.cli.lab_shared import end, follow, heading, lab_and_term, lab_option, only_option, term_name, term_option, write_pictures
 from tpucc.cli.messages import say, tell
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
@@ -22,7 +22,7 @@ from tpucc.labs.grading import check, random_seed
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.start import differing, place, start
 from tpucc.labs.submissions import FILE as LAB_FILE
-from tpucc.labs.variants import Variants, key_of
+from tpucc.labs.submissions import Variants, key_of
 from tpucc.output_files import write_file, write_files
 
 LEFT_OUT = 5
@@ -92,12 +92,13 @@ def start_lab(which: str, folder: Path | None, term: str | None, student: str | 
 @term_option
 @only_option
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write the results, after every test.")
-def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, ...], json_file: Path | None) -> int:
+@click.option("--trust", is_flag=True, help="Run your code in this process, without limits: there breakpoint() works.")
+def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, ...], json_file: Path | None, trust: bool) -> int:
     """Run the public tests on the lab in DIR. Exit status 1 unless all pass; pictures of what your code did are in DIR/check."""
     keep_inputs(json_file)
     lab, variant = lab_and_term(path, which, term)
     click.echo(heading(lab, variant))
-    done = check(lab, path, variant, only, lambda sofar: follow(sofar, json_file))
+    done = check(lab, path, variant, only, lambda sofar: follow(sofar, json_file), trust)
     folder = path if path.is_dir() else path.parent
     write_pictures(done, folder)
     status = end(done)
@@ -117,7 +118,7 @@ def show_or_check_puzzle(number: int | None, path: Path | None, term: str | None
     """Show puzzle N of lab 0; with FILE, check a solution; without N, list them. The term is that of the lab's folder, here or DIR or
     FILE's, if not given."""
     folder = Path() if path is None else path if path.is_dir() else path.parent
-    own = place(folder).term if (folder / LAB_FILE).is_file() else None
+    own = place(folder)[1] if (folder / LAB_FILE).is_file() else None
     said = Term(term) if term is not None else own or Term()
     if number is None:
         click.echo("\n".join(each.name for each in find(0).public(said)))
@@ -144,6 +145,7 @@ def show_or_check_puzzle(number: int | None, path: Path | None, term: str | None
 
 
 command.add_command(grade_lab)
+command.add_command(mine)
 
 
 @command.command("collect")
@@ -183,7 +185,7 @@ def collect_lab(export: Path, output: Path, which: str | None, term: str | None)
 @click.option("-o", "--output", type=FILE, required=True, metavar="PAGES", help="The folder for the pages.")
 def return_lab(results: Path, output: Path) -> None:
     """Write a page for each student of the RESULTS of `grade --all`: what public tests found, and of hidden tests the points."""
-    from tpucc.labs.returning import pages_of
+    from tpucc.labs.published import pages_of
 
     pages = pages_of(results)
     write_files(output, pages)
@@ -213,7 +215,7 @@ def pack_lab(which: str, output: Path, gradescope: bool, seed: int | None, term:
 @click.option("-o", "--output", type=FILE, metavar="BOARD.html", help="Write it as a page, too.")
 def lab_board(folder: Path, output: Path | None) -> None:
     """The leaderboard of the results in a folder: the least first, equal ones by their names."""
-    from tpucc.labs.board import as_page, as_text, board
+    from tpucc.labs.published import as_page, as_text, board
 
     keep_inputs(output, more=folder.glob("*.json"))
     found = board(folder)

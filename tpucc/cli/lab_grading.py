@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from tpucc.cli.lab_asked import heading, lab_and_term_to_grade, lab_option, only_option, require_there, term_option
-from tpucc.cli.lab_results import end, follow
+from tpucc.cli.lab_shared import end, follow, heading, lab_and_term, lab_option, only_option, require_there, term_option
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
@@ -24,8 +23,7 @@ from tpucc.labs.lab import Lab
 from tpucc.labs.results import write_json
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import FILE as LAB_FILE
-from tpucc.labs.submissions import others, submissions
-from tpucc.labs.variants import Variants, key_of
+from tpucc.labs.submissions import Variants, key_of, others, submissions
 from tpucc.output_files import write_file
 
 SMALL_SEED = 2**32
@@ -54,9 +52,6 @@ SMALL_SEED = 2**32
 @click.option("--likeness", type=FILE, metavar="PAGE.html", help="With --all: a page of submissions that are alike or unusual.")
 @click.option("--earlier", type=FILE, multiple=True, metavar="DIR", help="With --likeness: submissions of earlier terms; repeatable.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="With --all: how many at a time (default: as many as cores).")
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="With --all: grade on the Dask cluster of this scheduler, yours alone, as in tcp://HOST:8786."
-)
 def grade_lab(
     path: Path,
     which: str | None,
@@ -72,18 +67,16 @@ def grade_lab(
     likeness: Path | None,
     earlier: tuple[Path, ...],
     jobs: int | None,
-    scheduler: str | None,
     **table: Any,
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     keep_inputs(json_file, table["output"], likeness)
-    _require_pairs(per_student, key, earlier)
-    lab, said = lab_and_term_to_grade(path, which, term)
+    _require_pairs(whole_class, json_file is not None or bool(only), (per_student, key is not None), likeness, earlier)
+    lab, said = lab_and_term(path, which, term, graded=True)
     variants = Variants(lab, said, None if key is None else key_of(key))
     variant = said if whole_class else variants.of(path.absolute())
-    _require_of_class(whole_class, json_file is not None or bool(only), likeness, earlier, scheduler is not None, jobs)
     try:
-        jail = NONE if trust or not lab.functions else None if scheduler is not None else isolated()
+        jail = NONE if trust or not lab.functions else isolated()
     except UsageError as error:
         if json_file is not None:
             write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
@@ -94,45 +87,34 @@ def grade_lab(
         names = {variants.of(each).name for each in submissions(path, lab)}
         seed = earlier_seed(table["into"], lab, names) if seed is None else seed
         table["output"] = table["output"] or _named_after(table["into"], ".csv")
-    if jail is not None:
-        secret = [path, table["into"], table["output"]] if whole_class else [json_file] if json_file is not None and details else []
-        _require_closed(jail, secret, [path.absolute().parent, json_file, Path()])
+    secret = [path, table["into"], table["output"]] if whole_class else [json_file] if json_file is not None and details else []
+    _require_closed(jail, secret, [path.absolute().parent, json_file, Path()])
     seed = random_seed() if seed is None else seed
-    if jail is not None and not whole_class:
+    if not whole_class:
         _require_closed(jail, _beside(path, lab))
     click.echo(heading(lab, variant))
-    isolation = "not needed, as nothing of the submission is executed" if not lab.functions else jail.name if jail else "each worker's own"
-    click.echo(f"isolation: {isolation}; --seed {seed}")
-    if whole_class:
-        graders = partial(grade_all, jail=jail, jobs=jobs or os.cpu_count() or 1, scheduler=scheduler)
-        status = _class(variants, path, seed, graders, scheduler is not None, **table)
-        if jail is not None and jail.name == "user":
-            table["output"].chmod(0o600)  # the next submissions could read it, and the seed is in it
-        if likeness is not None:
-            _write_likeness(variants, path, earlier, likeness)
-        return status
-    assert jail is not None, "--scheduler is for classes"
-    return end(grade(lab, path, variant, seed, jail, only, lambda sofar: follow(sofar, json_file, details)))
+    click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
+    if not whole_class:
+        return end(grade(lab, path, variant, seed, jail, only, lambda sofar: follow(sofar, json_file, details)))
+    _class(partial(grade_all, variants, path, seed, jail=jail, jobs=jobs or os.cpu_count() or 1), variants, path, **table)
+    if jail.name == "user":
+        table["output"].chmod(0o600)  # the next submissions could read it, and the seed is in it
+    if likeness is not None:
+        _write_likeness(variants, path, earlier, likeness)
+    return 0
 
 
-def _require_pairs(per_student: bool, key: Path | None, earlier: Sequence[Path]) -> None:
-    """Raises `click.UsageError` for an option without the one that it needs, and `UsageError` E0551 for a folder that isn't there."""
-    if per_student != (key is not None):
+def _require_pairs(whole: bool, single: bool, keyed: tuple[bool, bool], likeness: Path | None, earlier: Sequence[Path]) -> None:
+    """Raises `click.UsageError` for an option without the one that it needs: those of one submission belong to no `whole` class, and those
+    of a class to no `single` one; and `UsageError` E0551 for a folder that isn't there."""
+    if keyed[0] != keyed[1]:
         raise click.UsageError("--per-student and --key FILE belong together")
     for each in earlier:
         require_there(each)
-
-
-def _require_of_class(
-    whole: bool, single: bool, likeness: Path | None, earlier: Sequence[Path], on_cluster: bool, jobs: int | None
-) -> None:
-    """Raises `click.UsageError` for options of one submission with a `whole` class, and for those of a class without."""
     if whole and single:
         raise click.UsageError("--all takes neither --json nor --only: --into names the folder of each one's results")
     if (likeness is not None and not whole) or (earlier and likeness is None):
         raise click.UsageError("--likeness compares the submissions of a class (--all); --earlier says with which others")
-    if on_cluster and (not whole or jobs is not None):
-        raise click.UsageError("--scheduler grades a class (--all) on the workers that a cluster has; --jobs is of this machine")
 
 
 def _named_after(path: Path, ending: str) -> Path:
@@ -165,40 +147,37 @@ def warn_of_small(seed: int | None) -> None:
         say("warning: so small a seed can be found from the grades by trying; take a random one of 16 digits or more")
 
 
-def _class(
-    variants: Variants, folder: Path, seed: int, graders: Callable[..., list[Row]], on_cluster: bool, into: Path, output: Path
-) -> int:
+def _class(graders: Callable[..., list[Row]], variants: Variants, folder: Path, into: Path, output: Path) -> None:
+    """Grades a class, and says of what lies in its folder what isn't graded and what may be another's."""
     from tpucc.cli.progress import ClassProgress  # imports the compiler, which other commands of labs don't need
 
-    lab = variants.lab
-    beside = others(folder, lab)
-    if named := [path for path in beside if path.is_dir()]:
-        say(f"not graded, as no submission may have such a name: {', '.join(printable(path.name) for path in named)}")
-    if beside := [path for path in beside if path not in named]:
-        kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
-        say(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}")
-    if named := [path for path in submissions(folder, lab) if path.is_dir() and disagreement(path, lab, variants.of(path))]:
-        whose = ", ".join(printable(path.name) for path in named)
-        expected = variants.term if variants.key is None else "the variant of the student whose name the folder has"
-        say(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {expected}: {whose}")
-    if variants.key and (named := [path for path in submissions(folder, lab) if not (path / LAB_FILE).is_file()]):
-        whose = ", ".join(printable(path.name) for path in named)
-        say(f"note: without {LAB_FILE}, which would say its variant; is the name the student's? {whose}")
-    with ClassProgress(len(submissions(folder, lab)), on_cluster) as progress:
+    def say_of(words: str, paths: Sequence[Path]) -> None:
+        if paths:
+            say(f"{words}: {', '.join(printable(path.name) for path in paths)}")
+
+    lab, graded, beside = variants.lab, submissions(folder, variants.lab), others(folder, variants.lab)
+    say_of("not graded, as no submission may have such a name", [path for path in beside if path.is_dir()])
+    kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
+    say_of(f"not graded, as {kinds}", [path for path in beside if not path.is_dir()])
+    expected = variants.term if variants.key is None else "the variant of the student whose name the folder has"
+    another = [path for path in graded if path.is_dir() and disagreement(path, lab, variants.of(path))]
+    say_of(f"warning: {LAB_FILE} doesn't say lab {lab.number}, {expected}", another)
+    unsaid = [path for path in graded if variants.key and not (path / LAB_FILE).is_file()]
+    say_of(f"note: without {LAB_FILE}, which would say its variant; is the name the student's?", unsaid)
+    with ClassProgress(len(graded)) as progress:
 
         def told(row: Row) -> None:
             with progress.aside():
                 click.echo(_row(row))
             progress.done(row.name)
 
-        rows = graders(variants, folder, seed, into, told=told, begun=progress.begun, noted=progress.note)
+        rows = graders(into, told=told, begun=progress.begun)
     write_file(output, as_csv(rows).encode())
     click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
-    return 0
 
 
 def _write_likeness(variants: Variants, folder: Path, earlier: Sequence[Path], page: Path) -> None:
-    from tpucc.labs.class_likeness import groups_of, read_class
+    from tpucc.labs.likeness import groups_of, read_class
     from tpucc.labs.likeness_page import likeness_page  # pages and graphs, which no other command of labs needs
 
     own, before = read_class(variants, folder, earlier)

@@ -19,7 +19,7 @@ from tpucc.compilation import State
 from tpucc.data.archive import read_arrays
 from tpucc.diagnostics import Diagnostic, Error, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.driver import context_of, front
-from tpucc.guest.passes import passes_of_file
+from tpucc.guest.files import passes_of_file
 from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph

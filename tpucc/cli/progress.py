@@ -120,13 +120,12 @@ class ClassProgress:
     """A context that says how many of a class's submissions are graded, and which are being graded for how long: on a terminal one line
     that is renewed each `SECOND`, and else a line on standard error each `PAUSE`."""
 
-    def __init__(self, total: int, on_cluster: bool = False) -> None:
+    def __init__(self, total: int) -> None:
         self._progress, self._total, self._finished = Progress(True), total, 0
-        self._doing = "with the cluster" if on_cluster else "being graded"
         self._running: dict[str, float] = {}
         self._lock, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
-        self.aside, self.note = self._progress.aside, self._progress.note
+        self.aside = self._progress.aside
 
     def __enter__(self) -> Self:
         self._progress.__enter__()
@@ -153,7 +152,7 @@ class ClassProgress:
         with self._lock:
             times = [f"{printable(name)[:NAME]} ({monotonic() - since:.0f} s)" for name, since in self._running.items()]
             more = [f"{len(times) - NAMED:,} more"] if len(times) > NAMED else []
-            now = f"; {self._doing}: {', '.join([*times[:NAMED], *more])}" if times else ""
+            now = f"; being graded: {', '.join([*times[:NAMED], *more])}" if times else ""
             return f"{self._finished:,} of {self._total:,} graded{now}"
 
     def _follow(self) -> None:

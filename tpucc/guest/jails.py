@@ -38,10 +38,8 @@ LIBRARIES = ("numpy", "msgspec", "lark", "networkx")
 """What the copy of tpucc needs."""
 FIRST_USER = 58_000
 """Users of children are from here on: systems give people and services smaller numbers."""
-ROOM = "16m"
-"""The size of the only folder where a jailed child can write."""
-
-
+ROOM = 16
+"""MiB of the only folder where a jailed child can write."""
 START = "tpucc/guest/start.py"
 """The file that a child runs, below the folder of its copy of tpucc."""
 
@@ -162,20 +160,7 @@ class Bubblewrap(Mounted):
         words += ["--proc", "/proc", "--tmpfs", "/dev"]
         for device in DEVICES:
             words += ["--dev-bind", device, device]
-        words += [
-            "--remount-ro",
-            "/dev",
-            "--size",
-            str(16 * 2**20),
-            "--perms",
-            "1777",
-            "--tmpfs",
-            "/tmp",
-            "--remount-ro",
-            "/",
-            "--chdir",
-            "/tmp",
-        ]
+        words += f"--remount-ro /dev --size {ROOM * 2**20} --perms 1777 --tmpfs /tmp --remount-ro / --chdir /tmp".split()
         return [*words, python(), "-I", "-S", f"/guest/lib/{START}", _inside(self, cell, config)]
 
 
@@ -188,26 +173,12 @@ class Namespaces(Mounted):
 
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         root = cell.user >= 0
-        words = [
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-            "unshare",
-            "--mount",
-            "--pid",
-            "--net",
-            "--ipc",
-            "--uts",
-            "--fork",
-            "--kill-child",
-            *([] if root else ["--map-root-user"]),
-        ]
+        words = ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child"]
+        words += [] if root else ["--map-root-user"]
         lines = [f"root={quote(str(cell.folder / 'root'))}", _PREPARE]
         for source, place in _mounts(cell):
-            if os.path.islink(source):
-                lines.append(f"link {quote(os.readlink(source))} {quote(place)}")
-            else:
-                lines.append(f"show {quote(source)} {quote(place)}")
+            shown = f"link {quote(os.readlink(source))}" if os.path.islink(source) else f"show {quote(source)}"
+            lines.append(f"{shown} {quote(place)}")
         lines += [f"cover {quote(place)}" for place in hidden()]
         lines += [f"device {device}" for device in DEVICES]
         drop = "" if root else "setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "
@@ -266,7 +237,7 @@ cover() {{ mount -t tmpfs -o size=4k,ro tmpfs "$root$1"; }}
 device() {{ : > "$root$1"; mount --bind "$1" "$root$1"; }}
 mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$root/.old"
 mount -t proc proc "$root/proc"
-mount -t tmpfs -o size={ROOM},mode=1777 tmpfs "$root/tmp\""""
+mount -t tmpfs -o size={ROOM}m,mode=1777 tmpfs "$root/tmp\""""
 _ENTER = """cd "$root"
 pivot_root . .old
 umount -l /.old

@@ -28,8 +28,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import msgspec
 
-from tpucc.guest.limits import Duration, limited, restrict
-from tpucc.guest.refused_calls import refuse_calls
+from tpucc.guest.limits import Duration, limited, refuse_calls, restrict
 from tpucc.guest.values import packed
 from tpucc.plugins.depth import counted
 from tpucc.plugins.failures import Failed, Frame, Unfit, failed, own_frames

@@ -20,9 +20,8 @@ from tpucc.guest.jails import FIRST_USER, NONE, Cell
 from tpucc.labs.child import START
 from tpucc.labs.strip import copy_stripped
 
-PREFIX, LOCK = "tpucc-lab-", "lock"
-YOUNG, OLD = 60, 24 * 60 * 60
-"""Seconds: a folder that is younger may not have its lock yet; one that is older and has none is nobody's."""
+PREFIX, OLD = "tpucc-lab-", 24 * 60 * 60
+"""The beginning of a workshop's name, and the seconds after which it is nobody's: no grader takes as long."""
 USERS = 4000
 """How many numbers children's users are taken from."""
 _TURNS = count(os.getpid() * 64)
@@ -31,9 +30,9 @@ _TURNS = count(os.getpid() * 64)
 @contextmanager
 def workshop(modules: Sequence[str]) -> Iterator[Path]:
     """A folder with what all cells share, warm: the modules that children import are compiled. Gone afterwards, and with it what graders
-    that were killed have left."""
+    that were killed left a day ago."""
     clean()
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         copy_stripped(jails.grader_folder(), folder / "lib")
         (folder / "root").mkdir()
@@ -45,32 +44,14 @@ def workshop(modules: Sequence[str]) -> Iterator[Path]:
         yield folder
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Says as long as this process lives that the folder is in use."""
-    with (folder / LOCK).open("w") as lock:
-        _lock(lock)
-        yield
-
-
 def clean() -> None:
-    """Takes away the workshops of this user whose graders are gone."""
+    """Takes away the workshops of this user that no grader can still use: those that are a day old."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
-            if _is_stale(folder):
+            found = folder.lstat()
+            own = os.name != "posix" or found.st_uid == os.getuid()
+            if stat.S_ISDIR(found.st_mode) and own and time.time() - found.st_mtime > OLD:
                 shutil.rmtree(folder)
-
-
-def _is_stale(folder: Path) -> bool:
-    """Whether a workshop's grader is gone: nobody holds its lock, or, where there are no locks, it is a day old."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or (os.name == "posix" and found.st_uid != os.getuid()):
-        return False
-    age = time.time() - found.st_mtime
-    if age < YOUNG or not (folder / LOCK).is_file() or os.name != "posix":
-        return age > OLD
-    with (folder / LOCK).open("r+") as lock:
-        return _lock(lock)
 
 
 def _lock(file: IO[str]) -> bool:

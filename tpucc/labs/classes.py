@@ -7,7 +7,7 @@ import io
 import json
 import os
 import unicodedata
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -16,17 +16,13 @@ from typing import Any
 
 from tpucc.diagnostics import printable
 from tpucc.files import read_file
-from tpucc.guest.jails import JAILS, Jail
+from tpucc.guest.jails import Jail
 from tpucc.guest.leftover_files import Left
 from tpucc.labs.grading import Contents, contents_of
 from tpucc.labs.lab import Lab
-from tpucc.labs.submissions import digest, submissions
-from tpucc.labs.variants import Variants
-from tpucc.labs.workers import Grading, ungraded
+from tpucc.labs.submissions import Variants, submissions
+from tpucc.labs.workers import Graders, Results, ungraded
 from tpucc.output_files import write_file
-from tpucc.plugins.failures import Failed, failing
-from tpucc.tasks.computing import computed
-from tpucc.tasks.work import Noted
 from tpucc.version import VERSION
 
 SEED = "TPUCC_SEED"
@@ -77,81 +73,65 @@ def grade_all(
     folder: Path,
     seed: int,
     into: Path,
-    jail: Jail | None,
+    jail: Jail,
     jobs: int = 1,
-    scheduler: str | None = None,
     told: Callable[[Row], None] = lambda _: None,
     begun: Callable[[str], None] = lambda _: None,
-    noted: Noted = lambda _: None,
 ) -> list[Row]:
     """The rows of all submissions in `folder`, in the order of their names. The results of each are a file in `into`, from which a second
     run goes on: only what is new, changed, or was graded by another seed, another version of tpucc or in another isolation is graded.
 
-    `jobs` processes of this machine grade, or the workers of the Dask cluster of `scheduler`. Without a `jail`, each worker finds its own.
-    `begun` hears the name of each submission that is given to a worker, in any thread; a cluster gets all at once. `noted` hears when
-    a cluster has no workers.
+    `jobs` processes grade. `begun` hears the name of each submission that is given to one, in any thread.
     Raises `Left` where a submission left what the next one could read.
     """
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lab = variants.lab
-    paths, rows, digests = submissions(folder, lab), dict[int, Row](), dict[int, str]()
-    key = {"lab": lab.number, "seed": seed, "tpucc": VERSION}
-    terms = list(map(variants.of, paths))
-    isolations = {kind.name for kind in (JAILS if jail is None else (jail,))}
+    lab, paths, rows = variants.lab, submissions(folder, variants.lab), dict[int, Row]()
+    keys: dict[int, dict[str, Any]] = {}
 
-    def done(number: int, row: Row) -> None:
-        rows[number] = row
-        told(row)
+    def done(number: int, results: Results) -> None:
+        rows[number] = Row(paths[number].name, results)
+        told(rows[number])
 
     def given(number: int) -> Contents:
         begun(paths[number].name)
-        return contents_of(lab, paths[number], terms[number])
+        return contents_of(lab, paths[number], variants.of(paths[number]))
 
     for number, path in enumerate(paths):
-        try:
-            with failing("file", path.name):
-                if path.is_symlink():
-                    raise Failed("file", "it is a link; a submission is made of regular files")
-                digests[number] = digest(path)
-        except Failed as failure:  # whatever a submission is, the others go on
-            done(number, Row(path.name, ungraded(failure.words)))
-        else:
-            if kept := _kept(path, into, {**key, "term": terms[number].name, "files": digests[number]}, isolations):
-                done(number, kept)
-    missing = [[number] for number in range(len(paths)) if number not in rows]
-    work = Grading(lab.number, seed, jail)
-    with closing(computed(work, missing, given, min(jobs, len(missing)), scheduler, noted)) as found:
-        for number, results in found:
-            path = paths[number]
+        if path.is_symlink():
+            done(number, ungraded("it is a link; a submission is made of regular files"))
+            continue
+        found = contents_of(lab, path, variants.of(path))
+        keys[number] = {"lab": lab.number, "seed": seed, "tpucc": VERSION, "term": found.term.name, "isolation": jail.name}
+        kept = _read(_file(path, into))
+        same = {**keys[number], "digest": found.digest, "note": found.note}
+        if kept and found.digest and all(kept["extra_data"].get(name) == value for name, value in same.items()):
+            done(number, kept)
+    with closing(Graders(lab.number, seed, jail, jobs)) as graders:
+        for number, results in graders.results([number for number in range(len(paths)) if number not in rows], given):
             if "left" in results:
-                raise Left(f"{printable(path.name)}: {results['left']}")
-            results["extra_data"] = {**key, "term": terms[number].name, **results["extra_data"], "files": digests[number]}
-            write_file(_file(path, into), (json.dumps(results, indent=1) + "\n").encode())
-            done(number, Row(path.name, results))
+                raise Left(f"{printable(paths[number].name)}: {results['left']}")
+            results["extra_data"] = {**results["extra_data"], **keys[number]}
+            write_file(_file(paths[number], into), (json.dumps(results, indent=1) + "\n").encode())
+            done(number, results)
     return [rows[number] for number in range(len(paths))]
 
 
 def earlier_seed(into: Path, lab: Lab, names: Collection[str]) -> int | None:
     """The seed of the results that are in a folder, if they are this lab's and of one of these terms: a second run goes on with it."""
     for path in sorted(into.glob("*.json")):
-        try:
-            more = json.loads(read_file(path))["extra_data"]
-        except Exception:
-            continue
+        more = (_read(path) or {}).get("extra_data", {})
         if more.get("lab") == lab.number and more.get("term") in names and isinstance(more.get("seed"), int):
             return int(more["seed"])
     return None
 
 
-def _kept(path: Path, into: Path, key: dict[str, Any], isolations: Container[str]) -> Row | None:
-    """The row of an earlier run, if it is whole, of the same submission, and graded in one of the isolations."""
+def _read(file: Path) -> Results | None:
+    """The results in a file that are whole."""
     try:
-        told = json.loads(read_file(_file(path, into)))
-        more = told["extra_data"]
+        told: Results = json.loads(read_file(file))
+        return told if told["extra_data"]["complete"] else None
     except Exception:
         return None
-    same = more.get("complete") and more.get("isolation") in isolations and all(more.get(name) == value for name, value in key.items())
-    return Row(path.name, told) if same else None
 
 
 def _file(path: Path, into: Path) -> Path:

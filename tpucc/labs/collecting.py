@@ -17,18 +17,18 @@ import ast
 import re
 import zipfile
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from lzma import LZMAError
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.likeness import parsed
-from tpucc.labs.submissions import FILE, FILES, MOST, TEXTS
-from tpucc.labs.variants import folder_name
+from tpucc.labs.submissions import FILE, FILES, MOST, TEXTS, folder_name
 
 STUDENTS = 20_000
 """Files and archives of an export at most."""
@@ -64,34 +64,40 @@ class _File:
     content: bytes
 
 
+@dataclass
+class _Part:
+    """A student's part of an export: the files so far, and the bytes that may still be unpacked."""
+
+    files: list[_File] = field(default_factory=list)
+    rest: int = UNPACKED
+
+
 class TooMuch(Exception):
     """A student's part of an export is larger than any submission."""
+
+
+Entry = tuple[PurePosixPath, Callable[[int], bytes]]
+"""A file of an export or of an archive: its path, and a function that reads so many bytes of it at most."""
 
 
 def collect(export: Path, lab: Lab, term: Term) -> Collected:
     """The submissions of an export. Raises `UsageError` E0503 for a file that isn't one, E0554 for one of too many files."""
     found = Collected()
-    students: dict[tuple[str, str], list[_File]] = {}
+    parts: dict[tuple[str, str], _Part] = {}
     too_much: set[tuple[str, str]] = set()
-    sizes: Counter[tuple[str, str]] = Counter()
-    for path, content in _entries(export, found):
+    for path, read in _entries(export):
         student, number, inside = _student(path)
-        files = students.setdefault((student, number), [])
         try:
-            for file in _unpacked(_File(inside, content), found, str(path), DEEPEST):
-                files.append(file)
-                sizes[student, number] += len(file.content)
-                if len(files) > ENTRIES or sizes[student, number] > UNPACKED:
-                    raise TooMuch
+            _unpack(parts.setdefault((student, number), _Part()), inside, read, str(path), DEEPEST, found)
         except TooMuch:
             too_much.add((student, number))
-    names = [student for student, _ in students]
-    for (student, number), files in sorted(students.items()):
+    names = [student for student, _ in parts]
+    for (student, number), part in sorted(parts.items(), key=lambda item: item[0]):
         name = folder_name(f"{student}-{number}" if names.count(student) > 1 and number else student, {*found.files, *found.without})
         if (student, number) in too_much:
             found.left.append(f"{name}: more than {ENTRIES:,} files or {UNPACKED:,} bytes")
-            files = []
-        if chosen := _chosen(name, files, lab, term, found):
+            part = _Part()
+        if chosen := _chosen(name, part.files, lab, term, found):
             found.files[name] = chosen
         else:
             found.without.append(name)
@@ -169,52 +175,74 @@ def _beside(student: str, files: Sequence[_File], main: PurePosixPath, found: Co
     return others
 
 
-def _unpacked(file: _File, found: Collected, place: str, depth: int) -> Iterator[_File]:
-    """A file; or the files of an archive, which lie where the archive lies. Raises `TooMuch`."""
-    if file.path.suffix.casefold() != ".zip":
-        if len(file.content) > MOST:
-            found.left.append(f"{place}: more than {MOST:,} bytes")
-        else:
-            yield file
+def _unpack(part: _Part, path: PurePosixPath, read: Callable[[int], bytes], place: str, depth: int, found: Collected) -> None:
+    """Adds a file to a student's part; or the files of an archive, which lie where the archive lies. Of a large file only the beginning is
+    read. Files that can't be read are left out. Raises `TooMuch`."""
+    if _is_junk(path):
         return
-    if not depth:
-        found.left.append(f"{place}: an archive in {counted(DEEPEST, 'other')}")
+    if any(len(name) > LONGEST for name in path.parts):
+        found.left.append(f"{place[:LONGEST]}…: a name of more than {LONGEST} characters")
         return
+    is_archive = path.suffix.casefold() == ".zip"
     try:
-        archive = zipfile.ZipFile(BytesIO(file.content))
-    except BROKEN:
-        found.left.append(f"{place}: a damaged archive")
+        content = read(UNPACKED if is_archive else MOST + 1)
+    except BROKEN as error:
+        found.left.append(f"{place}: {'encrypted' if 'encrypted' in str(error) else 'damaged'}")
         return
-    left = UNPACKED
-    for path, content in _in_archive(archive, found, f"{place}/"):
-        left -= len(content)
-        if left < 0:
-            raise TooMuch
-        yield from _unpacked(_File(file.path.parent / path, content), found, f"{place}/{path}", depth - 1)
+    part.rest -= len(content)
+    if part.rest < 0 or len(part.files) >= ENTRIES:
+        raise TooMuch
+    if not is_archive and len(content) <= MOST:
+        part.files.append(_File(path, content))
+    elif not is_archive:
+        found.left.append(f"{place}: more than {MOST:,} bytes")
+    elif not depth:
+        found.left.append(f"{place}: an archive in {counted(DEEPEST, 'other')}")
+    else:
+        try:
+            archive = zipfile.ZipFile(BytesIO(content))
+        except BROKEN:
+            found.left.append(f"{place}: a damaged archive")
+            return
+        for inner, read_inner in _in_archive(archive):
+            _unpack(part, path.parent / inner, read_inner, f"{place}/{inner}", depth - 1, found)
 
 
-def _entries(export: Path, found: Collected) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """The files of an export: their paths, without a folder that has all of them, and their contents."""
+def _entries(export: Path) -> Iterator[Entry]:
+    """The files of an export, without a folder that has all of them. Raises `UsageError`."""
+    shown, entries = printable(str(export)), list[Entry]()
     if export.is_dir():
         files = [path for path in sorted(export.rglob("*")) if path.is_file() and not path.is_symlink()]
-        paths = [PurePosixPath(path.relative_to(export).as_posix()) for path in files]
-        read: Iterable[tuple[PurePosixPath, bytes]] = ((path, _beginning(file)) for path, file in zip(paths, files, strict=True))
+        paths = [PurePosixPath(file.relative_to(export).as_posix()) for file in files]
+        entries = [(path, partial(_beginning, partial(file.open, "rb"))) for path, file in zip(paths, files, strict=True)]
     else:
-        archive = _opened(export)
-        paths = [path for info in archive.infolist() if (path := _path(info)) is not None]
-        read = _in_archive(archive, found, "")
-    if len(paths) > STUDENTS:
-        message = f"{printable(str(export))} has {len(paths):,} files, and at most {STUDENTS:,} are read"
+        try:
+            entries = list(_in_archive(zipfile.ZipFile(export)))
+        except BROKEN:
+            message = f"{shown} is neither a folder nor a zip file" if export.exists() else f"there is no {shown}"
+            raise UsageError(Diagnostic("E0503", message, help=("what Moodle or Canvas gives for all submissions is one",))) from None
+    if len(entries) > STUDENTS:
+        message = f"{shown} has {len(entries):,} files, and at most {STUDENTS:,} are read"
         raise UsageError(Diagnostic("E0554", message, help=("collect it in parts",)))
-    depth = _common(paths)
-    for path, content in read:
+    depth = _common([path for path, _ in entries])
+    for path, read in entries:
         if not _is_junk(path) and len(path.parts) > depth:
-            yield PurePosixPath(*path.parts[depth:]), content
+            yield PurePosixPath(*path.parts[depth:]), read
 
 
-def _beginning(file: Path) -> bytes:
-    with file.open("rb") as opened:
-        return opened.read(UNPACKED)
+def _in_archive(archive: zipfile.ZipFile) -> Iterator[Entry]:
+    """The files of an archive. The path of one that leads out of it is cut to its last name."""
+    for info in archive.infolist():
+        path = PurePosixPath(info.filename.replace("\\", "/"))
+        path = PurePosixPath(path.name) if path.is_absolute() or ".." in path.parts else path
+        if not info.is_dir() and path.parts:
+            yield path, partial(_beginning, partial(archive.open, info))
+
+
+def _beginning(opening: Callable[[], Any], most: int) -> bytes:
+    with opening() as opened:
+        content: bytes = opened.read(most)
+    return content
 
 
 def _common(paths: Sequence[PurePosixPath]) -> int:
@@ -231,41 +259,6 @@ def _common(paths: Sequence[PurePosixPath]) -> int:
         if not several and not any(known.fullmatch(name) for name in within for known in (MOODLE, CANVAS)):
             return depth
         depth += 1
-
-
-def _opened(export: Path) -> zipfile.ZipFile:
-    """The archive of an export. Raises `UsageError` E0503."""
-    try:
-        return zipfile.ZipFile(export)
-    except BROKEN:
-        shown = printable(str(export))
-        message = f"{shown} is neither a folder nor a zip file" if export.exists() else f"there is no {shown}"
-        raise UsageError(Diagnostic("E0503", message, help=("what Moodle or Canvas gives for all submissions is one",))) from None
-
-
-def _in_archive(archive: zipfile.ZipFile, found: Collected, place: str) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """The files of an archive; of a large one only the beginning is unpacked. Those that can't be are left out. Raises `TooMuch`."""
-    files = [(info, path) for info in archive.infolist() if (path := _path(info)) is not None and not _is_junk(path)]
-    if len(files) > STUDENTS:
-        raise TooMuch
-    for info, path in files:
-        if any(len(part) > LONGEST for part in path.parts):
-            found.left.append(f"{place}{str(path)[:LONGEST]}…: a name of more than {LONGEST} characters")
-            continue
-        try:
-            with archive.open(info) as file:
-                content = file.read(UNPACKED if path.suffix.casefold() == ".zip" else MOST + 1)
-        except BROKEN:
-            found.left.append(f"{place}{path}: {'encrypted' if info.flag_bits & 1 else 'damaged'}")
-        else:
-            yield path, content
-
-
-def _path(info: zipfile.ZipInfo) -> PurePosixPath | None:
-    """The path of a file in an archive; one that leads out of it is cut to its last name. None for a folder."""
-    path = PurePosixPath(info.filename.replace("\\", "/"))
-    path = PurePosixPath(path.name) if path.is_absolute() or ".." in path.parts else path
-    return None if info.is_dir() or not path.parts else path
 
 
 def _is_junk(path: PurePosixPath) -> bool:

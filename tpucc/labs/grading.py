@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,15 +17,17 @@ from typing import Any
 from tpucc.diagnostics import Diagnostic, Error, UsageError, did_you_mean, listed, printable
 from tpucc.guest.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.guest.leftover_files import Left
+from tpucc.guest.serving import module_of
 from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text
 from tpucc.labs.cells import cell, workshop
-from tpucc.labs.child import Child
-from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.child import MODULE, Child
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Lab, Outcome, Submission, Term, Test, lost
 from tpucc.labs.likeness import likeness
+from tpucc.labs.solutions import Here
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
-from tpucc.plugins.failures import Failed, failing, failure_behind
+from tpucc.plugins.failures import Failed, failed, failing, failure_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +35,13 @@ class Result:
     """A test with what it found, and the seconds it took. `fault` is the grader's own failure, which is no verdict on the submission.
 
     `printed` is what the submission printed while the test ran, of the first one also what it printed while it was loaded. Public tests
-    run before the hidden ones, so that theirs can have nothing of hidden inputs. `trouble` says of a submission that gave no result what
-    kind of failure it was, in words that are none of the submission's.
+    run before the hidden ones, so that theirs can have nothing of hidden inputs.
     """
 
     test: Test
     outcome: Outcome
     seconds: float
     fault: str = ""
-    trouble: str = ""
     printed: str = ""
 
     @property
@@ -113,6 +114,8 @@ class Contents:
     """Why its files can't be read; else empty."""
     term: Term
     """The term that it is graded for."""
+    digest: str
+    """A hash of the files that are graded; empty where there are none."""
 
 
 def contents_of(lab: Lab, path: Path, term: Term) -> Contents:
@@ -125,16 +128,21 @@ def contents_of(lab: Lab, path: Path, term: Term) -> Contents:
     except Failed as failure:
         problem = failure.words
     main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
-    return Contents(str(path), files, main, disagreement(path, lab, term), when, problem, term)
+    digest = digest_of_graded(files, lab, lab.files(term), main)
+    return Contents(str(path), files, main, disagreement(path, lab, term), when, problem, term, digest)
 
 
 Watch = Callable[[Grade], None]
 """Called after every test with the grade so far."""
 
 
-def check(lab: Lab, path: Path, term: Term = AS_WRITTEN, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
-    """The public tests on one's own submission, without isolation, or those that `only` names. Raises `UsageError` for a name of none."""
-    return _whole(Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only))), contents_of(lab, path, term), NONE, watch)
+def check(
+    lab: Lab, path: Path, term: Term = AS_WRITTEN, only: Sequence[str] = (), watch: Watch | None = None, trust: bool = False
+) -> Grade:
+    """The public tests on one's own submission, without isolation, or those that `only` names. Code of those who `trust` it runs in this
+    process, without limits. Raises `UsageError` for a name of no test."""
+    grade = Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only)))
+    return _whole(grade, contents_of(lab, path, term), None if trust else NONE, watch)
 
 
 def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
@@ -149,10 +157,10 @@ def grade_contents(lab: Lab, contents: Contents, seed: int, jail: Jail, only: Se
     return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed), contents, jail, watch)
 
 
-def _whole(grade: Grade, contents: Contents, jail: Jail, watch: Watch | None) -> Grade:
-    """The grade with the results of its tests. A lab without functions needs no workshop."""
-    grade = replace(grade, note=contents.note, origin=contents.origin, date=contents.date)
-    with workshop(grade.lab.modules) if grade.lab.functions else nullcontext() as shared:
+def _whole(grade: Grade, contents: Contents, jail: Jail | None, watch: Watch | None) -> Grade:
+    """The grade with the results of its tests. Without a jail the submission's functions are called in this process."""
+    grade = replace(grade, note=contents.note, origin=contents.origin, date=contents.date, digest=contents.digest)
+    with workshop(grade.lab.modules) if grade.lab.functions and jail else nullcontext() as shared:
         return _graded(contents, grade, shared, jail, watch)
 
 
@@ -236,38 +244,51 @@ def _number(name: str) -> int | None:
     return int(found[0]) if found else None
 
 
-def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail, watch: Watch | None) -> Grade:
+def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail | None, watch: Watch | None) -> Grade:
     lab, files, main = grade.lab, contents.files, contents.main
     if contents.problem:
         return _without_tests(grade, Failed("file", contents.problem), watch)
-    grade = replace(grade, digest=digest_of_graded(files, lab, lab.files(grade.term), main))
     if lab.functions and main not in files:
         there = next((name for name in files if name.rpartition("/")[2] == lab.file), next(iter(files), ""))
         return _without_tests(grade, Failed("file", _missing(lab.file, there)), watch)
     if grade.seed is not None:
         grade = replace(grade, like=likeness(lab, files))
-    if shared is None:
-        return _run_all(grade, Texts(files), watch)
-    with cell(shared, seen(files), main) as made, Child(jail, made, lab.modules) as child:
-        try:
-            child.load()
-        except Failed as failure:
-            return _without_tests(replace(grade, printed=child.printed()), failure, watch)
-        done = _run_all(grade, child, watch)
-        return replace(done, spent=child.spent)
+    try:
+        if shared is None or jail is None:
+            return _run_all(grade, _trusted(contents) if lab.functions else Texts(files), watch)
+        with cell(shared, seen(files), main) as made, Child(jail, made, lab.modules) as child:
+            try:
+                child.load()
+            except Failed:
+                grade = replace(grade, printed=child.printed())
+                raise
+            return replace(_run_all(grade, child, watch), spent=child.spent)
+    except Failed as failure:
+        return _without_tests(grade, failure, watch)
+
+
+def _trusted(contents: Contents) -> Here:
+    """The submission in this process. Raises `Failed` where its file can't be loaded."""
+    origin = Path(contents.origin).absolute()
+    file = origin / contents.main if origin.is_dir() else origin
+    sys.path.insert(0, str(file.parent))
+    try:
+        return Here(vars(module_of(str(file), MODULE)), file)
+    except Exception as error:
+        raise failed(error, lambda name: name.startswith(str(file.parent))) from error
 
 
 def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
     """The grade of a submission on which no test can be run: each has no points, for the same reason."""
-    outcome = Outcome(0, f"not run: {failure.words.splitlines()[0]}")
-    results = tuple(Result(test, outcome, 0.0, trouble="no test could be run") for test in grade.tests)
+    outcome = Outcome(0, f"not run: {failure.words.splitlines()[0]}", trouble="no test could be run")
+    results = tuple(Result(test, outcome, 0.0) for test in grade.tests)
     grade = replace(grade, problem=failure.words, results=results)
     if watch:
         watch(grade)
     return grade
 
 
-def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Grade:
+def _run_all(grade: Grade, submission: Child | Texts | Here, watch: Watch | None) -> Grade:
     seed = 0 if grade.seed is None else random.Random(f"{grade.seed}/judging").getrandbits(32)
     for test in grade.tests:
         result = run(test, submission, seed)
@@ -279,23 +300,24 @@ def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Gr
 
 def run(test: Test, submission: Submission, seed: int = 0) -> Result:
     """One test, whose inputs for answers `seed` draws. Whatever the submission answers, there is a result. Raises `Left`."""
-    start = monotonic()
-    fault = trouble = ""
+    start, fault = monotonic(), ""
     asked = Asked(seed=seed)
     ASKED.set(asked)
     try:
         outcome = test.run(_Noted(submission, asked))
-    except Failed as failure:
-        outcome, trouble = Outcome(0, failure.words, _given(asked)), _trouble(failure)
     except Left:
         raise
-    except Error as error:
-        behind = failure_behind(error)
-        words = behind.words if behind else "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
-        outcome, trouble = Outcome(0, words, _given(asked)), _trouble(behind) if behind else "an answer was refused"
-    except Exception as error:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
-        outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
-    return Result(test, outcome, monotonic() - start, fault, trouble)
+    except Exception as error:
+        if isinstance(error, Failed | Error) and (failure := failure_behind(error)):
+            outcome = lost(failure)
+        elif isinstance(error, Error):
+            words = "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
+            outcome = Outcome(0, words, trouble="an answer was refused")
+        else:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
+            outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
+    if not (outcome.passed or outcome.given or fault) and outcome.call and outcome.call[1]:
+        outcome = replace(outcome, given=call_text(*outcome.call))
+    return Result(test, outcome, monotonic() - start, fault)
 
 
 class _Noted:
@@ -313,25 +335,6 @@ class _Noted:
 
     def text(self, name: str) -> str:
         return self._submission.text(name)
-
-
-def _given(asked: Asked) -> str:
-    """The last call in words; nothing where there was none, or one without arguments."""
-    return call_text(*asked.call) if asked.call and asked.call[1] else ""
-
-
-def _trouble(failure: Failed) -> str:
-    """The kind of a failure, in words that are none of the submission's."""
-    return _TROUBLES.get(failure.kind, "it raised an exception")
-
-
-_TROUBLES = {
-    "time": "a call took too long",
-    "ended": "its process ended",
-    "result": "an answer has the wrong form",
-    "wrong": "",
-    "file": "no such file",
-}
 
 
 def random_seed() -> int:

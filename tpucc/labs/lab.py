@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from tpucc.diagnostics import printable
 from tpucc.guest.values import Plain
+from tpucc.plugins.failures import Failed
 
 
 class Submission(Protocol):
@@ -63,7 +64,8 @@ def last_call() -> Call | None:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a test found. `share` of its points are earned, 0 to 1. The texts say what was given, expected and found, where that helps.
+    """What a test found. `share` of its points are earned, 0 to 1. The texts say what was given, expected and found, where that helps:
+    what was given is the `call` in words, where nothing else is said.
 
     `drawing` is a picture in characters, for a terminal; `picture` an SVG, made when somebody looks.
     """
@@ -79,11 +81,38 @@ class Outcome:
     """Numbers for the leaderboard, such as the cycles of a program."""
     call: Call | None = field(default_factory=last_call, compare=False, repr=False)
     """The call that this was found of, to be repeated: the last one before it was found, where a test doesn't say another."""
+    trouble: str = ""
+    """Of a submission that gave no result, what kind of failure it was, in words that are none of the submission's."""
 
     @property
     def passed(self) -> bool:
         """Whether all points are earned."""
         return self.share >= 1
+
+
+class Wrong(Failed):
+    """An answer of a submission that loses the points of a test, with the `outcome` that says so: its message and what else is `told`."""
+
+    def __init__(self, message: str, **told: Any) -> None:
+        super().__init__("wrong", message)
+        self.outcome = Outcome(0, message, **told)
+
+
+def lost(failure: Failed) -> Outcome:
+    """What a test finds where it asks for an answer and there is none, or a wrong one."""
+    if isinstance(failure, Wrong):
+        return failure.outcome
+    return Outcome(0, failure.words, trouble=TROUBLES.get(failure.kind, "it raised an exception"))
+
+
+TROUBLES = {
+    "time": "a call took too long",
+    "ended": "its process ended",
+    "result": "an answer has the wrong form",
+    "wrong": "",
+    "file": "no such file",
+}
+"""Kinds of failures that are no exceptions, in words that are none of the submission's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +169,7 @@ class Lab:
     functions: tuple[str, ...]
     public: Callable[[Term], Sequence[Test]]
     hidden: Callable[[Term, int], Sequence[Test]]
-    words: Callable[[Term], Mapping[str, str]]
+    words: Callable[[Term], Mapping[str, Any]]
     folder: Path
     ranks: str = ""
     open: bool = False
@@ -166,15 +195,21 @@ class Lab:
         return self.filled((self.material_folder / name).read_text("utf-8"), term)
 
     def filled(self, text: str, term: Term) -> str:
-        """A text with the term's word for each `{{name}}`; `term` and `term_option` are words of every lab. Raises `KeyError` for a word
-        that the lab doesn't have."""
-        return filled(text, {"term": str(term), "term_option": term.option, **self.words(term)})
+        """A text with the term's words; `term` and `term_option` are words of every lab. Raises `KeyError` for a word that the lab doesn't
+        have."""
+        return filled(text, {"term": term, "term_option": term.option, **self.words(term)})
 
 
-def filled(text: str, words: Mapping[str, str]) -> str:
-    """A text with a word for each `{{name}}`. Raises `KeyError` for a name that has none."""
-    parts = text.split("{{")
-    return parts[0] + "".join(words[name.strip()] + rest for name, _, rest in (part.partition("}}") for part in parts[1:]))
+def filled(text: str, words: Mapping[str, Any]) -> str:
+    """A text in which a word stands for each `{{name}}`, in which a word's attribute and its format may be named as in an f-string:
+    `{{cycles.full:g}}`. Raises `KeyError` for a name that has no word."""
+    first, *parts = text.split("{{")
+    return first + "".join(f"{{{name}}}".format_map(words) + rest for name, _, rest in (part.partition("}}") for part in parts))
+
+
+def words_of(rules: object) -> dict[str, Any]:
+    """The fields and properties of a term's rules, which are words of the lab's texts."""
+    return {name: value for name in dir(rules) if name[0] != "_" and not callable(value := getattr(rules, name))}
 
 
 MATERIAL = "material"
@@ -196,15 +231,16 @@ def declared(
     folder: Path,
     *,
     rules: Callable[[Term], Rules],
-    words: Callable[[Rules], Mapping[str, str]],
     public: Callable[[Rules], Sequence[Test]],
     hidden: Callable[[Rules, Random, str], Sequence[Test]],
+    words: Callable[[Rules], Mapping[str, Any]] = lambda _: {},
     begun: Callable[[Rules], Mapping[str, str]] | None = None,
 ) -> Lab:
     """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests.
 
-    `rules` are what differs between terms; words and tests follow from them. `hidden` gives tests like the public ones, for a source of
-    numbers that is the seed's, and the seed as a text; that they are hidden, and are named so, is added here.
+    `rules` are what differs between terms; words and tests follow from them. Their fields are words, too, as in `words_of`. `hidden` gives
+    tests like the public ones, for a source of numbers that is the seed's, and the seed as a text; that they are hidden, and are named so,
+    is added here.
     """
 
     def all_hidden(term: Term, seed: int) -> Sequence[Test]:
@@ -214,7 +250,7 @@ def declared(
     return Lab(
         name=folder.name,
         folder=folder,
-        words=lambda term: words(rules(term)),
+        words=lambda term: {**words_of(rules(term)), **words(rules(term))},
         public=lambda term: public(rules(term)),
         hidden=all_hidden,
         begun=None if begun is None else lambda term: begun(rules(term)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, listed, printable
-from tpucc.labs.class_likeness import ALIKE, Group, Pair, Statement, Submitted
 from tpucc.labs.lab import Lab, Term
+from tpucc.labs.likeness import ALIKE, Group, Pair, Statement, Submitted
 from tpucc.see.kit import Section, document, soft
 from tpucc.see.svg import NOTHING, Markup, escaped, joined, row, table, tag
 

@@ -13,20 +13,17 @@ from typing import Any
 
 from tpucc.guest.jails import grader_folder
 from tpucc.interop.programs import folder as programs_folder
-from tpucc.labs.calls import packed_value
 from tpucc.labs.grading import run
 from tpucc.labs.lab import MATERIAL, Lab, Term
-from tpucc.labs.recorded import recording
-from tpucc.labs.solutions import Solution
-from tpucc.labs.start import starting_files
+from tpucc.labs.solutions import RECORDED, REFERENCE, executed, recorded_file, recording
+from tpucc.labs.start import starting_files, text
 from tpucc.labs.strip import stripped_file
-from tpucc.labs.texts import text
 from tpucc.version import VERSION
 
 _DATE = (1980, 1, 1, 0, 0, 0)
 """The time of all entries, so that the same lab gives the same bytes."""
 DEPENDENCIES = ("numpy>=2.1", "lark>=1.2", "networkx>=3.3", "graphviz>=0.20.3", "click>=8.1.7", "rich>=13.7", "msgspec>=0.18.6")
-REFERENCE = rf"labs/\w+/{MATERIAL}/reference\b"
+SOLUTIONS = rf"labs/\w+/{MATERIAL}/reference\b"
 """The names of files that no archive for students has."""
 SCRIPTS = Path(__file__).parent / "gradescope"
 
@@ -36,7 +33,7 @@ def for_students(lab: Lab, term: Term) -> bytes:
     name = f"lab{lab.number}"
     files = {f"{name}/{file}": content.encode() for file, content in starting_files(lab, term).items()}
     files |= _package(frozenset({lab.number}), solutions=False)
-    files["tpucc/labs/recorded.json"] = _recorded(lab, term)
+    files[f"tpucc/labs/{RECORDED.name}"] = recorded_file(references(lab, term))
     files["pyproject.toml"] = text("project.toml", version=f"{VERSION}+{name}", dependencies=json.dumps(_dependencies())).encode()
     files["tests/test_lab.py"] = text("test_lab.txt", name=name).encode()
     files["README.md"] = text("README.md", name=name, title=lab.title, file=lab.file).encode()
@@ -55,22 +52,19 @@ def for_gradescope(lab: Lab, term: Term, seed: int) -> bytes:
 def references(lab: Lab, term: Term) -> dict[str, Any]:
     """What the public tests compare with, by its keys: all that they ask while the lab's own solution is tested."""
     with recording() as made:
-        words = lab.words(term)
-        for test in lab.public(term) if lab.functions else ():
-            run(test, Solution.of(lab.folder, words))
+        lab.words(term)
+        if lab.functions:
+            solution = executed(lab.material(REFERENCE, term), lab.material_folder / REFERENCE)
+            for test in lab.public(term):
+                run(test, solution)
     return made
-
-
-def _recorded(lab: Lab, term: Term) -> bytes:
-    made = {key: packed_value(value) for key, value in references(lab, term).items()}
-    return (json.dumps(made, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _package(labs: frozenset[int], solutions: bool) -> dict[str, bytes]:
     """The package's files, with the programs inside, as in a wheel; those of labs' solutions only where these are asked for."""
     package, found = grader_folder(), dict[str, bytes]()
     for name, path in _files(package):
-        if solutions or not re.match(REFERENCE, name):
+        if solutions or not re.match(SOLUTIONS, name):
             whole = stripped_file(path, package, labs)
             found[f"tpucc/{name}"] = path.read_bytes() if whole is None else whole.encode()
     return found | {f"tpucc/programs/{name}": path.read_bytes() for name, path in _files(programs_folder())}

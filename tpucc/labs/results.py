@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from keyword import iskeyword
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -89,7 +88,7 @@ def _row(result: Result, grade: Grade, details: bool) -> dict[str, Any]:
 def _verdict(result: Result) -> str:
     """What a student reads of a hidden test: nothing that the submission could have written."""
     earned = "all points" if result.outcome.passed else "a part of the points" if result.score else "no points"
-    return f"{earned}: {result.trouble}" if result.trouble else earned
+    return f"{earned}: {result.outcome.trouble}" if result.outcome.trouble else earned
 
 
 def report(result: Result, grade: Grade, whole: bool = True, width: int | None = None) -> str:
@@ -105,7 +104,6 @@ def report(result: Result, grade: Grade, whole: bool = True, width: int | None =
         parts += [*shown, *([f"          (cut; {_json(result)} writes all of it)"] if shown != told else [])]
         parts += [outcome.drawing] if outcome.drawing else []
         parts += [f"again:    {again}"] if (again := repeat(result, grade)) else []
-        parts += [f"call:     {call}"] if not whole and grade.seed is None and (call := _call_again(result, grade)) else []
     parts += printed_lines(result.printed, whole, _json(result))
     return "\n".join(part for part in parts if part)
 
@@ -147,26 +145,6 @@ def repeat(result: Result, grade: Grade) -> str:
         known = "" if told.is_file() or grade.origin == "." else variant
         return f"tpucc lab check {place}{known} --only {quote(result.test.name)}"
     return f"tpucc lab grade {place}{variant} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""
-
-
-def saved_call(result: Result) -> tuple[str, tuple[Any, ...]]:
-    """The name of the file in `check` for the call that lost points, and the call's arguments; no name where no single call did."""
-    outcome = result.outcome
-    if outcome.passed or outcome.call is None or not outcome.call[1] or not (outcome.given or result.trouble):
-        return "", ()
-    return f"{file_name(result.test.name)}.call", outcome.call[1]
-
-
-def _call_again(result: Result, grade: Grade) -> str:
-    """A line of Python that makes the call which lost points again, in the folder of the submission; nothing where no single call did."""
-    saved, _ = saved_call(result)
-    if not saved or result.outcome.call is None:
-        return ""
-    function, module = result.outcome.call[0], Path(grade.origin if grade.origin.endswith(".py") else grade.lab.file).stem
-    begin = "from tpucc.labs.calls import saved; "
-    if not module.isidentifier() or iskeyword(module):  # a file's name may be any words, and code among them
-        return f"{begin}from importlib import import_module; import_module({module!a}).{function}(*saved('check/{saved}'))"
-    return f"{begin}from {module} import {function}; {function}(*saved('check/{saved}'))"
 
 
 def file_name(name: str) -> str:

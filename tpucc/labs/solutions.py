@@ -1,34 +1,119 @@
-"""A lab's own solution, which its tests compare a submission's answers with."""
+"""A lab's own solution, which its tests compare a submission's answers with; and what archives for students have in its place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from tpucc.guest.values import Plain, packed, unpacked
-from tpucc.labs.lab import MATERIAL, declaration, filled
-from tpucc.labs.recorded import packed as is_archive
-from tpucc.labs.recorded import recorded
-from tpucc.plugins.failures import Failed
+import msgspec
 
+from tpucc.guest.values import Plain, packed, require_plain, unpacked
+from tpucc.labs.call_text import WHOLE, shown
+from tpucc.labs.lab import MATERIAL, declaration, filled, words_of
+from tpucc.plugins.failures import Failed, failed
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 REFERENCE = "reference.py"
+RECORDED = Path(__file__).with_name("recorded.msgpack")
+"""What tests compare with, by what it was asked for: recorded when an archive was packed."""
+_RECORDINGS: list[dict[str, Any]] = []
+
+
+def is_archive() -> bool:
+    """Whether this is the tpucc of an archive for students: it has recorded results in the place of the grader's own answers."""
+    return RECORDED.is_file()
+
+
+@contextmanager
+def recording() -> Iterator[dict[str, Any]]:
+    """All results that are made in the body, by what they were asked for."""
+    made: dict[str, Any] = {}
+    _RECORDINGS.append(made)
+    try:
+        yield made
+    finally:
+        _RECORDINGS.remove(made)
+
+
+def recorded_file(made: Mapping[str, Any]) -> bytes:
+    """A recording as the file of an archive."""
+    return msgspec.msgpack.encode({key: packed(made[key]) for key in sorted(made)})
+
+
+@cache
+def _known() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = msgspec.msgpack.decode(RECORDED.read_bytes()) if is_archive() else {}
+    return found
+
+
+def recorded(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The function, whose results an archive has recorded. There it is called only with arguments that no result was recorded for.
+
+    Arguments are known by their whole text (`call_text.shown`). Results are values that a submission's answer can have.
+    """
+
+    @wraps(function)
+    def asked(*given: Given.args, **named: Given.kwargs) -> Result:
+        if not _RECORDINGS and not is_archive():
+            return function(*given, **named)
+        key = f"{function.__name__} {sha256(shown((given, named), WHOLE).encode()).hexdigest()}"
+        if key in _known():
+            found: Result = unpacked(_known()[key])
+            return found
+        result = function(*given, **named)
+        for recording in _RECORDINGS:
+            recording[key] = result
+        return result
+
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """A submission in this process: what a module `defines`, by its names, and the text of its `file`. For tpucc's own solutions, and for
+    those who trust their code."""
+
+    defined: Mapping[str, Any]
+    file: Path
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        """What a function returns. Raises `Failed`."""
+        if not callable(self.defined.get(function)):
+            raise Failed("result", f"{self.file.name} defines no function {function}")
+        try:
+            return require_plain(unpacked(packed(self.defined[function](*arguments))))
+        except Exception as error:
+            raise failed(error, lambda file: file.startswith(str(self.file.parent))) from error
+
+    def defines(self) -> tuple[str, ...]:
+        """The names of what can be called."""
+        return tuple(name for name, value in self.defined.items() if callable(value))
+
+    def text(self, name: str) -> str:
+        """No text: a lab of functions asks for none. Raises `Failed`."""
+        raise Failed("file", f"no {name} is read: the lab asks for functions")
+
+    def printed(self) -> str:
+        """Nothing: what code prints in this process is on the terminal."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """The `reference.py` of the lab in the folder `lab`, with `words` of a term. It runs in this process: it is tpucc's own code, and no
-    submission. No archive for students has it."""
+    """The `reference.py` of the lab in the folder `lab`, with the words of a term's rules. No archive for students has it."""
 
     lab: str
-    words: tuple[tuple[str, str], ...]
+    rules: Any
 
     @classmethod
-    def of(cls, folder: Path, words: Mapping[str, str]) -> Solution:
-        """The solution of the lab in a folder. `words` may be those alone that the solution has."""
-        return cls(folder.name, tuple(sorted(words.items())))
+    def of(cls, folder: Path, rules: object) -> Solution:
+        return cls(folder.name, rules)
 
     def answer(self, function: str, *arguments: Any) -> Plain:
         """What a function of the solution returns. An archive for students has recorded it for the public tests, and has None else."""
@@ -39,27 +124,9 @@ class Solution:
         found = self.answer(function, *arguments)
         return self.call(function, *arguments) if found is None else found
 
-    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
-        """What a function of the solution returns, as a submission's. It isn't recorded. Raises `Failed`; in an archive
-        `NotImplementedError`."""
-        defined = _defined(self)
-        try:
-            return unpacked(packed(defined[function](*arguments)))
-        except Exception as error:
-            raise Failed(type(error).__name__, str(error)) from error
-
-    def defines(self) -> tuple[str, ...]:
-        """The names of what can be called."""
-        return tuple(name for name, value in _defined(self).items() if callable(value))
-
-    def text(self, name: str) -> str:
-        """The text of the solution. Raises `Failed` for another file: a lab of functions has one."""
-        if name != REFERENCE:
-            raise Failed("file", f"the solution has no {name}")
-        folder = Path(__file__).parent / self.lab
-        if is_archive():
-            raise NotImplementedError(f"lab {declaration(folder)['number']}: write {', '.join(declaration(folder)['functions'])}")
-        return filled((folder / MATERIAL / REFERENCE).read_text("utf-8"), dict(self.words))
+    def call(self, function: str, *arguments: Any) -> Plain:
+        """What a function of the solution returns, which isn't recorded. In an archive raises `NotImplementedError`."""
+        return _submission(self).call(function, *arguments)
 
 
 @recorded
@@ -68,8 +135,16 @@ def _answer(solution: Solution, function: str, *arguments: Any) -> Plain:
 
 
 @cache
-def _defined(solution: Solution) -> dict[str, Any]:
-    """What the solution's file defines."""
-    defined: dict[str, Any] = {"__name__": "solution"}
-    exec(compile(solution.text(REFERENCE), f"{solution.lab}/{REFERENCE}", "exec", dont_inherit=True), defined)
-    return defined
+def _submission(solution: Solution) -> Here:
+    folder = Path(__file__).parent / solution.lab
+    if is_archive():
+        said = declaration(folder)
+        raise NotImplementedError(f"lab {said['number']}: write {', '.join(said['functions'])}")
+    return executed(filled((folder / MATERIAL / REFERENCE).read_text("utf-8"), words_of(solution.rules)), folder / MATERIAL / REFERENCE)
+
+
+def executed(text: str, file: Path) -> Here:
+    """The submission that the text of a file makes, which is executed in this process."""
+    defined: dict[str, Any] = {"__name__": "submission", "__file__": str(file)}
+    exec(compile(text, str(file), "exec", dont_inherit=True), defined)
+    return Here(defined, file)

@@ -5,29 +5,20 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file
 from tpucc.labs import find
 from tpucc.labs.child import BUDGET, BY_THE_CLOCK, CALL, PATIENCE, WAITING
-from tpucc.labs.lab import AS_WRITTEN, Lab, Term
+from tpucc.labs.lab import AS_WRITTEN, Lab, Term, filled
 from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
-from tpucc.labs.texts import text
 from tpucc.output_files import write_files
 from tpucc.plugins.failures import Failed
 
+TEXTS = Path(__file__).parent / "texts"
 POINTS = "\nEach test's points are rounded down to halves.\n"
 """The end of every handout."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A student's folder: its lab and term."""
-
-    lab: Lab
-    term: Term
 
 
 def start(lab: Lab, folder: Path, term: Term = AS_WRITTEN) -> tuple[str, ...]:
@@ -49,6 +40,11 @@ def starting_files(lab: Lab, term: Term) -> dict[str, str]:
     }
 
 
+def text(name: str, /, **words: str) -> str:
+    """A text that is the same for all labs: a file of the folder `texts`, with these words. Raises `KeyError` for one that is missing."""
+    return filled((TEXTS / name).read_text("utf-8"), words)
+
+
 def _limits() -> str:
     """The limits of calls, for the handouts of labs whose functions are called."""
     numbers = {"call": CALL, "budget": BUDGET, "clock": BY_THE_CLOCK, "waiting": WAITING, "patience": PATIENCE}
@@ -64,7 +60,7 @@ def differing(lab: Lab, terms: tuple[Term, Term]) -> tuple[str, ...]:
     return tuple(name for name in one if one[name] != other[name])
 
 
-def place(path: Path) -> Place:
+def place(path: Path) -> tuple[Lab, Term]:
     """The lab and the term of a folder that `start` wrote, or of a file in one. Raises `UsageError` E0551 where that isn't known."""
     file = (path if path.is_dir() else path.parent) / FILE
     if not os.path.lexists(file):
@@ -73,7 +69,7 @@ def place(path: Path) -> Place:
     try:
         require_own(file)
         said = tomllib.loads(read_file(file, most=MOST_OF_FILE).decode())
-        return Place(find(str(said["lab"])), Term(str(said.get("term", "")).casefold()))
+        return find(str(said["lab"])), Term(str(said.get("term", "")).casefold())
     except Failed as failure:
         raise UsageError(Diagnostic("E0551", failure.message, help=("lab = 5",))) from None
     except KeyError:
@@ -85,10 +81,9 @@ def place(path: Path) -> Place:
 def disagreement(path: Path, lab: Lab, term: Term) -> str:
     """What the folder's file says of lab and term, where that isn't what is asked for; nothing where it agrees or isn't there."""
     try:
-        said = place(path)
+        found, said = place(path)
     except Error as error:
         there = os.path.lexists((path if path.is_dir() else path.parent) / FILE)
         return error.diagnostics[0].message if there else ""
-    if (said.lab, said.term) == (lab, term):
-        return ""
-    return f"{FILE} says lab {said.lab.number}, {said.term}; this is lab {lab.number}, {term}"
+    same = (found, said) == (lab, term)
+    return "" if same else f"{FILE} says lab {found.number}, {said}; this is lab {lab.number}, {term}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 _MARKER = re.compile(r"^(?P<indent>[ \t]*)# lab (?P<lab>\d+) (?P<what>begin|end)(?P<asked> \(the grader asks it\))?(?:: (?P<task>.+))?$")
@@ -78,22 +78,13 @@ def copy_stripped(package: Path, folder: Path, labs: Set[int] | None = None, lef
     def ignored(place: str, names: list[str]) -> Set[str]:
         return {name for name in names if (Path(place) == package and name in left_out) or name.endswith(".tmp")}
 
-    marked: list[Path] = []
-    shutil.copytree(package, folder / "tpucc", ignore=ignored, copy_function=_copier(package, labs, marked))
-    for path in marked:
-        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
-            compiled.unlink()
-
-
-def _copier(package: Path, labs: Set[int] | None, marked: list[Path]) -> Callable[[str, str], object]:
-    def copy(source: str, target: str) -> object:
-        text = stripped_file(Path(source), package, labs)
-        if text is None:
-            return shutil.copy2(source, target)
-        marked.append(Path(target))
-        return Path(target).write_text(text, "utf-8")
-
-    return copy
+    copy = folder / "tpucc"
+    shutil.copytree(package, copy, ignore=ignored)
+    for path in copy.rglob("*.py"):
+        if (text := stripped_file(path, copy, labs)) is not None:
+            path.write_text(text, "utf-8")
+            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+                compiled.unlink()
 
 
 def stripped_file(path: Path, package: Path, labs: Set[int] | None) -> str | None:

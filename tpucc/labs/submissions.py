@@ -1,15 +1,26 @@
-"""The files of a submission."""
+"""The files of a submission; and the variant of a lab that its student has, of the term or of the term and the student.
+
+A student's own variant is a term by itself, `TERM-0123456789abcdef`, whose name follows from the term, the lab and the student by a keyed
+hash (HMAC-SHA256). So who has the key makes and grades everybody's variant again, and nobody else can tell whose a name is.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Container, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from unicodedata import normalize
 
-from tpucc.labs.lab import Lab
+from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.files import read_file
+from tpucc.labs.lab import Lab, Term
 from tpucc.plugins.failures import Failed, failing
 
 TEXTS = (".py", ".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
@@ -84,18 +95,6 @@ def _is_one(path: Path, lab: Lab) -> bool:
     return not path.name.startswith(".") and (loose or (path.is_dir() and path.name != "check"))
 
 
-def digest(path: Path) -> str:
-    """A hash of all of a submission's files, by which a second run knows that nothing has changed. Those that it isn't made of, and all
-    beyond the limit, count by their sizes: one file at a time is in memory. Raises `Failed`."""
-    found, left = hashlib.sha256(), MOST
-    for name, file in _entries(path):
-        if file.is_file() and not file.is_symlink():
-            size = file.stat().st_size
-            left -= size if (read := file.suffix in TEXTS or name == FILE) else 0
-            found.update(_named(name, file.read_bytes() if read and left >= 0 else str(size).encode()))
-    return found.hexdigest()[:16]
-
-
 NOTES = ".md"
 """What stands in such files a submission can't read, and counts for nothing."""
 
@@ -107,25 +106,15 @@ def digest_of_graded(files: Mapping[str, bytes], lab: Lab, names: Collection[str
         graded = {lab.file if name == main else name: content for name, content in seen(files).items()} if main in files else {}
     else:
         graded = {name: files[name] for name in names if name in files}
-    return _hashed(graded) if graded else ""
+    found = hashlib.sha256()
+    for name, content in sorted(graded.items()):
+        found.update(os.fsencode(name) + f"\0{len(content)}\0".encode() + content)
+    return found.hexdigest()[:16] if graded else ""
 
 
 def seen(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files of a submission that its process has: all but notes."""
     return {name: content for name, content in files.items() if not name.endswith(NOTES)}
-
-
-def _hashed(files: Mapping[str, bytes]) -> str:
-    """A hash of names and contents: sixteen characters."""
-    found = hashlib.sha256()
-    for name, content in sorted(files.items()):
-        found.update(_named(name, content))
-    return found.hexdigest()[:16]
-
-
-def _named(name: str, content: bytes) -> bytes:
-    """What a hash is made of for a file."""
-    return os.fsencode(name) + f"\0{len(content)}\0".encode() + content
 
 
 def date(path: Path) -> str:
@@ -137,3 +126,58 @@ def date(path: Path) -> str:
 
 def _newest(path: Path) -> float:
     return max((file.lstat().st_mtime for _, file in _entries(path) if file.is_file()), default=0.0)
+
+
+LEAST_KEY, MOST_KEY = 16, 2**12
+"""Bytes of a key."""
+LONGEST_NAME = 80
+"""Characters of a student's folder."""
+RESERVED = "check"
+"""The folder of a lab's pictures, which is no submission."""
+DIGITS = 16
+"""Hexadecimal digits of a variant's name."""
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The terms of a class's submissions: `term` for all without a `key`, and with one a variant for each student.
+
+    A student is known by the name that the folder of a submission has or would have: see `folder_name`. Case doesn't matter.
+    """
+
+    lab: Lab
+    term: Term
+    key: bytes | None = None
+
+    def of(self, submission: Path) -> Term:
+        """The term of a submission, whose student is the name of its file or folder, without its ending and its case."""
+        return self.term if self.key is None else self.of_student(submission.stem if submission.suffix == ".py" else submission.name)
+
+    def of_student(self, student: str) -> Term:
+        """The variant of a student."""
+        assert self.key is not None
+        said = "\0".join((self.term.name, self.lab.name, folder_name(student))).casefold().encode()
+        return Term(f"{self.term.name or 'lab'}-{hmac.new(self.key, said, sha256).hexdigest()[:DIGITS]}")
+
+
+def folder_name(student: str, taken: Container[str] = ()) -> str:
+    """A name for a student's folder that any system has: composed letters, single spaces, and `_` for other signs. If it is `taken`, with a
+    number."""
+    words = " ".join(normalize("NFC", student).split())
+    plain = re.sub(r"[^\w .@+-]", "_", words).strip(" .")[:LONGEST_NAME] or "student"
+    name, number = plain, 1
+    while name in taken or name == RESERVED:
+        number += 1
+        name = f"{plain} {number}"
+    return name
+
+
+def key_of(file: Path) -> bytes:
+    """The key in a file: its bytes, without blanks around them. Raises `UsageError` E0503 for a file that isn't there, E0550 for a short
+    one."""
+    key = read_file(file, "E0503", "the key ", MOST_KEY).strip()
+    if len(key) < LEAST_KEY:
+        make = 'python -c "import secrets; print(secrets.token_hex())" > KEY makes one; keep it to yourself'
+        message = f"{printable(str(file))} has {len(key)} bytes, and a key has {LEAST_KEY} at least"
+        raise UsageError(Diagnostic("E0550", message, help=(make,)))
+    return key

@@ -1,49 +1,41 @@
-"""What workers do of a class: they grade its submissions, each by a process of its own, so that whatever happens there the others go on."""
+"""The graders of a class: each submission is graded by a process of its own, so that whatever happens there the others go on.
+
+This file is that process, too: `python -m tpucc.labs.workers` reads a pickled lab's number, seed, jail and submission from standard input,
+so that neither the seed nor a submission stands in a command or in a file. After every test it writes all results so far to standard
+output, as a line of JSON; `{"left": …}` says why no other submission may be graded. SIGINT, SIGTERM, and the end of the process that reads
+the results end it with all that it started.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from platform import node
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from types import FrameType
+from typing import Any, NoReturn
 
-from tpucc.diagnostics import Error
 from tpucc.guest.jails import Jail
-from tpucc.labs.grading import Contents, isolated
+from tpucc.guest.leftover_files import Left
+from tpucc.labs import find
+from tpucc.labs.grading import Contents, Grade, grade_contents
+from tpucc.labs.results import as_json
 from tpucc.tasks.processes import environment
+from tpucc.tasks.worker import when_unread
 
 LONGEST = 600
 """Seconds after which one submission's grader is ended: what it has found until then counts. The submission itself has less, `child.START`
 and by the clock `child.BUDGET`; the rest is for judging."""
-ENDING = 10
+GRACE = 10
 """Seconds in which a grader ends what it has started."""
+ENDING = (signal.SIGINT, signal.SIGTERM)
 Results = dict[str, Any]
 """What `results.json` has of a submission."""
-
-
-@dataclass(frozen=True)
-class Grading:
-    """The results of submissions. A worker on another machine finds a jail of its own: `jail` is None then."""
-
-    lab: int
-    seed: int
-    jail: Jail | None
-
-    def begun(self) -> Callable[[Contents], Results]:
-        """The results of a submission. Without a jail on this machine each is refused, and not graded."""
-        try:
-            return partial(_graded, self if self.jail is not None else replace(self, jail=isolated()))
-        except Error as error:
-            said = error.diagnostics[0]
-            return partial(_refused, f"{said.code} on {node()}: {said.message}")
-
-    def lost(self, how: str) -> Results:
-        return ungraded(how)
 
 
 def ungraded(problem: str) -> Results:
@@ -51,34 +43,86 @@ def ungraded(problem: str) -> Results:
     return {"score": 0, "max_score": 100, "output": problem, "tests": [], "extra_data": {}}
 
 
-def _refused(problem: str, _: Contents) -> Results:
-    return ungraded(problem)
+class Graders:
+    """Graders of submissions, `jobs` at a time. To be closed."""
 
+    def __init__(self, lab: int, seed: int, jail: Jail, jobs: int) -> None:
+        self._asked = lab, seed, jail
+        self._pool = ThreadPoolExecutor(max(1, jobs))
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
 
-def _graded(grading: Grading, contents: Contents) -> Results:
-    """The last results of a submission's grader, in bounds of time."""
-    lines, problem = _run(pickle.dumps((grading, contents)))
-    whole = lines.split(b"\n")[:-1]
-    return dict(json.loads(whole[-1])) if whole else ungraded(problem or "the grader ended without results")
+    def results(self, numbers: Sequence[int], given: Callable[[int], Contents]) -> Iterator[tuple[int, Results]]:
+        """The results of submissions by their numbers, each as soon as it is graded; `given` reads one, in any thread."""
+        futures = {self._pool.submit(self._graded, given, number): number for number in numbers}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
 
+    def close(self) -> None:
+        """Lets graders that still run end their submissions and take away their files; kills those that don't."""
+        self._closed = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(self._running):
+            process.terminate()
+        self._pool.shutdown()
 
-def _run(asked: bytes) -> tuple[bytes, str]:
-    """Runs a grader; returns the lines of its results, and what else it says."""
-    words, pipe = [sys.executable, "-P", "-m", "tpucc.labs.grader_process"], subprocess.PIPE
-    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=environment()) as process:
-        try:
-            results, said = process.communicate(asked, timeout=LONGEST)
-        except subprocess.TimeoutExpired as late:
-            return late.stdout or b"", f"the grader took longer than {LONGEST} s"
-        finally:
-            _end(process)
-    return results, said.decode("utf-8", "replace").strip()
+    def _graded(self, given: Callable[[int], Contents], number: int) -> Results:
+        """The last results of a submission's grader, in bounds of time."""
+        lines, problem = self._run(pickle.dumps((*self._asked, given(number))))
+        whole = lines.split(b"\n")[:-1]
+        return dict(json.loads(whole[-1])) if whole else ungraded(problem or "the grader ended without results")
+
+    def _run(self, asked: bytes) -> tuple[bytes, str]:
+        """Runs a grader; returns the lines of its results, and what else it says."""
+        words, pipe = [sys.executable, "-P", "-m", "tpucc.labs.workers"], subprocess.PIPE
+        with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=environment()) as process:
+            self._running.add(process)
+            try:
+                results, said = process.communicate(asked, timeout=0 if self._closed else LONGEST)
+            except subprocess.TimeoutExpired as late:
+                return late.stdout or b"", f"the grader took longer than {LONGEST} s"
+            finally:
+                self._running.discard(process)
+                _end(process)
+        return results, said.decode("utf-8", "replace").strip()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Lets a grader that still runs end the submission and take away its files; kills it when it doesn't."""
     process.terminate()
     try:
-        process.wait(ENDING)
+        process.wait(GRACE)
     except subprocess.TimeoutExpired:
         process.kill()
+
+
+def main() -> None:
+    for number in ENDING:
+        signal.signal(number, _interrupted)
+    results = os.fdopen(os.dup(1), "wb", buffering=0)
+    when_unread(results.fileno(), lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM))
+    os.dup2(2, 1)
+    grade_one(sys.stdin.buffer.read(), results.write)
+
+
+def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
+    """Ends the submission and takes away its files, once: a second signal would leave some."""
+    for each in ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def grade_one(asked: bytes, write: Callable[[bytes], object]) -> None:
+    """Grades the submission that is asked for, and writes lines."""
+
+    def follow(sofar: Grade) -> None:
+        write(json.dumps(as_json(sofar, details=True)).encode() + b"\n")
+
+    lab, seed, jail, contents = pickle.loads(asked)
+    try:
+        grade_contents(find(str(lab)), contents, seed, jail, (), follow)
+    except Left as left:
+        write(json.dumps({"left": left.diagnostics[0].message}).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,7 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import model_of, raise_violations, verify
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import Drafts, drafts_of
-from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.tileprogram import TileProgram, with_tiles_named
 from tpucc.lowering.verify import tile_violations, verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
@@ -91,8 +91,9 @@ class GuardedBackEnd(BackEnd):
             verify_tiles(tiles, model=Source(tiles.source, ""))
             if order is None:
                 return tiles
-            numbers = order(tiles)
-            ordered = replace(tiles, instructions=tiles.instructions[numbers])
+            named = with_tiles_named(tiles)
+            numbers = order(named)
+            ordered = replace(named, instructions=named.instructions[numbers])
             numbering = Numbering("the tile program that order got", numbers)
             program, found = tile_violations(ordered)
             source = Source(tiles.source, "")

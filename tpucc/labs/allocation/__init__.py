@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from tpucc import api
 from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
-from tpucc.labs.answers import integers
-from tpucc.labs.call_text import call_text
-from tpucc.labs.judging import Scale, all_right, geometric_mean, judged, some_right
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.judging import Scale, in_the_mean, integers, judged, some_right
+from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.plugins.failures import Failed
@@ -64,28 +62,15 @@ def rules(term: Term) -> Rules:
     return Rules(alignment, hosts, 0) if draw.random() < 0.5 else Rules(alignment, 0, hosts)
 
 
-def _words(rules: Rules) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    alignment = rules.alignment
-    rule = (
-        f"Every buffer begins at a row whose number can be divided by {alignment}." if alignment > 1 else "A buffer may begin at any row."
-    )
+    step = f"Every buffer begins at a row whose number can be divided by {rules.alignment}."
+    host = f"The {'first' if rules.below else 'last'} {rules.below or rules.above} of the rows belong to the host: no buffer lies there."
     return {
-        "alignment": str(alignment),
-        "alignment_rule": rule,
-        "host_rule": _host_rule(rules),
-        "below": str(rules.below),
-        "above": str(rules.above),
-        "first": str(rules.first),
-        "best": f"{MEMORY.full:g}",
-        "worst": f"{MEMORY.none:g}",
+        "alignment_rule": step if rules.alignment > 1 else "A buffer may begin at any row.",
+        "host_rule": host if rules.lost else "A buffer may lie in any of the rows.",
+        "memory": MEMORY,
     }
-
-
-def _host_rule(rules: Rules) -> str:
-    if not rules.lost:
-        return "A buffer may lie in any of the rows."
-    return f"The {'first' if rules.below else 'last'} {rules.below or rules.above} of the rows belong to the host: no buffer lies there."
 
 
 def _public(rules: Rules) -> Sequence[Test]:
@@ -122,16 +107,20 @@ def three(align: int) -> Lives:
     return Lives(np.array([0, 4, 5]), np.array([4, 8, 9]), align * np.array([10, 4, 9]) - np.array([0, align > 1, align > 1]))
 
 
-class Refused(Failed):
-    """The submission's `TooLarge`, with the rows that the buffers need."""
-
-    @property
-    def words(self) -> str:
-        return self.message
+class Refused(Wrong):
+    """The submission's `TooLarge`, where the rows are enough or not."""
 
 
 def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
-    """What the submission answers, as one row number for each buffer. Raises `Failed`; for a `TooLarge`, `Refused`."""
+    """The first row of each buffer. Raises `Wrong` for an allocation that isn't right, `Refused` for a `TooLarge`, and `Failed`."""
+    starts = _answer(submission, lives, rows, rules)
+    if problem := wrong(lives, starts, rows, rules):
+        raise Wrong(problem, found=str(starts.tolist()), **_drawn(lives, starts, rules, problem))
+    return starts
+
+
+def _answer(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
+    """A row for each buffer. Raises `Refused` and `Failed`."""
     try:
         found = submission.call("allocate", lives, rows)
     except Failed as failure:
@@ -140,7 +129,7 @@ def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
         alive = bound(lives, rules.alignment)
         enough = f"{rows:,} rows, {'which' if rows == alive + rules.lost else f'of which {alive + rules.lost:,}'} are enough"
         words = f"TooLarge is raised for {enough}: {alive:,} for the buffers that are alive at one time{_taken(rules)}"
-        raise Refused(failure.kind, words) from None
+        raise Refused(words, expected="a row for each buffer") from None
     if found is None:
         raise Failed("result", "returned None: is a `return` missing?")
     return integers(found, lives.rows.shape, f"{len(lives.rows)} integers").astype(np.int64)
@@ -176,59 +165,49 @@ def _buffer(lives: Lives, b: int) -> str:
     return f"buffer {b} ({NAMES[b]})" if 9 < b < len(lives.rows) <= len(NAMES) else f"buffer {b}"
 
 
-def _given(lives: Lives, rows: int) -> str:
-    return call_text("allocate", (lives, rows))
-
-
 def placed(lives: Lives, rows: int, rules: Rules, submission: Submission) -> Outcome:
-    """One allocation, which must be right."""
+    """One allocation, which must be right: its peak and the lower bound, both of rows rounded up to the alignment."""
     starts = ask(submission, lives, rows, rules)
-    if problem := wrong(lives, starts, rows, rules):
-        return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts.tolist())), lives, starts, rules)
-    return _shown(Outcome(1, _counts(lives, starts, rules)), lives, starts, rules)
+    message = _counts(lives, starts, rules)
+    return Outcome(1, message, **_drawn(lives, starts, rules, message))
 
 
 def _counts(lives: Lives, starts: Int64, rules: Rules) -> str:
-    """The peak and its lower bound, both of rows rounded up to the alignment."""
     needed = bound(lives, rules.alignment)
     return f"{counted(len(starts), 'buffer')} in {_used(lives, starts, rules):,} rows; {needed:,} are needed at one time"
 
 
-def _shown(outcome: Outcome, lives: Lives, starts: Int64, rules: Rules) -> Outcome:
-    """An outcome with its pictures, where its rows exist: buffers have the rows that count, rounded up to the alignment."""
+def _drawn(lives: Lives, starts: Int64, rules: Rules, message: str) -> dict[str, Any]:
+    """An outcome's pictures, where its rows exist: buffers have the rows that count, rounded up to the alignment."""
     if starts.min(initial=0) < 0 or starts.max(initial=0) > ROWS:
-        return outcome
+        return {}
     drawn = lives if (starts % rules.alignment).any() else whole(lives, rules.alignment)
-    picture = partial(lives_svg, drawn, starts, outcome.message, rules.first)
-    return replace(outcome, drawing=lives_text(drawn, starts), picture=picture)
+    return {"drawing": lives_text(drawn, starts), "picture": partial(lives_svg, drawn, starts, message, rules.first)}
 
 
 def all_placed(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """Many allocations, which must all be right."""
-    return all_right(placed(lives, ROWS, rules, submission) for lives in cases)
+    return [placed(lives, ROWS, rules, submission) for lives in cases][-1]
 
 
 def too_large(rules: Rules, submission: Submission) -> Outcome:
     """`TooLarge` where one row is missing, and only there."""
-    return just_fits(whole(three(rules.alignment), rules.alignment), rules, submission)
+    return just_fits(three(rules.alignment), rules, submission)
 
 
 def just_fits(lives: Lives, rules: Rules, submission: Submission) -> Outcome:
     """Buffers of whole steps of the alignment, in as many rows as they need, and in one fewer."""
-    needed = bound(lives, rules.alignment)
-    rows = needed + rules.lost
+    lives, needed = whole(lives, rules.alignment), bound(lives, rules.alignment)
+    few = needed + rules.lost - 1
     try:
-        starts = ask(submission, lives, rows - 1, rules)
+        starts = _answer(submission, lives, few, rules)
     except Refused:
         pass
     else:
-        message = f"{rows - 1:,} rows are too few: {needed:,} are alive at one time, and {_left(rows - 1, rules)}"
-        return Outcome(0, message, _given(lives, rows - 1), "TooLarge is raised", str(starts.tolist()))
-    try:
-        found = placed(lives, rows, rules, submission)
-    except Refused as refused:
-        return Outcome(0, refused.message, _given(lives, rows), "a row for each buffer")
-    return replace(found, message=f"{found.message}; TooLarge with one row fewer") if found.passed else found
+        message = f"{few:,} rows are too few: {needed:,} are alive at one time, and {_left(few, rules)}"
+        raise Wrong(message, expected="TooLarge is raised", found=str(starts.tolist()))
+    found = placed(lives, few + 1, rules, submission)
+    return replace(found, message=f"{found.message}; TooLarge with one row fewer")
 
 
 def _taken(rules: Rules) -> str:
@@ -246,31 +225,25 @@ def _left(rows: int, rules: Rules) -> str:
 
 def tight(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """Buffers that fill the rows to the last one: each case that is solved earns its share."""
-    return some_right([just_fits(whole(lives, rules.alignment), rules, submission) for lives in cases], "are right")
+    return some_right((partial(just_fits, lives, rules, submission) for lives in cases), "are right")
 
 
 def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """How many rows are used, against the least that any allocator needs. One wrong allocation loses all points."""
-    quotients, worst = [], (0.0, cases[0], np.zeros(0, np.int64))
-    for lives in cases:
-        starts = ask(submission, lives, ROWS, rules)
-        if problem := wrong(lives, starts, ROWS, rules):
-            return Outcome(0, problem, _given(lives, ROWS), "", str(starts.tolist()))
-        quotients.append(_used(lives, starts, rules) / bound(lives, rules.alignment))
-        worst = max(worst, (quotients[-1], lives, starts), key=lambda entry: entry[0])
-    mean = geometric_mean(quotients)
-    message = f"peak ÷ lower bound is {mean:.3f} in the mean of {len(cases)}; {MEMORY}. The worst is {worst[0]:.3f}, and is drawn"
-    return _shown(Outcome(MEMORY.share(mean), message, measures={"peak ÷ bound": mean}), worst[1], worst[2], rules)
+    found = [(lives, ask(submission, lives, ROWS, rules)) for lives in cases]
+    rows = [(_used(lives, starts, rules), bound(lives, rules.alignment)) for lives, starts in found]
+    outcome, worst = in_the_mean("peak ÷ lower bound", MEMORY, rows, "peak ÷ bound")
+    return replace(outcome, **_drawn(*found[worst], rules, outcome.message))
 
 
 def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
-    """A model compiled with the submission as its allocator, and judged. It has rows enough for every term's rules."""
+    """A model compiled with the submission as its allocator, and judged. It has rows enough for every term's rules: where the submission
+    raises `TooLarge`, the test is lost, and not a buffer spilled."""
     placed: list[tuple[Lives, Int64]] = []
 
     def stage(lives: Lives, rows: int) -> Int64:
-        starts = _stage(submission, rules, lives, rows)
-        placed.append((lives, starts))
-        return starts
+        placed.append((lives, ask(submission, lives, rows, rules)))
+        return placed[-1][1]
 
     machine = load_target("tiny", {"unified_buffer_rows": PROGRAM_ROWS, "accumulator_rows": 64})
     exe = api.compile_source(MODEL, params={"batch": batch}, target=machine, stages=Stages(allocate=stage))
@@ -278,14 +251,6 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
     if problem:
         return Outcome(0, problem, f"-D batch={batch}")
     return Outcome(1, f"equal; {_counts(*placed[-1], rules)}; {verdict.cycles:,} cycles")
-
-
-def _stage(submission: Submission, rules: Rules, lives: Lives, rows: int) -> Int64:
-    """The submission as the compiler's stage. A `TooLarge` loses the test: the compiler would go on without an allocator, and spill."""
-    starts = ask(submission, lives, rows, rules)
-    if problem := wrong(lives, starts, rows, rules):
-        raise Failed("wrong", problem)
-    return starts
 
 
 def bound(lives: Lives, align: int) -> int:

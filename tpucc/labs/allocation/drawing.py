@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.quantities import numbers
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
-from tpucc.see.charts.chart import Scale, row_axis, ticks
+from tpucc.see.charts.chart import Scale, foot_axis, row_axis, ticks
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, ink_line
 from tpucc.see.svg import Markup, joined, kind_rect, label, picture, tag, title
@@ -35,11 +36,10 @@ def lives_svg(lives: Lives, starts: Int64, words: str, host: int = 0) -> str:
     boxes = [_box(lives, starts, b, across, up) for b in range(len(starts))]
     boxes += [_host(up(host), up(0))] if host else []
     boxes += [_shared(lives, starts, pair, across, up) for pair in sharing(lives, starts)]
-    axis = joined([_instruction(tick, across, top + HEIGHT) for tick in ticks(end)])
-    name = label("instructions", (LEFT + RIGHT) / 2, top + HEIGHT + 36, anchor="middle")
+    axis = foot_axis(across, top + HEIGHT, "instructions", ticks(end), numbers(ticks(end)))
     least = up(host + alive)
     lines = [_line(f"peak {peak - host:,}", up(peak), up(peak)), _line(f"alive {alive:,}", least, max(least, up(peak) + 15))]
-    return picture("lives", words, WIDTH, top + HEIGHT + 46, head.markup, row_axis(up, LEFT, RIGHT, "rows"), *lines, *boxes, axis, name)
+    return picture("lives", words, WIDTH, top + HEIGHT + 46, head.markup, row_axis(up, LEFT, RIGHT, "rows"), *lines, *boxes, axis)
 
 
 def sharing(lives: Lives, starts: Int64) -> Iterator[tuple[int, int]]:
@@ -73,11 +73,6 @@ def _box(lives: Lives, starts: Int64, b: int, across: Scale, up: Scale) -> Marku
 def _host(high: float, low: float) -> Markup:
     box = kind_rect(Kind.HOST, LEFT, high, RIGHT - LEFT, low - high, title("the host's rows"))
     return joined([box, label("host", (LEFT + RIGHT) / 2, (low + high) / 2 + 4, anchor="middle") if low - high > 13 else Markup("")])
-
-
-def _instruction(tick: float, across: Scale, y: float) -> Markup:
-    line = tag("line", attributes=ink_line("grid"), x1=across(tick), y1=y, x2=across(tick), y2=y + 5)
-    return joined([line, label(f"{tick:,.0f}", across(tick), y + 18, anchor="middle")])
 
 
 def _line(words: str, y: float, text_y: float) -> Markup:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from textwrap import fill
+from typing import Any
 
 from tpucc.diagnostics import Error, counted, listed
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import verify
-from tpucc.labs.answers import said, shortened
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
-from tpucc.labs.break_it.plain import Plain, line, plain
-from tpucc.labs.break_it.rules import RULES, Faults, Rule
-from tpucc.labs.judging import Scale
+from tpucc.labs.break_it.rules import RULES, Faults, Plain, Rule, line, plain
+from tpucc.labs.judging import Scale, said, shortened
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
-from tpucc.labs.recorded import packed, recorded
+from tpucc.labs.solutions import is_archive, recorded
 from tpucc.plugins.failures import Failed
 from tpucc.target import load_target
 
@@ -42,17 +40,15 @@ def rule_of(term: Term) -> Rule:
     return RULES[draw.choice(tuple(RULES))] if draw else RULES["unwritten"]
 
 
-def _words(rule: Rule) -> Mapping[str, str]:
+def _words(rule: Rule) -> Mapping[str, Any]:
+    detectors = DETECTORS[rule.name]
     return {
-        "rule": rule.name,
-        "says": rule.says,
         "told": fill(rule.says, 120),
         "codes": f"{listed(rule.codes)} {'is' if len(rule.codes) == 1 else 'are'}",
-        "full": f"{CAUGHT.full:g}",
-        "none": f"{CAUGHT.none:g}",
-        "detectors": "\n".join(f"- {detector.bug};" for detector in DETECTORS[rule.name][:SHOWN]),
-        "programs": str(PROGRAMS),
-        "others": str(len(DETECTORS[rule.name]) - SHOWN),
+        "caught": CAUGHT,
+        "detectors": "\n".join(f"- {detector.bug};" for detector in detectors[:SHOWN]),
+        "programs": PROGRAMS,
+        "others": len(detectors) - SHOWN,
     }
 
 
@@ -134,6 +130,7 @@ def caught(drawn: Callable[[], Sequence[Case]], ranked: bool, submission: Submis
             first = _shown(case, found, min(case.faults) if missed else false[0])
     words = f"false alarms in {alarms} of {counted(len(cases), 'program')}"
     words = f"{score} of {counted(bugs, 'bug')} caught, {words}" if bugs else words
+    words += f"; the first: {first.message}" if first.message else ""
     share = float(alarms == 0) if not bugs else CAUGHT.share((score - alarms) / bugs)
     measures = {RANKED: bugs - score + alarms} if ranked else None
     return replace(first, share=share, message=words, measures=measures)
@@ -145,10 +142,8 @@ def _shown(case: Case, found: set[int], at: int) -> Outcome:
     code = case.program["instructions"]
     start, end = max(0, at - NEAR), min(len(code), at + NEAR + 1)
     lines = [f"{'>' if number == at else ' '}{line(number, code[number])}"[:78] for number in range(start, end)]
-    told = "..." if start else ""
-    drawing = "\n".join(filter(None, (told, *lines, "..." if end < len(code) else "")))
-    given = f"{case.change or 'a program'}; the FIFO holds {case.program['fifo']}\n{json.dumps(case.program)}"
-    return Outcome(0, "", given, faults, str(sorted(found)), drawing)
+    drawing = "\n".join([*["..."] * (start > 0), *lines, *["..."] * (end < len(code))])
+    return Outcome(0, case.change, expected=faults, found=str(sorted(found)), drawing=drawing)
 
 
 def programs(rule: Rule, submission: Submission) -> list[tuple[Plain, bool]]:
@@ -195,7 +190,7 @@ def exposed(rule: Rule, detector: Detector, submission: Submission) -> Outcome:
     """
     told = f"a detector is wrong: {detector.bug}"
     for number, (program, _) in enumerate(programs(rule, submission)):
-        if packed() and detector.sees is not None:
+        if is_archive() and detector.sees is not None:
             wrong, right = reported(submission, detector.sees(program)), reported(submission, program)
         else:
             wrong, right = detector.find(program, rule), set(rule.faults(program))

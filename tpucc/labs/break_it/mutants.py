@@ -11,8 +11,7 @@ from typing import Any, cast
 
 from tpucc import api
 from tpucc.diagnostics import counted
-from tpucc.labs.break_it.plain import ENGINES, Plain, PlainInstruction, plain
-from tpucc.labs.break_it.rules import Faults, Rule
+from tpucc.labs.break_it.rules import ENGINES, Faults, Plain, PlainInstruction, Rule, plain
 
 WAITS = 0.6
 """How many instructions of short programs are waits, where these matter."""
@@ -57,37 +56,27 @@ def _move(draw: Random, code: Numbers, at: int) -> str:
 
 
 def _shift(draw: Random, code: Numbers, at: int) -> str:
-    each = code[at]
     kind = draw.choice(("reads", "writes", "sums"))
     by = draw.choice((-1, 1, 2))
-    if kind == "sums":
-        changed = each["sums_read"] + each["sums_written"]
-        each["sums_read"], each["sums_written"] = [r + by for r in each["sums_read"]], [r + by for r in each["sums_written"]]
-    elif kind == "reads":
-        changed = each["reads"]
-        each["reads"] = [row + by for row in changed]
-    else:
-        changed = each["writes"]
-        each["writes"] = [row + by for row in changed]
+    each = cast(dict[str, list[int]], code[at])
+    names = ("sums_read", "sums_written") if kind == "sums" else (kind,)
+    changed = [row for name in names for row in each[name]]
     if not changed or min(changed) + by < 0:
         return ""
+    each |= {name: [row + by for row in each[name]] for name in names}
     return f"the {kind} of instruction {at}, {each['name']}, were moved {'up' if by > 0 else 'down'} by {counted(abs(by), 'row')}"
 
 
 def _accumulate(draw: Random, code: Numbers, at: int) -> str:
     each = code[at]
-    if not each["sums_written"]:
-        return ""
-    each["sums_read"] = [] if each["sums_read"] else list(each["sums_written"])
-    return f"the flag accumulate of instruction {at}, {each['name']}, was turned over"
+    each["sums_read"] = [] if each["sums_read"] or not each["sums_written"] else list(each["sums_written"])
+    return f"the flag accumulate of instruction {at}, {each['name']}, was turned over" if each["sums_written"] else ""
 
 
 def _switch(draw: Random, code: Numbers, at: int) -> str:
     each = code[at]
-    if not each["sums_written"]:
-        return ""
     each["switch"] = not each["switch"]
-    return f"the flag switch of instruction {at}, {each['name']}, was turned over"
+    return f"the flag switch of instruction {at}, {each['name']}, was turned over" if each["sums_written"] else ""
 
 
 def _wait(draw: Random, code: Numbers, at: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.comparing import groups_right, said
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
 from tpucc.labs.front_end.rules import FUNCTIONS, Rules, rules
+from tpucc.labs.judging import outcome_of
 from tpucc.labs.lab import Outcome, Submission, Test, declared
 from tpucc.ops.opdef import Array
 
@@ -21,7 +23,7 @@ A, B = np.array([1, 4, 9, 16, 25], np.float32), np.array([2, 3, 5, 7, 11], np.fl
 """The operands of the handout's example."""
 
 
-def _words(rules: Rules) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
     repeated = "The operands repeat along the axis `axis`, too: one of size 1 there, and one that lacks this axis."
     whole = (
@@ -33,17 +35,11 @@ def _words(rules: Rules) -> Mapping[str, str]:
     places = [f"{values[2 if name == rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
     formula, function, _ = FUNCTIONS[rules.function]
     return {
-        **rules.words,
-        "formula": rules.formula,
         "function": function,
         "behind": "ab".replace(rules.ahead, ""),
         "repeat_rule": repeated if rules.repeats else whole,
         "repeat_error": "" if rules.repeats else differs,
-        "a": _row(A),
-        "b": _row(B),
-        "a_read": rules.place("a"),
-        "b_read": rules.place("b"),
-        "result": _row(example),
+        **{name: _row(values) for name, values in (("a", A), ("b", B), ("result", example))},
         "first": f"{formula.format(*places)} = {example[0]:g}",
     }
 
@@ -96,8 +92,9 @@ def defaults(rules: Rules, submission: Submission) -> Outcome:
 
 def one_refused(rules: Rules, submission: Submission) -> Outcome:
     """A program with one error, and one that is right."""
-    right = accepted(rules, Random(4), MODEL, submission)
-    return beside(right, refused_there(rules, Program(source("lag(x, y, axis=2)"), "E0304", "2"), submission))
+    right, wrong = Random(4), Program(source("lag(x, y, axis=2)"), "E0304", "2")
+    tests = (partial(accepted, rules, right, MODEL, submission), partial(refused_there, rules, wrong, submission))
+    return beside(*map(outcome_of, tests))
 
 
 MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")

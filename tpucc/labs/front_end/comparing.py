@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import numpy as np
@@ -12,9 +13,9 @@ from tpucc.guest.values import Plain
 from tpucc.ir import TensorType
 from tpucc.labs.front_end.cases import Case, Group
 from tpucc.labs.front_end.rules import Given, Rules, type_of
-from tpucc.labs.judging import all_right, some_right
-from tpucc.labs.lab import Outcome, Submission
-from tpucc.labs.recorded import packed
+from tpucc.labs.judging import outcome_of, some_right
+from tpucc.labs.lab import Outcome, Submission, Wrong
+from tpucc.labs.solutions import is_archive
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import Array, RuleError
 from tpucc.plugins.failures import Failed
@@ -32,30 +33,27 @@ NONE = 0.5
 def groups_right(rules: Rules, groups: Sequence[Group], seed: str, submission: Submission) -> Outcome:
     """Calls in groups: a group counts when all its calls are right. The first call that is wrong is shown, with the place of its group."""
 
-    def called(number: int, group: Group) -> Iterator[Outcome]:
+    def right(number: int, group: Group) -> Outcome:
         for place, case in enumerate(group, 1):
-            outcome = case_right(rules, case, Random(f"{seed}/{number}"), submission)
-            yield replace(outcome, message=f"group {number + 1}, call {place} of {len(group)}: {outcome.message}")
+            outcome = outcome_of(partial(case_right, rules, case, Random(f"{seed}/{number}"), submission))
+            if not outcome.passed:
+                return replace(outcome, message=f"group {number + 1}, call {place} of {len(group)}: {outcome.message}")
+        return outcome
 
-    found = [all_right(called(number, group)) for number, group in enumerate(groups)]
-    return some_right(found, "groups of calls are right", NONE)
+    return some_right((partial(right, number, group) for number, group in enumerate(groups)), "groups of calls are right", NONE)
 
 
 def case_right(rules: Rules, case: Case, draw: Random, submission: Submission) -> Outcome:
     """One call: its type or its refusal, and its values."""
     expected = said(rules.rule(case.given, case.types))
-    try:
-        found = said(submission.call("rule", case.given, case.types))
-        if found != expected:
-            return Outcome(0, "the rule says something else", str(case), expected, found)
-        type_ = type_of(expected)
-        if type_ is None or max(type_.size, *(operand.size for operand in case.types)) > MOST:
-            return Outcome(1, expected)
+    found = said(submission.call("rule", case.given, case.types))
+    if found != expected:
+        raise Wrong("the rule says something else", given=str(case), expected=expected, found=found)
+    type_ = type_of(expected)
+    if type_ is not None and max(type_.size, *(operand.size for operand in case.types)) <= MOST:
         a, b = (drawn(operand.shape, draw) for operand in case.types)
-        values = array_of(submission.call("value", case.given, [a, b]), type_)
-        return same_values(rules, case.given, (a, b), values, str(case))
-    except Failed as failure:
-        return Outcome(0, failure.words, str(case), expected)
+        require_values(rules, case.given, (a, b), array_of(submission.call("value", case.given, [a, b]), type_), str(case))
+    return Outcome(1, expected)
 
 
 def said(found: Plain) -> str:
@@ -95,14 +93,14 @@ def refused(found: Plain) -> RuleError:
     return error
 
 
-def same_values(rules: Rules, attributes: Given, operands: tuple[Array, Array], found: Array, given: str) -> Outcome:
-    """Whether these are the values of a call; the first difference, if they aren't."""
+def require_values(rules: Rules, attributes: Given, operands: tuple[Array, Array], found: Array, given: str) -> None:
+    """Raises `Wrong`, with the first difference, where these aren't the values of a call."""
     expected = rules.value(attributes, operands)
-    if np.array_equal(found, expected):
-        return Outcome(1, "the values are right")
-    place = tuple(int(k) for k in np.argwhere(found != expected)[0])
-    words = f"the value at {list(place)} is {expected[place]:g}", f"{found[place]:g}"
-    return Outcome(0, "a value differs", given, *words, drawing(rules, attributes, operands, (expected, found), place))
+    if not np.array_equal(found, expected):
+        place = tuple(int(k) for k in np.argwhere(found != expected)[0])
+        shown = drawing(rules, attributes, operands, (expected, found), place)
+        told = f"the value at {list(place)} is {expected[place]:g}"
+        raise Wrong("a value differs", given=given, expected=told, found=f"{found[place]:g}", drawing=shown)
 
 
 def array_of(found: Plain, type_: TensorType) -> Array:
@@ -122,7 +120,7 @@ def drawn(shape: Sequence[int], draw: Random) -> AnyArray:
 def drawing(rules: Rules, attributes: Given, operands: tuple[Array, Array], results: tuple[Array, Array], place: Sequence[int]) -> str:
     """The line along the axis in which the first difference of the results lies, those expected and those found, with the values that meet
     there; nothing in an archive for students."""
-    if packed():
+    if is_archive():
         return ""
     # lab 1 begin: find the values that meet
     by, axis = attributes["by"], attributes["axis"] % len(place)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass, replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -12,10 +14,10 @@ from tpucc.guest.values import Plain
 from tpucc.ir import Graph, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, said, same_values
+from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, require_values, said
 from tpucc.labs.front_end.rules import Rules, type_of
-from tpucc.labs.judging import some_right
-from tpucc.labs.lab import Outcome, Submission
+from tpucc.labs.judging import outcome_of, some_right
+from tpucc.labs.lab import Outcome, Submission, Wrong, lost
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.layers.attributes import ATTRIBUTES
@@ -97,18 +99,27 @@ def _type(found: Plain) -> TensorType:
 def accepted(rules: Rules, draw: Random, text: str, submission: Submission) -> Outcome:
     """A program without errors: its graph's text reads back as the same graph, and its values are those that are meant."""
     made = operator(rules, submission)
-    with also(made):
-        try:
-            graph = elaborated(text)
-            again = parse_graph(print_graph(graph), "lab1.graph", {**ATTRIBUTES, "lag": made.attributes})
-            verify_operators(again)
-            if again != graph:
-                return Outcome(0, "the graph's text reads back as another graph", text, print_graph(graph), print_graph(again))
-            return _same_values(rules, draw, text, again)
-        except Error as error:
-            return Outcome(0, "a program that is right is refused", text, "", error.diagnostics[0].render(Source(NAME, text)))
-        except Failed as failure:
-            return Outcome(0, failure.words, text)
+    with also(made), _shown(text):
+        graph = elaborated(text)
+        again = parse_graph(print_graph(graph), "lab1.graph", {**ATTRIBUTES, "lag": made.attributes})
+        verify_operators(again)
+        if again != graph:
+            raise Wrong("the graph's text reads back as another graph", expected=print_graph(graph), found=print_graph(again))
+        _require_values(rules, draw, again)
+    return Outcome(1, f"compiled, read back and run: {len(again)} nodes")
+
+
+@contextmanager
+def _shown(text: str, expected: str = "") -> Iterator[None]:
+    """Adds the program to what is found out about a submission in the body. Raises `Wrong`."""
+    try:
+        yield
+    except Error as error:
+        raise Wrong("a program that is right is refused", given=text, found=error.diagnostics[0].render(Source(NAME, text))) from None
+    except Failed as failure:
+        found = lost(failure)
+        told = {"expected": expected or found.expected, "found": found.found, "drawing": found.drawing}
+        raise Wrong(found.message, given=text, **told) from None
 
 
 def elaborated(text: str) -> Graph:
@@ -116,37 +127,32 @@ def elaborated(text: str) -> Graph:
     return elaborate(parse(source), source).graph
 
 
-def _same_values(rules: Rules, draw: Random, text: str, graph: Graph) -> Outcome:
+def _require_values(rules: Rules, draw: Random, graph: Graph) -> None:
+    """Raises `Wrong` for a node of another type than is meant, and for other values."""
     inputs = {node.name: drawn(node.type.shape, draw) for node in graph.inputs}
     found = evaluate(graph, inputs, keep=graph.by_name)
     for node in graph:
         if node.op == "lag":
             given, types = _plain(node.attributes), [graph[name].type for name in node.operands]
             if str(node.type) != (expected := said(rules.rule(given, types))):
-                return Outcome(0, f"the type of {node.name} differs", text, expected, str(node.type))
+                raise Wrong(f"the type of {node.name} differs", expected=expected, found=str(node.type))
             a, b = (found[name] for name in node.operands)
-            outcome = same_values(rules, given, (a, b), found[node.name], text)
-            if not outcome.passed:
-                return outcome
-    return Outcome(1, f"compiled, read back and run: {len(graph)} nodes")
+            require_values(rules, given, (a, b), found[node.name], "")
 
 
 def refused_there(rules: Rules, program: Program, submission: Submission) -> Outcome:
     """A program with one error: its code, and the place that is underlined."""
     expected = f"error {program.code} at `{program.place}`"
-    with also(operator(rules, submission)):
+    with also(operator(rules, submission)), _shown(program.text, expected):
         try:
             elaborated(program.text)
         except CompileError as error:
             found = error.diagnostics[0]
-            place = excerpt(program.text, error)
             message = found.render(Source(NAME, program.text))
-            if (found.code, place) == (program.code, program.place):
+            if (found.code, excerpt(program.text, error)) == (program.code, program.place):
                 return Outcome(1, message)
-            return Outcome(0, "the wrong error, or at the wrong place", program.text, expected, message)
-        except Failed as failure:
-            return Outcome(0, failure.words, program.text, expected)
-    return Outcome(0, "a program that is wrong is accepted", program.text, expected)
+            raise Wrong("the wrong error, or at the wrong place", found=message) from None
+        raise Wrong("a program that is wrong is accepted")
 
 
 def excerpt(text: str, error: CompileError) -> str:
@@ -187,15 +193,15 @@ def wrong_programs(rules: Rules, draw: Random) -> Iterator[Program]:
 def all_accepted(rules: Rules, seed: str, submission: Submission) -> Outcome:
     """Programs that are right; each earns its share."""
     draw = Random(seed)
-    found = [accepted(rules, draw, text, submission) for text in right_programs(rules, draw)]
-    return some_right(found, "programs that are right were accepted", NONE)
+    tests = (partial(accepted, rules, draw, text, submission) for text in right_programs(rules, draw))
+    return some_right(tests, "programs that are right were accepted", NONE)
 
 
 def all_refused(rules: Rules, seed: str, submission: Submission) -> Outcome:
     """Programs that are wrong, each of which earns its share, once a program that is right is accepted."""
-    right = accepted(rules, Random(seed), source("lag(x, y, by=1, axis=-1)"), submission)
-    found = [refused_there(rules, program, submission) for program in wrong_programs(rules, Random(seed))]
-    return beside(right, some_right(found, "programs that are wrong were refused, with the right code at the right place", NONE))
+    right = outcome_of(partial(accepted, rules, Random(seed), source("lag(x, y, by=1, axis=-1)"), submission))
+    tests = (partial(refused_there, rules, program, submission) for program in wrong_programs(rules, Random(seed)))
+    return beside(right, some_right(tests, "programs that are wrong were refused, with the right code at the right place", NONE))
 
 
 def beside(right: Outcome, wrong: Outcome) -> Outcome:

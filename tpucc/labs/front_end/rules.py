@@ -52,20 +52,13 @@ class Rules:
         return f"{operand}[i + by]" if operand == self.ahead else f"{operand}[i]"
 
     @property
-    def words(self) -> Mapping[str, str]:
-        """The words of the lab's solution."""
-        return {
-            "numpy_function": f"np.{FUNCTIONS[self.function][2].__name__}",
-            "ahead": self.ahead,
-            "repeats": str(self.repeats),
-            "by": str(self.by),
-            "axis": str(self.axis),
-        }
+    def numpy_function(self) -> str:
+        return f"np.{FUNCTIONS[self.function][2].__name__}"
 
     @property
     def solution(self) -> Solution:
         """The lab's own operator."""
-        return Solution.of(Path(__file__).parent, self.words)
+        return Solution.of(Path(__file__).parent, self)
 
     def rule(self, given: Given, types: Sequence[TensorType]) -> Plain:
         """What the solution's rule says: the text of a type, or the parts of an error."""

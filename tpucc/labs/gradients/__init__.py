@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from random import Random
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 
 from tpucc.ir import Graph
-from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, drawn, large
-from tpucc.labs.gradients.drawing import curves_svg, curves_text
-from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
-from tpucc.labs.gradients.rules import FUNCTIONS, OPERATORS, Rules, rules
-from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
+from tpucc.labs.gradients.cases import FUNCTIONS, OPERATORS, PLAIN, SMALL, Case, Rules, drawn, large, rules
+from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing
+from tpucc.labs.gradients.training import NEAR, STEPS, asked, curves_text, network
 from tpucc.labs.judging import all_or_nothing, some_right
-from tpucc.labs.lab import Outcome, Submission, Test, declared, judging_seed
+from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
-from tpucc.plugins.failures import Failed
 from tpucc.see.pictures import graph_svg
 
 EXACT, SINGLE = 1e-6, 3e-6
@@ -32,25 +29,24 @@ PUBLICLY = "public"
 DIRECTIONS = 3
 
 
-def _words(rules: Rules) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    operators = {function: getattr(rules, function) for function in FUNCTIONS}
+    words: dict[str, Any] = {}
+    for function in FUNCTIONS:
+        op = getattr(rules, function)
+        words |= {f"{function}_formula": OPERATORS[op].formula, f"{function}_details": fill(OPERATORS[op].paragraph, 150)}
+        words[f"{function}_operands"] = ", ".join(operand.name for operand in OPS[op].operands)
     abs_slope = {"larger": 1, "smaller": -1, "mean": 0}[rules.slope]
-    texts = {f"{function}_formula": OPERATORS[op].formula for function, op in operators.items()}
-    texts |= {f"{function}_details": fill(OPERATORS[op].paragraph, 150) for function, op in operators.items()}
-    texts |= {f"{function}_operands": ", ".join(operand.name for operand in OPS[op].operands) for function, op in operators.items()}
     return {
-        **operators,
-        **texts,
-        "slope": rules.slope,
-        "slope_of_abs": "(-1 + 1) / 2 = 0" if rules.slope == "mean" else str(abs_slope),
-        "dx_of_abs": str(10 * abs_slope),
+        **words,
+        "slope_of_abs": "(-1 + 1) / 2 = 0" if rules.slope == "mean" else abs_slope,
+        "dx_of_abs": 10 * abs_slope,
         "operators": ", ".join(f"`{op}`" for op in ALLOWED),
-        "most": str(MOST),
-        "steps": str(STEPS),
-        "near": f"{NEAR:.5f}",
-        "exact": f"{EXACT:.6f}",
-        "single": f"{SINGLE:.6f}",
+        "most": MOST,
+        "steps": STEPS,
+        "near": NEAR,
+        "exact": EXACT,
+        "single": SINGLE,
     }
 
 
@@ -99,7 +95,7 @@ def _hidden(rules: Rules, _: Random, seed: str) -> Sequence[Test]:
 def _cases(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
     """The cases of a function's operator, which keep the differences that they have taken: `key` is "one", `_public_key()`, or a seed."""
     op, draw = getattr(rules, function), Random(f"{key}/{function}")
-    forms = [ONE[op]] if key == "one" else PUBLIC[op] if key.startswith(PUBLICLY) else HIDDEN[op]
+    forms = OPERATORS[op].cases("one" if key == "one" else "public" if key.startswith(PUBLICLY) else "hidden")
     return tuple(drawn(op, forms, rules.slope, draw, PLAIN if key == "one" else SMALL))
 
 
@@ -110,7 +106,7 @@ def _larger(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
 
 def several(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
     """Cases, of which each earns its share; the first one that is wrong is shown."""
-    return some_right([compared(function, case, submission) for case in cases], "cases are right")
+    return some_right((partial(compared, function, case, submission) for case in cases), "cases are right")
 
 
 def all_of(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
@@ -120,16 +116,14 @@ def all_of(function: str, cases: Sequence[Case], submission: Submission) -> Outc
 
 def compared(function: str, case: Case, submission: Submission) -> Outcome:
     """One case: the gradients, element by element, in float64 and in float32."""
-    try:
-        graphs = _asked(function, case, submission)
-    except Failed as failure:
-        return Outcome(0, failure.words, call(case))
-    wrong = (outcome for index, graph in enumerate(graphs) if (outcome := _wrong(case, index, graph)))
-    return _shown(case, graphs, next(wrong, Outcome(1, f"the gradient of {call(case)} is right")))
+    graphs = _asked(function, case, submission)
+    for index, graph in enumerate(graphs):
+        _require_exact(case, index, graph, _shown(case, graphs))
+    return Outcome(1, f"the gradient of {call(case)} is right", **_shown(case, graphs))
 
 
-def _wrong(case: Case, index: int, graph: Graph) -> Outcome | None:
-    """The first element of an operand's gradient that differs, where one does."""
+def _require_exact(case: Case, index: int, graph: Graph, shown: Mapping[str, Any]) -> None:
+    """Raises `Wrong` with the first element of an operand's gradient that differs, where one does."""
     expected = case.gradients[index]
     for dtype, near, where in ((np.float64, EXACT, ""), (np.float32, SINGLE, ", computed in float32: it is not exact enough")):
         found = _computed(graph, case, dtype)
@@ -139,47 +133,41 @@ def _wrong(case: Case, index: int, graph: Graph) -> Outcome | None:
             name = f"d{OPS[case.op].operands[index].name}{list(place) if place else ''}"
             kink = "; x is at a kink there" if case.is_at_kink(index, place) else ""
             message = f"{name} is {found[place]:.8g}, and by differences {expected[place]:.8g}{kink}{where}"
-            return Outcome(0, message, _given(case), _array(expected), _array(found))
-    return None
+            raise Wrong(message, given=_given(case), expected=_array(expected), found=_array(found), **shown)
 
 
 def directions(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
     """The dot test: how the sum of dy times y changes along a direction of all operands, by the gradients and by a difference."""
     for number, case in enumerate(cases):
         graphs, random = _asked(function, case, submission), np.random.default_rng(number)
+        told = {"given": call(case), **_shown(case, graphs)}
         found = [_computed(graph, case, np.float64) for graph in graphs]
         single = [_computed(graph, case, np.float32) for graph in graphs]
         if any(_far(gradient, exact, SINGLE).any() for gradient, exact in zip(single, found, strict=True)):
-            return replace(_shown(case, graphs, Outcome(0, "computed in float32, a gradient is not exact enough")), given=call(case))
+            raise Wrong("computed in float32, a gradient is not exact enough", **told)
         for _ in range(DIRECTIONS):
             moves = [random.standard_normal(x.shape) for x in case.operands]
             terms = np.concatenate([(gradient * move).ravel() for gradient, move in zip(found, moves, strict=True)])
             change = case.change(moves)
             if not abs(terms.sum() - change) <= EXACT * (1 + abs(change)):
                 message = f"the change along a direction is {terms.sum():.8g} by the gradients, and {change:.8g} by a difference"
-                return replace(_shown(case, graphs, Outcome(0, message)), given=call(case))
+                raise Wrong(message, **told)
     return Outcome(1, f"{len(cases)} cases, {DIRECTIONS} directions each")
 
 
 def trained(rules: Rules, key: str, submission: Submission) -> Outcome:
     """A network that is trained with the three rules: each step whose loss follows the reference's earns its share."""
     net = network(rules, key)
-    try:
-        made = asked(net, rules, submission)
-    except Failed as failure:
-        return Outcome(0, failure.words)
-    losses, reference = net.trained(made), net.reference
+    losses, reference = net.trained(asked(net, rules, submission)), net.reference
     near = [abs(loss - expected) <= NEAR * reference[0] for loss, expected in zip(losses, reference, strict=False)]
     followed = [*near, False].index(False) - 1  # the first loss is that before any step
     end = f"the reference goes from {reference[0]:.4f} to {reference[-1]:.4f}"
     message = f"the loss follows the reference's for {followed} of {STEPS} steps; {end}"
-    drawn = Outcome(
-        followed / STEPS, message, drawing=curves_text(losses, reference), picture=partial(curves_svg, losses, reference, message)
-    )
+    drawing, step = curves_text(losses, reference), followed + 1
     if followed == STEPS:
-        return drawn
-    step = followed + 1
-    return replace(drawn, expected=f"loss {reference[step]:.6g} after step {step}", found=f"loss {losses[step]:.6g}")
+        return Outcome(1, message, drawing=drawing)
+    expected, found = f"loss {reference[step]:.6g} after step {step}", f"loss {losses[step]:.6g}"
+    return Outcome(followed / STEPS, message, expected=expected, found=found, drawing=drawing, call=None)
 
 
 def call(case: Case) -> str:
@@ -206,14 +194,11 @@ def _far(found: AnyArray, expected: AnyArray, near: float) -> AnyArray:
         return np.asarray(~(np.abs(found - expected) <= near * (1 + np.abs(expected).max(initial=0))))
 
 
-def _shown(case: Case, graphs: Sequence[Graph], outcome: Outcome) -> Outcome:
-    """The outcome with what the rule has made: its nodes in characters, and behind the operator in a picture."""
-    graph = partial(step_graph, case.op, case.attributes, [x.shape for x in case.operands], graphs)
-    return replace(
-        outcome,
-        drawing=listing(graphs, [operand.name for operand in OPS[case.op].operands]),
-        picture=lambda: graph_svg(graph(), "The operator, and what your rule makes of dy"),
-    )
+def _shown(case: Case, graphs: Sequence[Graph]) -> dict[str, Any]:
+    """What a rule has made: its nodes in characters, and those of the first operand's gradient in a picture."""
+    names = [operand.name for operand in OPS[case.op].operands]
+    picture = partial(graph_svg, graphs[0], f"What your rule makes of dy: the gradient of {names[0]}")
+    return {"drawing": listing(graphs, names), "picture": picture}
 
 
 def _given(case: Case) -> str:

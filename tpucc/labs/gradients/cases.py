@@ -1,19 +1,86 @@
-"""Operators at points: values of the operands, the gradient of the result, and by differences the gradients of the operands."""
+"""The operators of which a term asks for the gradients, at points: values of the operands, the gradient of the result, and by differences
+the gradients of the operands."""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from tpucc.labs.gradients.rules import KINKED
+from tpucc.labs.lab import Term
 from tpucc.numerics import Float64
 from tpucc.ops import OPS
+
+_DECLARED = tomllib.loads(Path(__file__).with_name("operators.toml").read_text("utf-8"))
+FUNCTIONS = ("smooth", "shaped", "kinked")
+Form = tuple[Any, ...]
+"""The shapes of the operands, a letter for each size, and then what the attributes need: see operators.toml."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A term's operators, one for each function that the student writes, and which of two slopes counts at a kink: the `larger`, the
+    `smaller`, or their `mean`."""
+
+    smooth: str = "tanh"
+    shaped: str = "mul"
+    kinked: str = "leaky_relu"
+    slope: str = "mean"
+
+    @property
+    def asked(self) -> Mapping[str, str]:
+        """The function of the submission for each operator."""
+        return {self.smooth: "smooth", self.shaped: "shaped", self.kinked: "kinked"}
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term."""
+    draw = term.draw("gradients")
+    if draw is None:
+        return Rules()
+    kinked = draw.choice(KINKED)
+    return Rules(draw.choice(SMOOTH), draw.choice(SHAPED), kinked, draw.choice(OPERATORS[kinked].slopes))
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """What operators.toml declares of an operator: the function that a student writes for it, its cases, the slopes that a term may choose
+    at its kinks, and what the handout says of it."""
+
+    group: str
+    forms: str
+    formula: str
+    slopes: Sequence[str] = ()
+    text: str = ""
+    details: str = ""
+
+    def cases(self, kind: str) -> Sequence[Form]:
+        """The forms of cases that are "one", "public" or "hidden"."""
+        declared = _DECLARED["forms"][self.forms][kind]
+        return [tuple(map(_read, form)) for form in ([declared] if kind == "one" else declared)]
+
+    @property
+    def paragraph(self) -> str:
+        """All that the handout says of the operator below its formula."""
+        return " ".join(f"{_DECLARED['texts'].get(self.text, '')} {self.details}".split())
+
+
+def _read(declared: object) -> object:
+    return None if declared == "all" else tuple(declared) if isinstance(declared, list) else declared
+
+
+OPERATORS: Mapping[str, Operator] = {name: Operator(**said) for name, said in _DECLARED["operators"].items()}
+"""The operators by their names."""
+SMOOTH, SHAPED, KINKED = (tuple(name for name, operator in OPERATORS.items() if operator.group == group) for group in FUNCTIONS)
+"""The operators of each function."""
+
 
 STEP, FINE = 1e-5, 2.0**-24
 """How far an element is moved. Operators with kinks are straight between them, and their points have few bits: the fine step is exact."""
@@ -25,8 +92,6 @@ SLOPES: Mapping[str, Callable[[Float64, Float64], Float64]] = {
     "mean": lambda behind, ahead: (behind + ahead) / 2,
 }
 """What counts where the slopes behind and ahead differ."""
-Form = tuple[Any, ...]
-"""The shapes of the operands, a letter for each size, and then what the attributes need."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,61 +154,6 @@ def _moved(case: Case, index: int, place: tuple[int, ...], step: float) -> Float
     return value(case.op, case.attributes, (*case.operands[:index], x, *case.operands[index + 1 :]))
 
 
-ONE: Mapping[str, Form] = {
-    "tanh": ("n",),
-    "sigmoid": ("n",),
-    "softmax": ("n", -1),
-    "mul": ("n", "n"),
-    "div": ("n", "n"),
-    "matmul": ("mk", "kn"),
-    "mean": ("n", 0, False),
-    "avg_pool": ((2, 2), 1),
-    "leaky_relu": ("n", 0.25),
-    "clip": ("mn", -1.0, 0.5),
-    "max_pool": ((2, 2), 1),
-}
-"""The first thing to try for each operator."""
-_FEW: tuple[Form, ...] = (("mn",), ("kmn",))
-_MORE: tuple[Form, ...] = (("",), ("n",), ("kmn",), ("1n",), ("m1",), ("k1mn",))
-_PAIRS: tuple[Form, ...] = (("mn", "mn"), ("mn", "n"), ("mn", "m1"), ("n", "mn"))
-_MORE_PAIRS: tuple[Form, ...] = (
-    *(("n", "kmn"), ("k1n", "m1"), ("", "mn"), ("mn", ""), ("1", "n"), ("1n", "1n"), ("m1", "1n"), ("1mn", "11n"), ("11", "n")),
-)
-_WINDOWS: tuple[Form, ...] = (((2, 2), 2), ((2, 3), 3))
-_MORE_WINDOWS: tuple[Form, ...] = (((3, 2), 2), ((1, 2), 3), ((2, 1), 1), ((3, 3), 1), ((2, 3), 4))
-PUBLIC: Mapping[str, Sequence[Form]] = {
-    "tanh": _FEW,
-    "sigmoid": _FEW,
-    "softmax": (("mn", -1), ("mn", 0)),
-    "mul": _PAIRS,
-    "div": _PAIRS,
-    "matmul": (("mk", "kn"), ("1k", "k1"), ("jmk", "kn")),
-    "mean": (("mn", -1, False), ("mn", 0, False), ("mn", None, False), ("kmn", 1, True)),
-    "avg_pool": _WINDOWS,
-    "leaky_relu": (("mn", 0.25), ("mn", 0.0625)),
-    "clip": (("mn", -1.0, 0.5), ("kmn", -0.25, 0.75)),
-    "max_pool": _WINDOWS,
-}
-"""What `check` tries."""
-HIDDEN: Mapping[str, Sequence[Form]] = {
-    "tanh": _MORE,
-    "sigmoid": _MORE,
-    "softmax": (("kmn", 1), ("kmn", -2), ("kmn", 2), ("kmn", -3), ("jkmn", 1), ("n", 0)),
-    "mul": _MORE_PAIRS,
-    "div": _MORE_PAIRS,
-    "matmul": (("k", "kn"), ("jmk", "kn"), ("i1mk", "kn"), ("m1", "1n"), ("mk", "k1"), ("1", "1n")),
-    "mean": (
-        *(("kmn", (0, 2), False), ("kmn", (-1, 0), True), ("kmn", -2, False), ("kmn", None, True)),
-        *(("n", -1, True), ("k1n", 1, False), ("jkmn", (1, -1), False), ("kmn", (2, 1), False)),
-    ),
-    "avg_pool": _MORE_WINDOWS,
-    "leaky_relu": (("kmn", -0.5), ("mn", 0.0), ("1mn", 0.75), ("mn", -0.0625)),
-    "clip": (("kmn", 0.25, 2.0), ("mn", -2.0, -1.0), ("1mn", -0.5, 0.5), ("mn", 0.0, 1.0)),
-    "max_pool": _MORE_WINDOWS,
-}
-"""What only `grade` tries."""
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """Which sizes cases have, and numbers of how few bits; `near` is how close to kinks values stand beside those at kinks, or None where
@@ -165,7 +175,7 @@ def drawn(op: str, forms: Sequence[Form], slope: str, draw: Random, kind: Kind =
 
 def large(op: str, slope: str, draw: Random) -> Iterator[Case]:
     """Three larger cases, away from kinks."""
-    return drawn(op, draw.sample(list(HIDDEN[op]), 3), slope, draw, LARGE)
+    return drawn(op, draw.sample(OPERATORS[op].cases("hidden"), 3), slope, draw, LARGE)
 
 
 def _case(op: str, form: Form, slope: str, draw: Random, kind: Kind) -> Case:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Error, Origin
-from tpucc.ir import Graph, NoAttributes, Node, Output, TensorType, f32
+from tpucc.diagnostics import Error
+from tpucc.ir import Graph, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.labs.lab import Submission
@@ -124,21 +123,3 @@ def _lines(graph: Graph, name: str) -> Iterator[str]:
     text = print_graph(graph, origins=False, with_data=True)
     yield from (line for line in text.splitlines() if line and not line.startswith(("graph ", "return ")))
     yield f"d{name} = {graph.outputs[0].node}"
-
-
-def step_graph(op: str, attributes: Any, shapes: Sequence[Shape], graphs: Sequence[Graph]) -> Graph:
-    """The operator with the gradients of its operands, as they stand in the graph of a training step."""
-    g = given(op, attributes, shapes)
-    names = tuple(operand.name for operand in g.operands)
-    origin = Origin(made_by="rule")
-    nodes = {value.name: Node(value.name, "input", (), NoAttributes(), value.type, origin) for value in (*g.operands, g.dy)}
-    nodes["y"] = Node("y", op, names, attributes, g.result.type, origin)
-    outputs = [Output("y", "y")]
-    for name, graph in zip(names, graphs, strict=True):
-        renamed = {node.name: node.name if node.is_input else f"d{name}.{node.name}" for node in graph}
-        for node in graph:
-            if not node.is_input:
-                made = replace(node, name=renamed[node.name], operands=tuple(renamed[operand] for operand in node.operands))
-                nodes[made.name] = made
-        outputs.append(Output(f"d{name}", renamed[graph.outputs[0].node]))
-    return Graph(f"{op}, forward and backward", tuple(nodes.values()), tuple(outputs))

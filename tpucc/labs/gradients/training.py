@@ -14,9 +14,8 @@ from random import Random
 import numpy as np
 
 from tpucc.ir import Graph, Node, f32
-from tpucc.labs.gradients.cases import Case, differences, value
+from tpucc.labs.gradients.cases import Case, Rules, differences, value
 from tpucc.labs.gradients.rule_graphs import ask, computed, inputs_of
-from tpucc.labs.gradients.rules import Rules
 from tpucc.labs.lab import Submission
 from tpucc.numerics import Float64
 from tpucc.ops.gradient import Value
@@ -26,6 +25,8 @@ STEPS = 15
 NEAR = 1e-5
 """How far a loss may be from the reference's, of the reference's first."""
 BATCH, INPUTS, HIDDEN, OUTPUTS = 5, 3, 8, 2
+LINES, GAP = 12, 4
+"""Lines of characters of a drawing of losses, and characters between two steps."""
 Values = Mapping[str, Float64]
 Made = Mapping[str, Sequence[Graph]]
 """The gradients of nodes that a submission gave, by the node's name."""
@@ -143,3 +144,21 @@ def network(rules: Rules, seed: str) -> Network:
     x = draw.standard_normal((BATCH, INPUTS))
     target = np.stack([np.sin(x).sum(axis=1), x[:, 0] * x[:, 1]], axis=1) / 2
     return Network(apart.graph(loss), {"x": x, "target": target}, weights, rate=0.5)
+
+
+def curves_text(found: Sequence[float], reference: Sequence[float]) -> str:
+    """The loss before each step, upwards: `o` is the reference, `x` the submission, `*` both. The upper end is the largest loss that is
+    finite, and at most twice the reference's: what is beyond is cut off."""
+    highest = min(max(loss for loss in (*found, *reference) if math.isfinite(loss)), 2 * max(reference))
+    grid = np.full((LINES, GAP * (len(reference) - 1) + 1), " ")
+    for losses, mark in ((reference, "o"), (found, "x")):
+        for step, loss in enumerate(losses):
+            height = min(loss, highest) if math.isfinite(loss) else highest
+            place = LINES - 1 - round(height / highest * (LINES - 1)), GAP * step
+            grid[place] = mark if grid[place] == " " else "*"
+    rows = [
+        f"{highest if n == 0 else 0:8.3f} |{''.join(row)}" if n in (0, LINES - 1) else f"{'':8} |{''.join(row)}"
+        for n, row in enumerate(grid)
+    ]
+    under = "".join(f"{step:<{GAP * 5}}" for step in range(0, len(reference), 5)).rstrip()
+    return "\n".join(row.rstrip() for row in (*rows, f"{'':10}{under} steps", "o reference, x your rules, * both"))

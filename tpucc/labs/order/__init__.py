@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
-from tpucc.labs.judging import Scale, geometric_mean, judged
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.judging import Scale, in_the_mean, judged
+from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared, words_of
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
-from tpucc.labs.recorded import packed, recorded
-from tpucc.labs.solutions import Solution
-from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
+from tpucc.labs.solutions import Solution, recorded
+from tpucc.labs.timelines import Beside
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
@@ -85,19 +85,17 @@ TRANSFERS = {
 }
 
 
-def _words(given: Setting) -> Mapping[str, str]:
+def _words(given: Setting) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    rules, (case,) = given.rules, example(given)
+    (case,) = example(given)
     return {
-        **_rule_words(rules),
-        "sums_rule": SUMS.get(rules.sums, f"At most {rules.sums} sums are open at one time."),
-        "transfers_rule": TRANSFERS[rules.transfers],
-        "places": str(case.target.weight_fifo_tiles),
+        **words_of(given.rules),
+        "sums_rule": SUMS.get(given.rules.sums, f"At most {given.rules.sums} sums are open at one time."),
+        "transfers_rule": TRANSFERS[given.rules.transfers],
         "example": "\n".join(f"{i.index:>2} {i.text}" for i in case.tiles),
-        "example_cycles": str(as_given(case)),
-        "example_best": str(best_cycles(case)),
-        "all_points": f"{CYCLES.full:g}",
-        "no_points": f"{CYCLES.none:g}",
+        "example_cycles": as_given(case),
+        "example_best": best_cycles(case),
+        "cycles": CYCLES,
     }
 
 
@@ -161,16 +159,6 @@ def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
     return max(tried, key=lambda entry: entry[0])[1]
 
 
-@cache
-def reference(case: Case) -> Int64:
-    """The order that the lab's own solution gives, which an archive for students doesn't have."""
-    return np.array(Solution.of(Path(__file__).parent, _rule_words(case.rules)).call("order", case.tiles), np.int64)
-
-
-def _rule_words(given: Rules) -> Mapping[str, str]:
-    return {"sums": str(given.sums), "transfers": given.transfers}
-
-
 def best_cycles(case: Case) -> int:
     """What the solution's order takes."""
     return sum(best_spent(case).values())
@@ -179,8 +167,9 @@ def best_cycles(case: Case) -> int:
 @recorded
 @cache
 def best_spent(case: Case) -> Mapping[str, int]:
-    """What these cycles are spent on: the rows of the accounting."""
-    return spent(Timed(scheduled(case.tiles, reference(case))))
+    """What these cycles are spent on, by the rows of the accounting. An archive for students has these alone."""
+    order = Solution.of(Path(__file__).parent, case.rules).call("order", case.tiles)
+    return spent(Timed(scheduled(case.tiles, np.array(order, np.int64))))
 
 
 @cache
@@ -194,82 +183,45 @@ def cycles(tiles: TileProgram, order: Int64) -> int:
     return time_program(scheduled(tiles, order)).makespan
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Answer:
-    """A submission's order of a program's instructions, and what is wrong with it; nothing where it is valid."""
-
-    case: Case
-    order: Int64
-    problem: str
-
-    def lost(self, message: str = "") -> Outcome:
-        """An outcome without points, with the program and the order."""
-        case = self.case
-        fifo = f"a FIFO of {case.target.weight_fifo_tiles} tiles, {case.target.tile_fetch_cycles} cycles a tile"
-        lines = [f"{len(case.tiles)} instructions, {fifo}:", *(f"  {i.index} {i.text}" for i in case.tiles)]
-        return Outcome(0, message or self.problem, "\n".join(lines), "", str(self.order.tolist()))
-
-
-def answers(cases: Sequence[Case], submission: Submission) -> Iterator[Answer]:
-    """The submission's order for each program. Raises `Failed`."""
-    for case in cases:
-        order = read_order(submission.call("order", case.tiles), len(case.tiles))
-        yield Answer(case, order, wrong(case.tiles, order, case.rules))
+def ask(case: Case, submission: Submission) -> Int64:
+    """The submission's order of a program, which is valid. Raises `Wrong` for another, and `Failed`."""
+    order = read_order(submission.call("order", case.tiles), len(case.tiles))
+    if problem := wrong(case.tiles, order, case.rules):
+        raise Wrong(problem, found=str(order.tolist()))
+    return order
 
 
 def valid(asked: Cases, submission: Submission) -> Outcome:
-    """Every order is valid."""
-    for answer in answers(asked(), submission):
-        if answer.problem:
-            return answer.lost()
-        scheduled(answer.case.tiles, answer.order)
+    """Every order is valid, and the machine has room for it."""
+    for case in asked():
+        scheduled(case.tiles, ask(case, submission))
     return Outcome(1, "the orders are valid")
 
 
 def fast(asked: Cases, submission: Submission) -> Outcome:
     """The cycles against the reference's. An order that isn't valid loses all points, and so does one that wins nothing."""
-    found = []
-    for answer in answers(asked(), submission):
-        if answer.problem:
-            return answer.lost()
-        found.append((cycles(answer.case.tiles, answer.order) / best_cycles(answer.case), answer))
-    mean = geometric_mean([quotient for quotient, _ in found])
-    quotient, worst = max(found, key=lambda entry: entry[0])
-    case, order = worst.case, worst.order
-    least, before = best_cycles(case), as_given(case)
-    message = (
-        f"cycles ÷ reference is {mean:.3f} in the mean of {len(found)}; {CYCLES}. "
-        f"The worst takes {round(quotient * least):,}, the reference {least:,}, the order as given {before:,}"
-    )
-    won = all(quotient <= CYCLES.full or quotient * best_cycles(each.case) < as_given(each.case) for quotient, each in found)
+    found = [(case, ask(case, submission)) for case in asked()]
+    pairs = [(cycles(case.tiles, order), best_cycles(case)) for case, order in found]
+    outcome, worst = in_the_mean("cycles ÷ reference", CYCLES, pairs)
+    (case, order), (own, least) = found[worst], pairs[worst]
+    message = f"{outcome.message}: {own:,} cycles, the reference's {least:,}, in the order as given {as_given(case):,}"
+    won = all(own <= CYCLES.full * best or own < as_given(case) for (own, best), (case, _) in zip(pairs, found, strict=True))
     message += "" if won else ". One program takes as long as in the order as given, which loses all points"
-    share, measures, picture = CYCLES.share(mean) if won else 0.0, {"cycles ÷ reference": mean}, partial(_picture, case, order)
-    if share == 1:
-        return Outcome(share, message, measures=measures, picture=picture)
-    runs = _runs(case, order)
-    outcome = replace(worst.lost(f"{message}. {slower(*runs)}".rstrip()), share=share, measures=measures, picture=picture)
-    return replace(outcome, drawing=timelines_text(*runs), call=("order", (case.tiles,)))
-
-
-def _picture(case: Case, order: Int64) -> str:
-    """The timeline of an order, and the reference's cycles."""
-    return timelines_svg("Order", *_runs(case, order))
-
-
-def _runs(case: Case, order: Int64) -> tuple[Shown, Reference]:
-    best = None if packed() else scheduled(case.tiles, reference(case))
-    return Shown("yours", scheduled(case.tiles, order)), Reference("reference", best_spent(case), best)
+    beside = Beside(Timed(scheduled(case.tiles, order)), "reference", best_spent(case))
+    outcome = replace(outcome, message=message, share=outcome.share if won else 0, **beside.shown())
+    if outcome.passed:
+        return outcome
+    why = f"{message}. {beside.slower()}".rstrip()
+    return replace(outcome, message=why, found=str(order.tolist()), call=("order", (case.tiles,)))
 
 
 def integers(asked: Cases, submission: Submission) -> Outcome:
     """The whole program of an order, by the verifier and by its integers."""
-    for answer in answers(asked(), submission):
-        if answer.problem:
-            return answer.lost()
-        case = answer.case
-        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, answer.order)), like=compiled(case.net, case.target)))
+    for case in asked():
+        order = ask(case, submission)
+        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
         if problem:
-            return answer.lost(problem)
+            raise Wrong(problem, found=str(order.tolist()))
     return Outcome(1, f"equal; {verdict.cycles:,} cycles")
 
 

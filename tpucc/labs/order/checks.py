@@ -12,7 +12,7 @@ from tpucc.diagnostics import Error
 from tpucc.guest.values import Plain
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
-from tpucc.labs.answers import integers
+from tpucc.labs.judging import integers
 from tpucc.lowering.tileprogram import TileProgram, flat
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Engine, Opcode

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc import api
 from tpucc.isa.effects import effects
-from tpucc.labs.lowering import plain_lines
+from tpucc.labs.plain_stages import plain_lines
 from tpucc.layers.partition import partition
 from tpucc.lowering.lower import drafts_of
 from tpucc.lowering.tileprogram import TileProgram, flat

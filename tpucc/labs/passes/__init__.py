@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tpucc.ir import Graph
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Test, declared
-from tpucc.labs.passes.comparing import rewritten
+from tpucc.labs.passes.comparing import Rules, compiled, rewritten, rules
 from tpucc.labs.passes.motifs import graphs
-from tpucc.labs.passes.program import compiled
-from tpucc.labs.passes.rules import Rules, rules
 
 PLAIN: Mapping[str, str] = {"fold_constants": "folds", "fuse_bias": "right", "fuse_activation": "activated"}
 """What each pass has to do in every graph."""
@@ -60,18 +59,12 @@ WITHOUT_A_FAULT = 10
 Judge = Callable[[str, Rules, Sequence[Graph], str, Submission], Outcome]
 
 
-def _words(rules: Rules) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
     joined = "A product that has a bias already takes in another one: the two constants are added, and their sum is the bias."
     stays = "A product that has a bias already takes in no other: a constant that is added to it stays a sum of its own."
     *first, last = (f"`{name}`" for name in rules.functions)
-    return {
-        **rules.words,
-        "functions": f"{', '.join(first)} and {last}",
-        "other": rules.others[0],
-        "without": str(WITHOUT_A_FAULT),
-        "second_rule": joined if rules.second else stays,
-    }
+    return {"taken": f"{', '.join(first)} and {last}", "without": WITHOUT_A_FAULT, "second_rule": joined if rules.second else stays}
 
 
 def _public(rules: Rules) -> Sequence[Test]:
@@ -106,8 +99,8 @@ def _hidden(rules: Rules, draw: Random, seed: str) -> Sequence[Test]:
 
 def several(function: str, rules: Rules, cases: Sequence[Graph], key: str, submission: Submission) -> Outcome:
     """Graphs, of which each earns its share; the first one that is wrong is shown."""
-    found = [rewritten(function, rules, graph, f"{key}/{number}", submission) for number, graph in enumerate(cases)]
-    return some_right(found, "graphs are right")
+    tests = (partial(rewritten, function, rules, graph, f"{key}/{number}", submission) for number, graph in enumerate(cases))
+    return some_right(tests, "graphs are right")
 
 
 def all_of(function: str, rules: Rules, cases: Sequence[Graph], key: str, submission: Submission) -> Outcome:

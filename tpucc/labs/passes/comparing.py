@@ -1,29 +1,69 @@
-"""What a pass of a submission made of a graph: read as text, verified, compared node by node, and run."""
+"""A term's rules, and what a pass of a submission made of a graph: read as text, verified, compared node by node, and run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
+from pathlib import Path
 from random import Random
 
 import numpy as np
 
+from tpucc import api
 from tpucc.ir import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
-from tpucc.labs.graphs import read_graph
-from tpucc.labs.lab import Outcome, Submission, judging_seed
-from tpucc.labs.passes.rules import Rules
+from tpucc.labs.judging import judged, read_graph
+from tpucc.labs.lab import Outcome, Submission, Term, Wrong, judging_seed
+from tpucc.labs.solutions import Solution
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.opdef import Clamp
+from tpucc.passes.base import Context, GraphPass, Pass
 from tpucc.plugins.failures import Failed
 from tpucc.see.pictures import graph_svg
+
+FUNCTIONS = ("relu6", "tanh", "sigmoid", "elu", "gelu", "silu", "hard_sigmoid", "hard_swish")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A term's rules: the elements of the largest constant that folding makes of smaller ones, the functions that a product takes in, and
+    whether it takes in a second bias."""
+
+    limit: int = 64
+    functions: tuple[str, ...] = ("leaky_relu", "relu", "sigmoid", "tanh")
+    second: bool = True
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Functions that stay."""
+        return tuple(sorted({*FUNCTIONS, "relu", "leaky_relu"}.difference(self.functions)))
+
+    @property
+    def names(self) -> str:
+        """The functions as a tuple of the submission's."""
+        return str(self.functions).replace("'", '"')
+
+    @property
+    def solution(self) -> Solution:
+        """The lab's own passes under these rules."""
+        return Solution.of(Path(__file__).parent, self)
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term."""
+    draw = term.draw("passes")
+    if draw is None:
+        return Rules()
+    functions = sorted(["relu", "leaky_relu", *draw.sample(FUNCTIONS, 2)])
+    return Rules(draw.choice((24, 30, 36, 40, 48, 54, 60)), tuple(functions), draw.random() < 0.5)
+
 
 ANY = "*"
 """An operand that may be any constant."""
@@ -49,23 +89,19 @@ def comparable(node: Node) -> Node:
 
 def rewritten(function: str, rules: Rules, graph: Graph, key: str, submission: Submission) -> Outcome:
     """One graph: what the pass leaves of it, the values, and that another run changes nothing more."""
-    expected = wanted(function, graph, rules)
-    try:
-        made = ask(function, graph, submission)
-        if problem := different(graph, made, expected):
-            return _shown(function, graph, made, problem)
-        if problem := _other_values(graph, made, Random(f"{key}/{judging_seed()}")):
-            return _shown(function, graph, made, problem)
-        if ask(function, made, submission) != made:
-            return _shown(function, graph, made, "the pass changes its own result: once it has run, there should be nothing left to do")
-    except Failed as failure:
-        return Outcome(0, f"{function}: {failure.words}", listing(graph))
-    return Outcome(1, f"{len(graph)} nodes became {len(made)}", picture=partial(graph_svg, made, _heading(function)))
+    expected, made = wanted(function, graph, rules), ask(function, graph, submission)
+    picture = partial(graph_svg, made, f"What {function} made of the graph")
+    problem = different(graph, made, expected) or _other_values(graph, made, Random(f"{key}/{judging_seed()}"))
+    if not problem and ask(function, made, submission) != made:
+        problem = "the pass changes its own result: once it has run, there should be nothing left to do"
+    if problem:
+        raise Wrong(problem, given=listing(graph), found="the same graph" if made == graph else listing(made), picture=picture)
+    return Outcome(1, f"{len(graph)} nodes became {len(made)}", picture=picture)
 
 
 def ask(function: str, graph: Graph, submission: Submission) -> Graph:
     """What the submission's pass returns. Raises `Failed` where that is no graph, or one that breaks the rules of graphs."""
-    made = read_graph(submission.call(function, graph), graph)
+    made = read_graph(submission.call(function, graph), graph, f"{function} ")
     if made.inputs != graph.inputs:
         raise Failed("wrong", "changed the inputs of the model")
     if [output.name for output in made.outputs] != [output.name for output in graph.outputs]:
@@ -146,16 +182,36 @@ def drawn(graph: Graph, draw: Random) -> Mapping[str, AnyArray]:
     return {node.name: generator.standard_normal(node.type.shape, np.float32) for node in graph.inputs}
 
 
-def _shown(function: str, graph: Graph, made: Graph, problem: str) -> Outcome:
-    """A failure with the graph before and after."""
-    found = "the same graph" if made == graph else listing(made)
-    return Outcome(0, problem, listing(graph), "", found, picture=partial(graph_svg, made, _heading(function)))
-
-
-def _heading(function: str) -> str:
-    return f"What {function} made of the graph"
-
-
 def listing(graph: Graph) -> str:
     """A graph as lines that can be read back."""
     return "\n".join(line for line in print_graph(graph, origins=False, with_data=True).splitlines() if line)
+
+
+PASSES = {"constant-folding": "fold_constants", "fuse-bias": "fuse_bias", "fuse-activation": "fuse_activation"}
+"""The functions of a submission that stand in for built-in passes."""
+
+
+def compiled(rules: Rules, batch: int, submission: Submission) -> Outcome:
+    """The program, compiled and judged."""
+    passes = tuple(_pass(name, function, rules, submission) for name, function in PASSES.items())
+    exe = api.compile_source(MODEL, params={"batch": batch}, target="tiny", passes=passes)
+    verdict, problem = judged(exe)
+    if problem:
+        return Outcome(0, problem, f"-D batch={batch}")
+    return Outcome(1, f"compiled and equal: {len(exe.layers.value)} nodes of layers, {verdict.cycles:,} cycles")
+
+
+def _pass(name: str, function: str, rules: Rules, submission: Submission) -> Pass:
+    """A built-in pass, by its name, that a function of the submission stands in for. It raises `Failed` where that leaves another graph
+    than it should."""
+
+    def run(graph: Graph, _: Context) -> Graph:
+        made = ask(function, graph, submission)
+        if problem := different(graph, made, wanted(function, graph, rules)):
+            raise Failed("wrong", f"{problem}\nin the graph\n{listing(graph)}")
+        return made
+
+    return GraphPass(name, "the submission's", 0, run, {})
+
+
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.puzzles.draws import rules
 from tpucc.labs.puzzles.puzzle import Puzzle, puzzles
-from tpucc.labs.puzzles.rules import rules
 from tpucc.plugins.failures import Failed
 
 RIGHT = 0.5
@@ -74,30 +75,29 @@ def _hidden(asked: Sequence[Puzzle], draw: Random, _: str) -> Sequence[Test]:
     return (*fresh, Test("few instructions", 100 - 2 * POINTS * len(asked), partial(brief, asked, draw.randrange(2**32))))
 
 
-def _words(asked: Sequence[Puzzle]) -> Mapping[str, str]:
+def _words(asked: Sequence[Puzzle]) -> Mapping[str, Any]:
     """The term's numbers, and what follows from them."""
     term_rules, machine = rules(asked[0].term), asked[0].target
     column_sums = term_rules.weights.sum(axis=0).tolist()
+    tile01, tile10 = (2, 1) if term_rules.turned else (1, 2)
     return {
         **term_rules.words,
-        "fetch": str(machine.tile_fetch_cycles),
-        "shift": str(machine.tile_shift_cycles),
-        "sums": str(machine.pipeline_cycles),
-        "example_cycles": str(machine.tile_fetch_cycles + machine.tile_shift_cycles + machine.pipeline_cycles + 3),
-        "rows3": str(3 * term_rules.rows),
-        "table": str(term_rules.tables.index(term_rules.table)),
-        "biased": "1" if term_rules.turned else "2",
-        "relu": "0" if term_rules.turned else "1",
-        "window": str(3 * term_rules.stride + 3),
+        "machine": machine,
+        "example_cycles": machine.tile_fetch_cycles + machine.tile_shift_cycles + machine.pipeline_cycles + 3,
+        "rows3": 3 * term_rules.rows,
+        "table_block": term_rules.tables.index(term_rules.table),
+        "biased": 1 if term_rules.turned else 2,
+        "relu": 0 if term_rules.turned else 1,
+        "window": 3 * term_rules.stride + 3,
         "bias": " ".join(str(-term_rules.zero_x * value) for value in column_sums),
-        "multiplier": str(0.5**term_rules.shift),
-        "tile01": "2" if term_rules.turned else "1",
-        "tile10": "1" if term_rules.turned else "2",
-        "points": str(2 * POINTS),
-        "brevity": str(100 - 2 * POINTS * len(asked)),
-        "slack": str(SLACK),
-        "few": str(FEW),
-        "count": str(len(asked)),
+        "multiplier": 0.5**term_rules.shift,
+        "tile01": tile01,
+        "tile10": tile10,
+        "points": 2 * POINTS,
+        "brevity": 100 - 2 * POINTS * len(asked),
+        "slack": SLACK,
+        "few": FEW,
+        "count": len(asked),
         "list": "\n".join(f"| {each.number} | `{each.file}` | {each.idea} | {each.best} |" for each in asked),
     }
 

@@ -20,15 +20,13 @@ from tpucc.isa.effects import effects
 from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import Program
 from tpucc.isa.verify import RULES, Violation, verify
-from tpucc.labs.puzzles.setting import Setting
-from tpucc.labs.puzzles.task import Task
+from tpucc.labs.puzzles.setting import Setting, Task
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.runtime.blame import maker_of
 from tpucc.schedule.pipeline import schedule
-from tpucc.see.svg import escaped, tag
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
 
@@ -39,7 +37,6 @@ ROUNDS = 2
 """How often numbers are drawn."""
 LINES, LETTERS = 200, 20_000
 """The longest solution that is read."""
-WRAPPED = "white-space: pre-wrap"
 HEAD = Span(1, 1, 1, 2)
 """Where a finding is that is of no line."""
 _SHOWN = re.compile(r"instruction (?P<number>[\d,]+) `[^`]*`")
@@ -73,10 +70,6 @@ class Verdict:
         return "\n".join(filter(None, (head, self.message, self.why, *told)))
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        head, *lines = str(self).splitlines()
-        return tag("div", tag("strong", escaped(head)), tag("pre", escaped("\n".join(lines)), style=WRAPPED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,9 @@ from typing import Any
 from tpucc.diagnostics import counted, listed
 from tpucc.isa.listing.data import matrix_lines
 from tpucc.labs.lab import AS_WRITTEN, Term, filled
-from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
-from tpucc.labs.puzzles.draws import DRAWS
-from tpucc.labs.puzzles.rules import Rules, rules
-from tpucc.labs.puzzles.task import Most, Task
-from tpucc.see.svg import Markup, escaped, joined, tag
+from tpucc.labs.puzzles.checking import Verdict, judged
+from tpucc.labs.puzzles.draws import DRAWS, Rules, rules
+from tpucc.labs.puzzles.setting import Most, Task
 
 WIDTH = 78
 DECLARED = Path(__file__).with_name("puzzles.toml")
@@ -43,11 +41,6 @@ class Puzzle(Task):
         return "\n\n".join([*(fill(text, WIDTH, break_on_hyphens=False) for text in self.paragraphs), self.memories])
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        title, *told = self.paragraphs
-        memories = tag("pre", escaped(self.memories), style=WRAPPED)
-        return tag("div", tag("p", tag("strong", escaped(title))), joined(tag("p", _code(text)) for text in told), memories)
 
     @property
     def paragraphs(self) -> tuple[str, str, str]:
@@ -95,12 +88,6 @@ class Puzzle(Task):
         places = [f"{name}.{block}" for block in range(-(-shape[1] // self.target.mxu))]
         each = ", four columns each" if len(places) > 1 else ""
         return f"{counted(shape[0], 'row')} at {listed(places)}{each}"
-
-
-def _code(text: str) -> Markup:
-    """A text in which what stands between backticks is code."""
-    parts = text.split("`")
-    return joined(tag("code", escaped(part)) if number % 2 else escaped(part) for number, part in enumerate(parts))
 
 
 def puzzles(term: Term = AS_WRITTEN) -> tuple[Puzzle, ...]:

@@ -11,8 +11,7 @@ import numpy as np
 from tpucc.floating.arithmetic import PORTABLE
 from tpucc.interop.programs import example
 from tpucc.labs.lab import Submission
-from tpucc.labs.quantisation.answers import asked, pair, weights_asked
-from tpucc.labs.quantisation.rules import Rules
+from tpucc.labs.quantisation.rules import Rules, asked, pair, weights_asked
 from tpucc.numerics import AnyArray, Float32
 from tpucc.plugins.failures import Failed
 

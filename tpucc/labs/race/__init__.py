@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from tpucc.labs.judging import Scale, geometric_mean
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.explain.comparison.pairs import spent
+from tpucc.labs.judging import Scale, geometric_mean, outcome_of
+from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
 from tpucc.labs.race.running import FUNCTIONS, Run, run
-from tpucc.labs.timelines import Shown, slower, timelines_svg, timelines_text
+from tpucc.labs.timelines import Beside
 from tpucc.plugins.failures import Failed
 from tpucc.target import Target
 
@@ -74,42 +76,43 @@ def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
 
 def right(networks: Sequence[Network], target: Target, submission: Submission) -> Outcome:
     """Programs that must be right, and need not be fast."""
-    functions, cycles = defined(submission), []
-    for network in networks:
-        found, problem = tried(network, target, submission, functions)
-        if found is None or problem:
-            return _wrong(network, problem, target, submission, functions)
-        cycles.append(f"{found.cycles:,}")
+    cycles = [f"{found.cycles:,}" for found in runs(networks, target, submission)]
     return Outcome(1, f"all values are right; {', '.join(cycles)} cycles")
 
 
 def raced(networks: Sequence[Network], target: Target, edges: Sequence[Network] | None, submission: Submission) -> Outcome:
     """How fast the programs are, against the plain ones. One that is wrong loses all points. Only where `edges` are given, and right too,
     there are measures for the leaderboard."""
-    functions, runs = defined(submission), list[Run]()
-    for network in networks:
-        found, problem = tried(network, target, submission, functions)
-        if found is None or problem:
-            return _wrong(network, problem, target, submission, functions)
-        runs.append(found)
-    quotient, slowest = geometric_mean([found.quotient for found in runs]), max(runs, key=lambda found: found.quotient)
-    lines = "".join(f"\n{found.network.name:<10}{found.cycles:>7,} of {found.plain_cycles:>7,}: {found.quotient:.3f}" for found in runs)
-    words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {CYCLES}"
-    title = f"{slowest.network.name}: {slowest.quotient:.3f} of the plain program's cycles"
-    measures = {
-        "cycles": round(geometric_mean([found.cycles for found in runs]), 1),
-        **{found.network.name: found.cycles for found in runs},
-    }
-    share, why = CYCLES.share(quotient), slower(*_shown(slowest))
+    found = runs(networks, target, submission)
+    slowest, quotient = max(found, key=lambda run: run.quotient), geometric_mean([run.quotient for run in found])
+    lines = "".join(f"\n{run.network.name:<10}{run.cycles:>7,} of {run.plain_cycles:>7,}: {run.quotient:.3f}" for run in found)
+    words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {CYCLES}{lines}"
+    beside = Beside(slowest.exe.runtime, "plain program", spent(slowest.plain.runtime))
+    if why := beside.slower():
+        words += f"\n{slowest.network.name}: {why}"
+    measures = {"cycles": round(geometric_mean([run.cycles for run in found]), 1), **{run.network.name: run.cycles for run in found}}
     return Outcome(
-        share,
-        "\n".join(filter(None, (f"{words}{lines}", why and f"{slowest.network.name}: {why}"))),
+        CYCLES.share(quotient),
+        words,
         given=f"the slowest is\n{slowest.network.text}",
-        drawing=timelines_text(*_shown(slowest)),
-        picture=partial(timelines_svg, title, *_shown(slowest), f"{words}; the slowest is drawn"),
-        measures=measures if edges and right(edges, target, submission).passed else None,
+        measures=measures if edges and outcome_of(partial(right, edges, target, submission)).passed else None,
         call=None,
+        **beside.shown(),
     )
+
+
+def runs(networks: Sequence[Network], target: Target, submission: Submission) -> list[Run]:
+    """The programs of networks, which are right. Raises `Wrong` for one that isn't, with what is said of each function alone."""
+    functions, found = defined(submission), list[Run]()
+    for network in networks:
+        made, problem = tried(network, target, submission, functions)
+        if made is None or problem:
+            verdicts = {name: tried(network, target, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
+            alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in verdicts.items())
+            expected = "the plain program's values, and no findings"
+            raise Wrong(f"{network.name}: {problem}", given=f"the network\n{network.text}", expected=expected, found=alone, call=None)
+        found.append(made)
+    return found
 
 
 def tried(network: Network, target: Target, submission: Submission, functions: Sequence[str]) -> tuple[Run | None, str]:
@@ -130,41 +133,11 @@ def defined(submission: Submission) -> list[str]:
     return found
 
 
-def _shown(found: Run) -> tuple[Shown, Shown]:
-    """The student's program above the plain one."""
-    return Shown("yours", found.exe.runtime.program), Shown("plain program", found.plain.runtime.program)
-
-
-def _wrong(network: Network, problem: str, target: Target, submission: Submission, functions: Sequence[str]) -> Outcome:
-    """An outcome without points, which says of each function whether it is right alone."""
-    verdicts = {name: tried(network, target, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
-    alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in verdicts.items())
-    given, expected = f"the network\n{network.text}", "the plain program's values, and no findings"
-    return Outcome(0, f"{network.name}: {problem}", given, expected, alone, call=None)
-
-
-def _words(rules: Rules) -> Mapping[str, str]:
+def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    target = rules.target
-    return {
-        "mxu": str(MXU),
-        "accumulators": str(target.accumulator_rows),
-        "fetch": str(target.tile_fetch_cycles),
-        "fetch3": str(3 * target.tile_fetch_cycles),
-        "fifo": str(target.weight_fifo_tiles),
-        "wastes": "\n".join(_waste_lines(rules.wastes)),
-        "waste_names": str(rules.wastes),
-        "full": f"{CYCLES.full:.2f}",
-        "none": f"{CYCLES.none:.2f}",
-    }
-
-
-def _waste_lines(wastes: Sequence[str]) -> Iterator[str]:
-    for name in wastes:
-        if name == SHARED:
-            yield '- `h = relu(dense(x, 9, "h"))`, and once more `relu(dense(x, 9, "h"))`, with the same weights, of any `x`'
-        else:
-            yield f"- `{WASTES[name]}`"
+    twice = '- `h = relu(dense(x, 9, "h"))`, and once more `relu(dense(x, 9, "h"))`, with the same weights, of any `x`'
+    lines = (twice if name == SHARED else f"- `{WASTES[name]}`" for name in rules.wastes)
+    return {"mxu": MXU, "fetch3": 3 * rules.target.tile_fetch_cycles, "waste_lines": "\n".join(lines), "cycles": CYCLES}
 
 
 LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

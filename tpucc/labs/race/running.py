@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-
-import numpy as np
 
 from tpucc import api
 from tpucc.api import Executable
 from tpucc.back_end import STAGES
 from tpucc.diagnostics import Error
-from tpucc.guest.stages import asked
+from tpucc.guest.files import asked
+from tpucc.guest.values import Plain
 from tpucc.ir import Graph
-from tpucc.labs.judging import judged
-from tpucc.labs.lab import Submission, judging_seed
-from tpucc.labs.race.baseline import PLAIN
+from tpucc.labs.judging import judged_beside, read_graph
+from tpucc.labs.lab import Submission
+from tpucc.labs.plain_stages import PLAIN
 from tpucc.labs.race.networks import Network
-from tpucc.labs.race.returned import returned_graph
 from tpucc.layers.partition import partition
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Given, View
 from tpucc.passes.base import Context, GraphPass, Pass
 from tpucc.plugins.failures import Failed, failure_behind
-from tpucc.plugins.judged import NOISE, NOISE_STAGE
-from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.stages import Stages
 from tpucc.target import Target
 
@@ -35,8 +31,8 @@ FUNCTIONS = (*STAGES, REWRITE)
 """What a submission may define."""
 SHOWN = 2
 """Findings of the compiler that are told."""
-DRAWS = 16
-"""Random inputs on which noise is measured, where it must be known better than from one."""
+NODES = 50
+"""Nodes that a graph may have more than twice those of the one before it."""
 FREE = (Boundary, Given, View)
 """What the host does for every program, and what costs it nothing: inputs and constants, to integers and back, other shapes."""
 
@@ -71,21 +67,7 @@ class Run:
         """What is wrong with the program, or nothing."""
         if self.moved:
             return f"the host computes what the device is to compute: {self.moved}"
-        verdict, problem = judged(self.exe)
-        noise = verdict.first_difference is not None and verdict.first_difference.stage == NOISE_STAGE
-        return "" if noise and self._is_as_exact(judging_seed()) else problem
-
-    def _is_as_exact(self, seed: int) -> bool:
-        """Whether quantisation explains the noise on many inputs: on a few values the plain program may be exact by chance."""
-        mine, plain = 0.0, 0.0
-        for draw in range(DRAWS):
-            inputs = random_inputs(self.exe.runtime, seed + draw)
-            assert self.plain.compilation is not None
-            assert self.plain.compilation.meant is not None
-            for name, wanted in float_reference(self.plain.compilation.meant, inputs).items():
-                mine += float(np.square(self.exe.run(inputs)[name] - wanted).sum())
-                plain += float(np.square(self.plain.run(inputs)[name] - wanted).sum())
-        return mine <= NOISE**2 * plain
+        return judged_beside(self.exe, self.plain)
 
 
 def rewrite(submission: Submission) -> Pass:
@@ -137,3 +119,49 @@ def _host_work(exe: Executable) -> Counter[str]:
     parts = partition(exe.layers.value)
     graphs = (parts.prologue, parts.epilogue, *(step.graph for step in parts.middle))
     return Counter(node.op for graph in graphs for node in graph if not isinstance(legalisation_of(node.op), FREE))
+
+
+def returned_graph(found: Plain, given: Graph) -> Graph:
+    """The graph that `rewrite` made of `given`. Raises `Failed`.
+
+    Whatever a rewrite does, the model stays the same from outside: its name, its inputs with their types, its outputs with their names and
+    types. Nodes say what is computed, and not where. What they compute is compared by values, elsewhere.
+    """
+    made = read_graph(found, given, "rewrite ")
+    if (problem := next(_problems(made, given), "")) != "":
+        raise Failed("wrong", f"rewrite {problem}")
+    return replace(made, name=given.name, source=given.source, notes=())
+
+
+def _problems(made: Graph, given: Graph) -> Iterator[str]:
+    """What a rewrite may not change, and did."""
+    for what, found in (("inputs", _inputs), ("outputs", _outputs)):
+        if (after := found(made)) != (before := found(given)):
+            yield f"changed the {what} from {', '.join(before)} to {', '.join(after)}"
+    if constant := sorted(_constants(made) - _constants(given)):
+        yield f"made a constant of {', '.join(constant)}: what the model returns depends on its inputs"
+    for node in made:
+        if node.place is not None or node.holds:
+            yield f"said where {node.name} is computed, or what it holds; later passes do that"
+    most = 2 * len(given) + NODES
+    if len(made) > most:
+        yield f"made {len(made):,} nodes of {len(given):,}; at most {most:,} are compiled"
+
+
+def _constants(graph: Graph) -> set[str]:
+    """The outputs that depend on no input. Nodes stand behind their operands."""
+    varying = set[str]()
+    for node in graph:
+        if node.is_input or not varying.isdisjoint(node.operands):
+            varying.add(node.name)
+    return {output.name for output in graph.outputs if output.node not in varying}
+
+
+def _inputs(graph: Graph) -> list[str]:
+    """Names and types with their ranges; their order says nothing."""
+    return sorted(f"{node.name}: {node.type}" for node in graph.inputs)
+
+
+def _outputs(graph: Graph) -> list[str]:
+    """Names and shapes; the range of an output may become known."""
+    return [f"{output.name}: {graph[output.node].type.brief}" for output in graph.outputs]

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tpucc.diagnostics import Error, ProgramError
 from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
-from tpucc.labs.judging import Scale, all_right, judged
-from tpucc.labs.lab import Outcome, Submission, Test, declared
-from tpucc.labs.tiling.drawing import order_svg, order_text
+from tpucc.labs.judging import Scale, judged
+from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
-from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
-from tpucc.plugins.failures import Failed, failure_behind
+from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, order_text, rules, visits_of
+from tpucc.plugins.failures import failure_behind
 from tpucc.stages import Stages
 from tpucc.stages.product_lines import read_product
 from tpucc.stages.products import ProductLayer, WrittenProduct
@@ -45,9 +45,9 @@ class Stage:
         except ProgramError as error:
             first = error.diagnostics[0]
             text = f"`{lines[first.span.line - 1].strip()[:WIDEST]}`: " if first.span else ""
-            raise Failed("result", f"{text}{first.code}: {first.message}\n{described(layer)}") from None
+            raise Wrong(f"{text}{first.code}: {first.message}") from None
         if sum(product.groups) > MOST_ROWS:
-            raise Failed("wrong", f"asked for {sum(product.groups):,} accumulator rows; the machine has {layer.target.accumulator_rows:,}")
+            raise Wrong(f"asked for {sum(product.groups):,} accumulator rows; the machine has {layer.target.accumulator_rows:,}")
         self.written.append((layer, lines, product))
         return lines
 
@@ -56,7 +56,7 @@ class Stage:
         return Stages(lower_fc=partial(self.lower, "lower_fc"), lower_conv=partial(self.lower, "lower_conv"))
 
 
-def _words(rule: Rules) -> Mapping[str, str]:
+def _words(rule: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
     columns = "from the last to the first" if rule.columns_down else "from the first to the last"
     levels = "from the last to the first" if rule.levels_down else "from the first to the last"
@@ -68,15 +68,12 @@ def _words(rule: Rules) -> Mapping[str, str]:
             lines.append(f"matrix_multiply ub=x.{level} acc=g{n.index(block)} rows=3 tile={2 * level + block}, switch{more}")
         lines += [f"set_configuration block={block}", f"activate acc=g{n.index(block)} ub=y.{block} inner=3"]
     return {
-        "most": str(rule.most),
-        "accumulators": str(rule.accumulators),
         "columns": columns,
         "levels": levels,
-        "columns_step": "-1" if rule.columns_down else "1",
-        "levels_step": "-1" if rule.levels_down else "1",
+        "columns_step": -1 if rule.columns_down else 1,
+        "levels_step": -1 if rule.levels_down else 1,
         "hand": "\n".join([".groups [3 3]", *lines]),
-        "all": f"{CYCLES.full:g}",
-        "none": f"{CYCLES.none:g}",
+        "cycles": CYCLES,
     }
 
 
@@ -109,24 +106,23 @@ def _large(draw: Random, rule: Rules) -> Model:
 
 def lowered(rule: Rules, models: Sequence[Model], submission: Submission) -> Outcome:
     """Models of one layer, compiled with the submission and judged. All must be right."""
-    return all_right(compared(rule, model, submission)[0] for model in models)
+    return [compared(rule, model, submission)[0] for model in models][-1]
 
 
 def quick(rule: Rules, model: Model, submission: Submission) -> Outcome:
     """How many cycles a model takes, against the built-in lowering. A wrong program loses all points."""
+    best = built_in_cycles(model)
     found, rows = compared(rule, model, submission)
-    if not found.passed:
-        return found
-    quotient = sum(rows.values()) / sum(built_in_cycles(model).values())
+    quotient = sum(rows.values()) / sum(best.values())
     message = f"{quotient:.3f} of the built-in lowering's cycles ({sum(rows.values()):,}); {CYCLES}"
     share = CYCLES.share(quotient)
     if share < 1:
-        message += f". {spent_more(built_in_cycles(model), rows, ('the built-in lowering', 'yours'))}"
+        message += f". {spent_more(best, rows, ('the built-in lowering', 'yours'))}"
     return replace(found, share=share, message=message, measures={"cycles ÷ reference": quotient})
 
 
 def compared(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, Mapping[str, int]]:
-    """One model with the submission's lowering: its integers, then the term's rules; and what its cycles are spent on."""
+    """One model with the submission's lowering: its integers, then the term's rules; and what its cycles are spent on. Raises `Failed`."""
     stage = Stage(submission)
     try:
         exe = model.compiled(stage.stages())
@@ -135,24 +131,21 @@ def compared(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome
         if not stage.written or failure_behind(error):
             raise
         told = [found for found in error.diagnostics if found.code != WHOSE] or error.diagnostics
-        return _shown(Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in told)), stage, model), {}
+        raise Wrong("\n".join(f"{found.code}: {found.message}" for found in told), **_shown(stage, model)) from None
     if wrong:
-        return _shown(Outcome(0, f"an integer is wrong: {wrong}"), stage, model), {}
+        raise Wrong(f"an integer is wrong: {wrong}", **_shown(stage, model))
     for layer, lines, product in stage.written:
         if problem := broken_rule(layer, product, rule, [line for line in lines if line.strip()[0] not in ".;"]):
-            return _shown(Outcome(0, problem), stage, model), {}
-    return _shown(Outcome(1, f"equal; {verdict.cycles:,} cycles"), stage, model), spent(exe.runtime)
+            raise Wrong(problem, **_shown(stage, model))
+    return Outcome(1, f"equal; {verdict.cycles:,} cycles", drawing=_shown(stage, model)["drawing"]), spent(exe.runtime)
 
 
-def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
-    """An outcome with the order of the tiles of the first layer, and for a failure with the layer and its lines."""
+def _shown(stage: Stage, model: Model) -> dict[str, str]:
+    """The first layer, its lines, and the order of the tiles in them."""
     layer, lines, product = stage.written[0]
     visits = visits_of(layer, product)
-    drawn = replace(outcome, drawing=order_text(layer, visits), picture=partial(order_svg, layer, visits)) if visits else outcome
-    if outcome.passed:
-        return drawn
-    given = f"{described(layer)}\nof the model\n{model.source}"
-    return replace(drawn, given=given, found="\n".join(lines))
+    drawing = order_text(layer, visits) if visits else ""
+    return {"given": f"{described(layer)}\nof the model\n{model.source}", "found": "\n".join(lines), "drawing": drawing}
 
 
 LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

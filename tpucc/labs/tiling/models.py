@@ -8,7 +8,7 @@ from random import Random
 
 from tpucc import api
 from tpucc.explain.comparison.pairs import spent
-from tpucc.labs.recorded import recorded
+from tpucc.labs.solutions import recorded
 from tpucc.labs.tiling.rules import Rules
 from tpucc.stages import Stages
 

@@ -1,12 +1,15 @@
-"""The term's rules for a layer's lines, and in which order lines visit the tiles of a layer."""
+"""The term's rules for a layer's lines, in which order lines visit the tiles of a layer, and the drawing of this order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from tpucc.diagnostics import counted
 from tpucc.isa.listing.words import name_text
-from tpucc.labs.answers import said
+from tpucc.labs.judging import said
 from tpucc.labs.lab import Term
 from tpucc.lowering.tileprogram import MULTIPLIES
 from tpucc.machines.v1 import Flag, Opcode
@@ -52,12 +55,32 @@ class Visit:
     n: int
 
 
-@dataclass(slots=True)
-class _Sums:
-    """What the accumulators hold, one entry for each row of each group: the levels' tiles, and the visits, that were summed."""
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A row of the result that is activated, of column block `n`. `multiplies` are those that it sums: each one's instruction, its tile,
+    and its rows where this is the first of them, else 0."""
 
-    tiles: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    visits: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
+    row: int
+    n: int
+    multiplies: Sequence[tuple[int, int, int]]
+
+
+def sums_of(layer: ProductLayer, product: WrittenProduct) -> Iterator[Sum]:
+    """The sums of a layer's lines, in the order in which they are activated."""
+    code, names = product.records, [name_text(buffer.name) for buffer in layer.buffers]
+    held, tile = defaultdict[tuple[int, int], list[tuple[int, int, int]]](list), -1
+    for index, opcode in enumerate(code["opcode"].tolist()):
+        rows, inner = int(code["outer"][index]) * int(code["inner"][index]), int(code["inner"][index])
+        places = [(int(code["group"][index]), int(code["acc"][index]) + row) for row in range(rows)]
+        if opcode in MULTIPLIES:
+            tile = int(code["index"][index]) if code["flags"][index] & Flag.SWITCH else tile
+            for at, place in enumerate(places):
+                held[place].append((index, tile, 0 if at else rows))
+        elif opcode == Opcode.ACTIVATE and (name := names[code["dest_buffer"][index]]) in layer.results:
+            first, pitch, stride = (int(code[field][index]) for field in ("dest", "dest_pitch", "dest_stride"))
+            for at, place in enumerate(places):
+                row = (first + at // inner * pitch + at % inner * stride - layer.start) // (1 + layer.wide)
+                yield Sum(row, layer.results.index(name), held.pop(place, []))
 
 
 def visits_of(layer: ProductLayer, product: WrittenProduct) -> list[Visit]:
@@ -65,7 +88,13 @@ def visits_of(layer: ProductLayer, product: WrittenProduct) -> list[Visit]:
     code = product.records
     if (code["outer"].astype(float) * code["inner"]).sum() > MOST_ROWS:
         return []
-    return _walked(layer, product, None)[0]
+    visits: dict[int, Visit] = {}
+    for each in sums_of(layer, product):
+        tiles = [tile for _, tile, _ in each.multiplies]
+        for turn, (index, _, rows) in enumerate(each.multiplies):
+            if rows:
+                visits[index] = Visit(each.row, rows, _level(layer, each.n, tiles, turn), each.n)
+    return [visits[index] for index in sorted(visits)]
 
 
 def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, lines: Sequence[str]) -> str:
@@ -75,59 +104,27 @@ def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, line
         if code["opcode"][index] in (*MULTIPLIES, Opcode.ACTIVATE) and rows > rules.most:
             line = f"`{lines[index].strip()}`" if index < len(lines) else f"instruction {index}"
             return f"{line} walks {rows} rows; {rules.most} are the most"
-    return _walked(layer, product, rules)[1]
+    last = -1
+    for each in sums_of(layer, product):
+        found = [tile for _, tile, _ in each.multiplies]
+        expected = list(_tiles(layer, each.n).values())[:: -1 if rules.levels_down else 1]
+        if found != expected:
+            return f"a sum of column block {each.n} takes the tiles {found}; in this term's order they are {expected}"
+        if each.n != last and (problem := _of_columns(len(layer.results), last, each.n, rules.columns_down)):
+            return problem
+        last = each.n
+    return ""
 
 
-def _walked(layer: ProductLayer, product: WrittenProduct, rules: Rules | None) -> tuple[list[Visit], str]:
-    """The visits, and the first rule about order that is broken."""
-    code, names = product.records, [name_text(buffer.name) for buffer in layer.buffers]
-    sums, visits, problem = _Sums(), dict[int, Visit](), ""
-    tile, last = -1, -1
-    for index, opcode in enumerate(code["opcode"].tolist()):
-        start, rows = int(code["acc"][index]), int(code["outer"][index]) * int(code["inner"][index])
-        places = [(int(code["group"][index]), start + row) for row in range(rows)]
-        if opcode in MULTIPLIES:
-            tile = int(code["index"][index]) if code["flags"][index] & Flag.SWITCH else tile
-            for place in places:
-                sums.tiles.setdefault(place, []).append(tile)
-            sums.visits.setdefault(places[0], []).append((index, rows))
-        elif opcode == Opcode.ACTIVATE:
-            name = names[code["dest_buffer"][index]]
-            if name not in layer.results:
-                continue
-            n = layer.results.index(name)
-            expected = _tiles(layer, n, rules is not None and rules.levels_down)
-            for at, place in enumerate(places):
-                o, i = divmod(at, int(code["inner"][index]))
-                row = int(code["dest"][index]) + o * int(code["dest_pitch"][index]) + i * int(code["dest_stride"][index]) - layer.start
-                row //= 1 + layer.wide
-                found = sums.tiles.pop(place, [])
-                if rules is not None and not problem and found != [tile for _, tile in expected]:
-                    problem = _of_levels(n, found, [tile for _, tile in expected])
-                levels = [k for k, _ in expected]
-                for turn, (multiply, count) in enumerate(sums.visits.pop(place, [])):
-                    visits[multiply] = Visit(row, count, _level(layer, n, found, turn, levels), n)
-            if rules is not None and not problem and n != last:
-                problem = _of_columns(len(layer.results), last, n, rules.columns_down)
-            last = n
-    return [visits[index] for index in sorted(visits)], problem
+def _tiles(layer: ProductLayer, n: int) -> dict[int, int]:
+    """The tile of each level of a column block, without those of zeros."""
+    return {k: tile for k, level in enumerate(layer.levels) if (tile := level.tiles[n]) is not None}
 
 
-def _tiles(layer: ProductLayer, n: int, down: bool) -> list[tuple[int, int]]:
-    """The levels of a column block with their tiles, without those of zeros, in the order in which they are summed."""
-    tiles = [(k, tile) for k, level in enumerate(layer.levels) if (tile := level.tiles[n]) is not None]
-    return tiles[::-1] if down else tiles
-
-
-def _level(layer: ProductLayer, n: int, found: list[int], turn: int, levels: list[int]) -> int:
+def _level(layer: ProductLayer, n: int, found: list[int], turn: int) -> int:
     """Which level the tile is of that was multiplied with in this turn; -1 when it is of none."""
-    tile = found[turn] if turn < len(found) else -1
-    among = [k for k in levels if layer.levels[k].tiles[n] == tile]
-    return among[min(found[:turn].count(tile), len(among) - 1)] if among else -1
-
-
-def _of_levels(n: int, found: list[int], expected: list[int]) -> str:
-    return f"a sum of column block {n} takes the tiles {found}; in this term's order they are {expected}"
+    among = [k for k, tile in _tiles(layer, n).items() if tile == found[turn]]
+    return among[min(found[:turn].count(found[turn]), len(among) - 1)] if among else -1
 
 
 def _of_columns(count: int, last: int, n: int, down: bool) -> str:
@@ -162,3 +159,66 @@ def lines_of(answer: object) -> list[str]:
         limits = f"{MOST_LINES:,} and {MOST_CHARACTERS:,} are the most"
         raise Failed("result", f"returned {len(lines):,} lines of {characters:,} characters; {limits}")
     return lines
+
+
+COLUMNS, MOST_LEVELS, MOST_BLOCKS = 78, 18, 8
+Panel = tuple[int, int, dict[tuple[int, int], list[int]]]
+"""A chunk of rows of the result: its first row, how many it has, and the numbers of the visits of each tile (k, n)."""
+
+
+def panels(visits: Sequence[Visit]) -> list[Panel]:
+    """The chunks in the order of their rows, with the visits numbered from 1."""
+    found: dict[int, Panel] = {}
+    for number, visit in enumerate(visits, 1):
+        _, _, numbers = found.setdefault(visit.row, (visit.row, visit.rows, {}))
+        numbers.setdefault((visit.k, visit.n), []).append(number)
+    return [found[row] for row in sorted(found)]
+
+
+def order_text(layer: ProductLayer, visits: Sequence[Visit]) -> str:
+    """The tables in characters, side by side as far as they fit."""
+    every = panels(visits)
+    deep, wide = _shown(layer)
+    cell = max(4, len(str(len(visits))) + 1)
+    width = max(wide * cell, len("rows 000-000")) + 2
+    fit = every[: max(1, (COLUMNS - 6) // width)]
+    lines = [" " * 6 + "".join(_title(panel).ljust(width) for panel in fit)]
+    lines.append(" " * 6 + "".join("".join(f"n={n}".rjust(cell) for n in range(wide)).ljust(width) for _ in fit))
+    for k in range(deep):
+        parts = ["".join(_mark(layer, panel, k, n).rjust(cell) for n in range(wide)).ljust(width) for panel in fit]
+        lines.append(f"k={k}".ljust(6) + "".join(parts))
+    lines += [*_left_out(layer, len(every) - len(fit)), *textwrap.wrap(_reading(layer, every), COLUMNS)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _shown(layer: ProductLayer) -> tuple[int, int]:
+    return min(len(layer.levels), MOST_LEVELS), min(len(layer.results), MOST_BLOCKS)
+
+
+def _title(panel: Panel) -> str:
+    row, rows, _ = panel
+    return f"rows {row}-{row + rows - 1}" if rows > 1 else f"row {row}"
+
+
+def _mark(layer: ProductLayer, panel: Panel, k: int, n: int) -> str:
+    """The number of the visit; `0` for a tile of zeros; `-` for none, and a `+` for more than one."""
+    seen = panel[2].get((k, n), [])
+    if not seen:
+        return "0" if layer.levels[k].tiles[n] is None else "-"
+    return f"{seen[0]}" + "+" * (len(seen) > 1)
+
+
+def _reading(layer: ProductLayer, every: Sequence[Panel]) -> str:
+    """What the numbers and the marks are, of the marks that are there."""
+    deep, wide = _shown(layer)
+    marks = {_mark(layer, panel, k, n) for panel in every for k in range(deep) for n in range(wide)}
+    told = ["- is a product that is missing"] * ("-" in marks) + ["0 a tile of zeros"] * ("0" in marks)
+    told += ["+ a product that is there again"] * any(mark.endswith("+") for mark in marks)
+    return "; ".join(["levels k, column blocks n, and the order of the multiplies", *told])
+
+
+def _left_out(layer: ProductLayer, chunks: int) -> list[str]:
+    deep, wide = _shown(layer)
+    counts = [(chunks, "more chunk"), (len(layer.levels) - deep, "more level"), (len(layer.results) - wide, "more column block")]
+    told = [counted(count, what) for count, what in counts if count > 0]
+    return [f"not shown: {', '.join(told)}"] if told else []

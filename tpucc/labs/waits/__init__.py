@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from tpucc import api
-from tpucc.labs.judging import Scale, geometric_mean, judged
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
-from tpucc.labs.recorded import packed
-from tpucc.labs.timelines import Reference, Shown, slower, timelines_svg, timelines_text
+from tpucc.explain.timed import Timed
+from tpucc.labs.judging import Scale, in_the_mean, judged
+from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared
+from tpucc.labs.timelines import Beside
 from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, program_of, read_waits, unordered
 from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
 from tpucc.machines.v1 import Engine, Opcode
-from tpucc.plugins.failures import Failed
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
 from tpucc.sim.timing import time_program
@@ -48,7 +48,7 @@ def setting(term: Term) -> Setting:
     return Setting(rules, load_target("tiny", {**SIZES, "host_bandwidth": draw.choice((3e6, 4e6, 6e6))}))
 
 
-def _words(given: Setting) -> Mapping[str, str]:
+def _words(given: Setting) -> Mapping[str, Any]:
     """What the handout says for this term."""
     rules = given.rules
     pages = (
@@ -60,16 +60,8 @@ def _words(given: Setting) -> Mapping[str, str]:
         else "The host link touches the rows that it names, and no others (a page has one row)."
     )
     single = "A wait names one engine to wait for." if rules.single else "A wait may name several engines to wait for."
-    return {
-        "page": str(rules.page),
-        "page_rule": pages,
-        "single_rule": single,
-        "term_cycles": _term_cycles(given),
-        "cycles_full": f"{CYCLES.full:g}",
-        "cycles_none": f"{CYCLES.none:g}",
-        "waits_full": f"{WAITS.full:g}",
-        "waits_none": f"{WAITS.none:g}",
-    }
+    told = {"page_rule": pages, "single_rule": single, "term_cycles": _term_cycles(given)}
+    return {"page": rules.page, **told, "cycles": CYCLES, "waits": WAITS}
 
 
 def _term_cycles(given: Setting) -> str:
@@ -83,7 +75,12 @@ def _term_cycles(given: Setting) -> str:
 def _example(given: Setting, first: int) -> int:
     """The cycles of the handout's example with its first wait before this instruction."""
     places = ((first, Engine.MATRIX, Engine.HOST), (3, Engine.ACTIVATION, Engine.MATRIX), (4, Engine.HOST, Engine.ACTIVATION))
-    return _cycles(six(), [Wait(before, engine, (other,)) for before, engine, other in places], given)
+    return cycles_of(six(), [Wait(before, engine, (other,)) for before, engine, other in places], given)
+
+
+def cycles_of(listing: Listing, waits: Sequence[Wait], given: Setting) -> int:
+    """What a listing takes with these waits."""
+    return time_program(program_of(listing, waits, given.target)).makespan
 
 
 def _public(given: Setting) -> Sequence[Test]:
@@ -134,51 +131,24 @@ def alone() -> Iterator[Listing]:
     yield listing_of([multiply(0, 0, 4), write(0, 8), multiply(0, 4, 4), write(0, 4)])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Answer:
-    """Waits for a listing. `best` is what the cycles with tpucc's own waits are spent on: it is known of every listing that is asked, so
-    that an archive for students has recorded it."""
+    """Waits for a listing. `best` is what the cycles with tpucc's own waits are spent on."""
 
     listing: Listing
     waits: Sequence[Wait]
     given: Setting
     best: Mapping[str, int]
 
-    @classmethod
-    def of(cls, listing: Listing, waits: Sequence[Wait], given: Setting) -> Answer:
-        return cls(listing, waits, given, built_in_spent(listing, given.rules, given.target) if len(listing) else {})
+    @cached_property
+    def beside(self) -> Beside:
+        """The listing with these waits beside the one with tpucc's own."""
+        return Beside(Timed(program_of(self.listing, self.waits, self.given.target)), "reference", self.best)
 
-    @property
-    def problem(self) -> str:
-        """The first conflict that the waits leave open, in words; nothing when all are ordered."""
-        return unordered(self.listing, self.waits, self.given.target, self.given.rules.page)
-
-    @property
-    def cycles(self) -> int:
-        return _cycles(self.listing, self.waits, self.given)
-
-    @property
-    def runs(self) -> tuple[Shown, Reference]:
-        """The listing with these waits, and with tpucc's own."""
-        program, numbers = program_of(self.listing, self.waits, self.given.target)
-        best = None if packed() else program_of(self.listing, built_in(self.listing, self.given.rules), self.given.target)[0]
-        return Shown("yours", program, numbers.tolist()), Reference("reference", self.best, best)
-
-    def lost(self, problem: str, share: float = 0) -> Outcome:
-        """An outcome without all points, with the listing, its waits and pictures."""
-        listed = "\n".join(["a listing:", *(f"  {each.index} {each.text}" for each in self.listing)])
-        told = ", ".join(map(as_words, self.waits)) or "no waits"
-        return self.shown(Outcome(share, problem, listed, "", told, call=("synchronise", (self.listing,))))
-
-    def shown(self, outcome: Outcome) -> Outcome:
-        """An outcome with its pictures: the timeline with these waits, and the cycles with tpucc's own."""
-        if not len(self.listing):
-            return outcome
-        drawing = "" if outcome.passed else timelines_text(*self.runs)
-        return replace(outcome, drawing=drawing, picture=self.picture)
-
-    def picture(self) -> str:
-        return timelines_svg("Waits", *self.runs)
+    def told(self) -> dict[str, Any]:
+        """What an outcome without all points has beside its message."""
+        shown = self.beside.shown() if len(self.listing) else {}
+        return {"found": ", ".join(map(as_words, self.waits)) or "no waits", "call": ("synchronise", (self.listing,)), **shown}
 
 
 def asked(submission: Submission, listing: Listing, given: Setting) -> list[Wait]:
@@ -187,39 +157,40 @@ def asked(submission: Submission, listing: Listing, given: Setting) -> list[Wait
     return read_waits(submission.call("synchronise", copied), listing, given.rules)
 
 
-def answers(cases: Sequence[Listing], given: Setting, submission: Submission) -> Iterator[Answer]:
-    """The submission's waits for each listing. Raises `Failed`."""
+def answers(cases: Sequence[Listing], given: Setting, submission: Submission) -> list[Answer]:
+    """The submission's waits for each listing. Raises `Wrong` for the first conflict that they leave open, and `Failed`. What tpucc's own
+    waits cost is asked for of every listing, so that an archive for students has recorded it."""
+    found = []
     for listing in cases:
-        yield Answer.of(listing, asked(submission, listing, given), given)
+        best = built_in_spent(listing, given.rules, given.target) if len(listing) else {}
+        found.append(Answer(listing, asked(submission, listing, given), given, best))
+        if problem := unordered(listing, found[-1].waits, given.target, given.rules.page):
+            raise Wrong(problem, **found[-1].told())
+    return found
 
 
 def ordered(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """Every conflict of every listing is ordered."""
-    for answer in answers(cases, given, submission):
-        if problem := answer.problem:
-            return answer.lost(problem)
-    return answer.shown(Outcome(1, f"all conflicts of {len(cases)} listings are ordered"))
+    last = answers(cases, given, submission)[-1]
+    return Outcome(1, f"all conflicts of {len(cases)} listings are ordered", picture=last.beside.svg)
 
 
 def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """Listings whose conflicts are ordered, with no wait that could be left out: all of them earn all, half of them none; a conflict left
     open loses all."""
-    few: list[tuple[tuple[Wait, str], Answer]] = []
-    for answer in answers(cases, given, submission):
-        if problem := answer.problem:
-            return answer.lost(problem)
-        if (found := needless(answer.listing, answer.waits, given.rules.page)) is not None:
-            few.append((found, answer))
+    found = [(needless(answer.listing, answer.waits, given.rules.page), answer) for answer in answers(cases, given, submission)]
+    few = [(*wait, answer) for wait, answer in found if wait is not None]
     message = f"{len(cases) - len(few)} of {len(cases)} listings have every wait that they need and no other"
     if not few:
         return Outcome(1, message)
-    (wait, why), answer = few[0]
-    return answer.lost(f"{message}. {as_words(wait)} can be left out: {why}", max(0.0, 1 - 2 * len(few) / len(cases)))
+    wait, why, answer = few[0]
+    message = f"{message}. {as_words(wait)} can be left out: {why}"
+    return Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, **answer.told())
 
 
 def cycles(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
     """The time that the engines take, against that with tpucc's own waits."""
-    return _measured("cycles", CYCLES, lambda answer: (answer.cycles, sum(answer.best.values())), answers(cases, given, submission))
+    return _measured("cycles", CYCLES, lambda answer: (answer.beside.cycles, answer.beside.least), answers(cases, given, submission))
 
 
 def number(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
@@ -231,48 +202,32 @@ def number(cases: Sequence[Listing], given: Setting, submission: Submission) -> 
     return _measured("waits", WAITS, counts, answers(cases, given, submission))
 
 
-def _cycles(listing: Listing, waits: Sequence[Wait], given: Setting) -> int:
-    return time_program(program_of(listing, waits, given.target)[0]).makespan
-
-
-def _measured(what: str, scale: Scale, measure: Callable[[Answer], tuple[int, int]], found: Iterable[Answer]) -> Outcome:
-    """The geometric mean of the quotients of a measure and the reference's. A conflict left open in one listing loses all points."""
-    measured = []
-    for answer in found:
-        if problem := answer.problem:
-            return answer.lost(problem)
-        own, best = measure(answer)
-        measured.append((max(1, own) / max(1, best), own, best, answer))
-    mean = geometric_mean([quotient for quotient, *_ in measured])
-    _, own, best, worst = max(measured, key=lambda entry: entry[0])
-    message = (
-        f"{what} ÷ reference is {mean:.3f} in the mean of {len(measured)} listings; {scale}. "
-        f"The worst has {own:,}, and the reference {best:,}"
-    )
-    share, measures = scale.share(mean), {f"{what} ÷ reference": mean}
-    if share < 1:
-        words = slower(*worst.runs)
-        return replace(worst.lost(f"{message}. {words}" if words else message, share), measures=measures)
-    return worst.shown(Outcome(share, message, measures=measures))
+def _measured(what: str, scale: Scale, measure: Callable[[Answer], tuple[int, int]], found: Sequence[Answer]) -> Outcome:
+    """What the quotients of a measure and the reference's earn."""
+    measured = list(map(measure, found))
+    outcome, worst = in_the_mean(f"{what} ÷ reference", scale, measured)
+    if outcome.passed:
+        return replace(outcome, picture=found[worst].beside.svg)
+    own, best = measured[worst]
+    message = f"{outcome.message}: {own:,} {what}, the reference's {best:,}. {found[worst].beside.slower()}".rstrip()
+    return replace(outcome, message=message, **found[worst].told())
 
 
 def program(batch: int, given: Setting, submission: Submission) -> Outcome:
     """A model compiled with the submission's waits, and judged."""
-    exe = api.compile_source(
-        MODEL, params={"batch": batch}, target="tiny", level=0, stages=Stages(synchronise=partial(_stage, submission, given))
-    )
+
+    def stage(listing: Listing) -> Sequence[Wait]:
+        waits = asked(submission, listing, given)
+        if problem := unordered(listing, waits, given.target, given.rules.page):
+            raise Wrong(problem)
+        return waits
+
+    exe = api.compile_source(MODEL, params={"batch": batch}, target="tiny", level=0, stages=Stages(synchronise=stage))
     verdict, problem = judged(exe)
     if problem:
         return Outcome(0, problem, f"-D batch={batch}")
     waits = int(np.count_nonzero(exe.runtime.program.instructions["opcode"] == Opcode.SYNCHRONIZE))
     return Outcome(1, f"equal; {waits:,} waits, {verdict.cycles:,} cycles")
-
-
-def _stage(submission: Submission, given: Setting, listing: Listing) -> Sequence[Wait]:
-    waits = asked(submission, listing, given)
-    if problem := unordered(listing, waits, given.target, given.rules.page):
-        raise Failed("wrong", problem)
-    return waits
 
 
 MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")

@@ -19,7 +19,7 @@ from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
 from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import Context, Violation
-from tpucc.labs.recorded import recorded
+from tpucc.labs.solutions import recorded
 from tpucc.machines.v1 import Engine
 from tpucc.numerics import Int64
 from tpucc.plugins.failures import Failed, Unfit
@@ -62,7 +62,7 @@ def built_in(listing: Listing, rules: Rules) -> list[Wait]:
 @recorded
 def built_in_spent(listing: Listing, rules: Rules, target: Target) -> Mapping[str, int]:
     """What the cycles with these waits are spent on: the rows of the accounting. An archive for students has them, and no waits."""
-    return spent(Timed(program_of(listing, built_in(listing, rules), target)[0]))
+    return spent(Timed(program_of(listing, built_in(listing, rules), target)))
 
 
 def read_waits(found: Plain, listing: Listing, rules: Rules) -> list[Wait]:
@@ -81,8 +81,13 @@ def read_waits(found: Plain, listing: Listing, rules: Rules) -> list[Wait]:
     return sorted(waits, key=lambda wait: wait.before)
 
 
-def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple[Program, Int64]:
-    """A program of the listing with waits, and for each of its instructions the number in the listing, -1 for a wait.
+def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> Program:
+    """A program of the listing with waits."""
+    return _numbered(listing, waits, target)[0]
+
+
+def _numbered(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple[Program, Int64]:
+    """The same, and for each of its instructions the number in the listing, -1 for a wait.
 
     It is one layer, and all of its multiplies have one tile, as listings have no `read_weights`.
     """
@@ -94,7 +99,7 @@ def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple
 
 def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int) -> str:
     """The first conflict that these waits leave open, in words; nothing when all are ordered."""
-    program, numbers = program_of(listing, waits, target)
+    program, numbers = _numbered(listing, waits, target)
     context = Context(program)
     context.__dict__["effects"] = pages(context.effects, page)
     first = min(_violations(context), key=lambda found: found.instruction, default=None)

@@ -1,6 +1,6 @@
 """Lab 8, a solution: the four rules, and programs for each."""
 
-RULE = "{{rule}}"
+RULE = "{{name}}"
 
 
 def violations(program):

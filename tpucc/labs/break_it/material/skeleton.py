@@ -1,6 +1,6 @@
 """Lab 8: break it. Write `violations` and `programs`; helpers of your own are welcome in this file.
 
-The term's rule is "{{rule}}":
+The term's rule is "{{name}}":
 
 {{told}}
 """

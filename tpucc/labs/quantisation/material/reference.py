@@ -3,7 +3,7 @@
 import numpy as np
 
 LOW, HIGH = {{low}}, {{high}}
-TIES = "{{ties}}"
+TIES = "{{ties_go}}"
 SYMMETRIC = "always 0" in "{{zero_rule}}"
 SMALLEST = np.finfo(np.float32).tiny
 DEFECTS = 1000

@@ -16,7 +16,7 @@ def calibrate(samples):
 
 
 def quantise(x, scale, zero_point):
-    """The integers of a float32 array: divide, round (ties {{ties}}), add the zero point, saturate.
+    """The integers of a float32 array: divide, round (ties {{ties_go}}), add the zero point, saturate.
 
     This one cuts off what is behind the point, does not saturate, and returns no integers.
     """

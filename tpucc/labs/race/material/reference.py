@@ -8,7 +8,7 @@ from dataclasses import replace
 from tpucc.ir import Output
 from tpucc.ops.fused import fused_form, with_activation
 
-WASTES = {{waste_names}}
+WASTES = {{wastes}}
 ROW_ENGINES = ("HOST", "MATRIX", "ACTIVATION")
 
 

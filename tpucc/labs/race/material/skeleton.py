@@ -1,7 +1,7 @@
 """Lab 9: a race. Define any of `rewrite`, `lower_fc`, `lower_conv`, `allocate`, `order` and `synchronise`; what isn't here is plain."""
 
-ACCUMULATORS = {{accumulators}}  # rows; a stage that gets a layer finds them in layer.target.accumulator_rows
-FETCH = {{fetch}}  # cycles until a tile of weights has come
+ACCUMULATORS = {{target.accumulator_rows}}  # rows; a stage that gets a layer finds them in layer.target.accumulator_rows
+FETCH = {{target.tile_fetch_cycles}}  # cycles until a tile of weights has come
 
 
 def rewrite(graph):

@@ -1,4 +1,4 @@
-.block bias=[{{bias}}] multiplier={{multiplier}} zero={{zero}}
+.block bias=[{{bias}}] multiplier={{multiplier}} zero={{zero_y}}
 
     read_weights tile=0
     read_host_memory host=x.0 ub=0 rows={{rows}}
