@@ -509,7 +509,7 @@ def test_fixed_places_that_are_set(places: AnyArray, axis: int) -> None:
     [
         ({"reduction": "add"}, [[0], [1]], 4, "the reduction add"),
         ({}, [[0]], 4, r"places \[1, 1\] of \[2, 4\]"),
-        ({}, [[4], [0]], 4, "the index 4 of"),
+        ({}, [[4], [0]], 4, r"\[2, 1\] with \[\[4\], \[0\]\] and"),
         ({}, [[0], [0]], 2**24, "a constant of 33,554,432 values is computed"),
     ]
 )
@@ -682,7 +682,7 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
 
 @each(
     [
-        ("LSTM", 4, ["HardSigmoid", "ScaledTanh", "Affine"], [0.3, 0.7, 1.5], [0.4, 0.9, -0.2]),
+        ("LSTM", 4, ["HardSigmoid", "Tanh", "LeakyRelu"], [0.3, 0.7], [0.4]),
         ("LSTM", 4, ["HardSigmoid", "LeakyRelu", "Elu"], [], []),
         ("GRU", 3, ["HardSigmoid", "Softsign"] * 2, [0.25, 0.15], [0.45]),
         ("GRU", 3, ["Sigmoid", "LeakyRelu", "Tanh", "Elu"], [0.3, 0.6], []),
@@ -1812,7 +1812,7 @@ def test_integers_without_a_known_scale_are_refused_by_name() -> None:
         tpucc.Error, match=r"E1007: m.onnx: DequantizeLinear: an operand that isn't quantised \(1 node: real\)\n.*a constant of the file"
     ):
         built(model)
-    with pytest.raises(tpucc.Error, match=r"E1001: real \(DequantizeLinear\): operands 1 and 3 are int8 and uint8"):
+    with pytest.raises(tpucc.Error, match=r"E1001: m.onnx: real \(DequantizeLinear\): operands of the shapes"):
         built(rows_of_integers(*PRODUCT, node("DequantizeLinear", ["e", "ts", "z"], ["k"], name="real"), outputs=("y", "k")))
     far = rows_of_integers(*PRODUCT, node("DequantizeLinear", ["e", "far", "tz"], ["k"], name="real"), outputs=("y", "k"))
     far.graph.initializer.append(array(np.float32(1e30), "far"))

@@ -19,10 +19,9 @@ from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static, Tensor
+from tpucc.interop.onnx.reading.files.checker import accepting_version, onnx_package
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.files.package import onnx_package
-from tpucc.interop.onnx.reading.files.problems import CHECKER, Damaged, Unsupported
-from tpucc.interop.onnx.reading.files.schemas import accepting_version
+from tpucc.interop.onnx.reading.files.problems import Misfit, TooLarge, Unsupported
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, Row
 from tpucc.interop.onnx.reading.operators.shapes import require_rank
 from tpucc.interop.onnx.reading.parameters import PRODUCTS
@@ -37,7 +36,7 @@ FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, NotImple
 
 def known_results(call: Call) -> Sequence[AnyArray] | None:
     """The results of a node whose operands are all known; None for any other, and where they stay in the graph. Raises `Unsupported` where
-    they take too much room, and `Damaged` for operands that don't fit."""
+    they take too much room, and `Misfit` for operands that don't fit."""
     row = ROWS.get(call.node.kind)
     if row is None or any(isinstance(value, Tensor) for value in call.inputs):
         return None
@@ -53,7 +52,7 @@ def known_results(call: Call) -> Sequence[AnyArray] | None:
             call.net.require_room(_size(row, call.node, given))
             made = row.fold(call.node, given) if row.fold is not None else _reference(call.node, arrays, call.opset)
     except FAULTS:
-        raise Damaged("constants that don't fit each other, or the operator", CHECKER) from None
+        raise Misfit from None
     results = [np.asarray(result) for result in (made if isinstance(made, tuple) else (made,))]
     if call.node.op == "Constant":
         call.net.allow(results)
@@ -121,7 +120,7 @@ def _by_row(row: Row, call: Call) -> list[AnyArray] | None:
             outputs = made if isinstance(made, tuple) else (made,)
             results = [value for value in outputs if isinstance(value, Tensor)]
             nodes = [own.plain(value).node for value in results]
-    except (*FAULTS, Damaged, Unsupported):
+    except (*FAULTS, Misfit, TooLarge, Unsupported):
         return None
     if len(results) < len(outputs):  # an operand, as it is
         return None

@@ -15,7 +15,7 @@ from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static
 from tpucc.interop.onnx.reading.files.model import OPSETS, OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported
+from tpucc.interop.onnx.reading.files.problems import Misfit, TooLarge, Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16
 from tpucc.interop.onnx.reading.folding import known_results
 from tpucc.interop.onnx.reading.operators.rows import Fact, names_with
@@ -99,7 +99,7 @@ def _computed(nodes: Iterable[OnnxNode], given: Mapping[str, AnyArray]) -> dict[
         )
         try:
             found = known_results(call)
-        except (Damaged, Unsupported):
+        except (Misfit, TooLarge, Unsupported):
             break
         if found is None or not set(filter(None, node.inputs)) <= values.keys():
             break

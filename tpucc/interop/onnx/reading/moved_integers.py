@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.operators.quantised import BITS, Quantised, Scale, integers_read, on_grid, table_of
+from tpucc.interop.onnx.reading.operators.quantised import Quantised, Scale, integers_read, on_grid, table_of
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has, names_with
 
-ON_INTEGERS = frozenset({"ArgMax", "ArgMin", "Shape", "Size"}) | names_with(Fact.KEEPS)
+ON_INTEGERS = frozenset({"ArgMax", "ArgMin", "Cast", "CastLike", "Shape", "Size"}) | names_with(Fact.KEEPS)
 """Operators that take integers of the file as the real values that they stand for: they only move or compare them."""
 Said = Mapping[str, tuple[str, str]]
 """By the name of integers, those of their scale and their zero point; the latter is empty where none is given."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.diagnostics import did_you_mean
+from tpucc.interop.onnx.reading.files.checker import versions
 from tpucc.interop.onnx.reading.files.model import OPSETS, OPTIMISED, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import named
-from tpucc.interop.onnx.reading.files.schemas import operators_of_onnx
 from tpucc.interop.onnx.reading.operators.rows import ROWS
 
 SCIKIT_LEARN = (
@@ -77,7 +77,7 @@ def instead_of(node: OnnxNode) -> str:
         return NEAREST.get(node.kind, WITHOUT)
     if node.domain:
         return f"ONNX's own operators are read, not those of {named(node.domain)}: export the model without them"
-    if node.op in NEAREST or node.op in operators_of_onnx():
+    if node.op in NEAREST or (node.op, "") in versions():
         return NEAREST.get(node.op, WITHOUT)
     return (
         did_you_mean(node.op, [name for name, row in ROWS.items() if row.build is not None], ALIKE)

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, counted, did_you_mean, listed
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, listed
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.building.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.building.call import Call
@@ -17,11 +17,11 @@ from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.numbered_keys import numbered_anew
 from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.remarks import in_words
-from tpucc.interop.onnx.reading.building.values import Grid, Kind, Listed, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import BITS, Grid, Kind, Listed, Static, Tensor, Value
 from tpucc.interop.onnx.reading.computed_places import ComputedPlaces
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
-from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Damaged, Misfit, TooLarge, Unsupported, malformed, named, refused
+from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
@@ -34,10 +34,9 @@ from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_ki
 from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
 from tpucc.interop.onnx.reading.operators import quantised
-from tpucc.interop.onnx.reading.operators.quantised import BITS, BY_NUMBER
+from tpucc.interop.onnx.reading.operators.quantised import require_usable
 from tpucc.interop.onnx.reading.operators.rows import ROWS
 from tpucc.interop.onnx.reading.operators.shapes import require_rank
-from tpucc.interop.onnx.reading.operators.usable_scales import require_usable
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem
 from tpucc.ir import Graph, Output, Range, TensorType
@@ -50,8 +49,8 @@ RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: R
 """The values of small types, by ONNX's number."""
 SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
-OTHER = 3
-"""What is added to open sizes, to see what follows from them."""
+MOST_TRIED = 6
+"""Values of open sizes that are tried where a node doesn't fit."""
 WITH_SIZES = ", with "
 """What stands in a message before the sizes that may be its reason."""
 MAX_STEPS = 2**14
@@ -82,7 +81,6 @@ class _Builder:
     def __init__(
         self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int], is_trial: bool = False
     ) -> None:
-        """A trial raises `Misfit` as it is."""
         self.model, self.sizes, self.layout, self.given, self.is_trial = model, sizes, layout, given, is_trial
         self.graph = with_one_hot(counted_from_the_start(model.graph))
         called = Called.of(model.graph)
@@ -148,7 +146,7 @@ class _Builder:
         if isinstance(kind, Grid):
             self.network.notes[f"{name} takes real values here, and in the file integers, {kind.in_words}"] = None
             try:
-                require_usable(kind.scale, scale := self.said[value.name][0])
+                require_usable(np.asarray(kind.scale), scale := self.said[value.name][0])
                 node = self.network.on(node, kind, name)
             except Unsupported as error:
                 who = next(node.title for node in self.graph.nodes if scale in node.inputs)
@@ -174,7 +172,7 @@ class _Builder:
 
     def _grid(self, value: OnnxValue) -> Grid | None:
         """The grid of an input of integers."""
-        return self._said(value.name, BY_NUMBER[value.type]) if value.type in BY_NUMBER else None
+        return self._said(value.name, TYPES[value.type].name) if TYPES[value.type].name in BITS else None
 
     def _said(self, name: str, type_: str) -> Grid | None:
         """The grid of integers of a type, by the scale that is said of them; None where that is none, or isn't known."""
@@ -209,12 +207,9 @@ class _Builder:
             try:
                 results = tuple(self._results(node, operands))
                 require_rank(max((len(value.shape) for value in results if isinstance(value, Tensor | Static)), default=0))
-                if any(name in self.used for name in node.outputs[len(results) :]):
-                    raise Damaged(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}")
-            except Damaged as fault:
-                if self.is_trial and isinstance(fault, Misfit):
-                    raise
-                raise self._damaged(node, fault) from None
+                require(self.used.isdisjoint(node.outputs[len(results) :]))
+            except (Misfit, TooLarge) as fault:
+                raise self._damaged(node, operands, fault) from None
             except Unsupported as found:
                 self._unread(node, found)
                 results = [None] * len(node.outputs)
@@ -224,25 +219,28 @@ class _Builder:
                 if value is None and is_computed and node.kind not in _OF_SHAPES:
                     self.computed.add(name)
 
-    def _damaged(self, node: OnnxNode, fault: Damaged) -> ProgramError | CompileError:
+    def _damaged(self, node: OnnxNode, operands: Sequence[Read], fault: Misfit | TooLarge) -> ProgramError | CompileError:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
-        message = f"{node.title} ({node.operator}): {fault}"
-        is_chosen = self.given and not fault.help and not isinstance(fault, TooLarge)
-        if not is_chosen and not (self.sizes and isinstance(fault, Misfit) and self._may_be_given(fault)):
-            return malformed(message, fault.help or node.checker, "E1003" if isinstance(fault, TooLarge) else "E1001")
+        who = f"{node.title} ({node.operator}):"
+        if isinstance(fault, TooLarge):
+            return malformed(f"{who} {fault}", code="E1003")
+        message = f"{who} {misfit(node, operands)}"
+        if self.is_trial or (not self.given and not self._fits_otherwise(who, operands)):
+            return malformed(message, node.checker)
         given = listed([f"{name} = {size:,}" for name, size in (self.given or self.sizes).items()])
         return refused("E1007", f"{message}{WITH_SIZES}{given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
-    def _may_be_given(self, fault: Misfit) -> bool:
-        """Whether open sizes that nobody chose are among the numbers that don't fit: these differ with other ones."""
-        try:
-            others = {name: size + OTHER for name, size in self.sizes.items()}
-            _Builder(self.model, "trial", others, self.layout, {}, is_trial=True).built()
-        except Misfit as other:
-            return other.sizes != fault.sizes
-        except Error:
+    def _fits_otherwise(self, who: str, operands: Sequence[Read]) -> bool:
+        """Whether the network gets past a node with other values of the sizes, which nobody chose: with those that its operands have."""
+        there = {size for value in operands if isinstance(value, Static | Tensor) for size in value.shape if size}
+        for size in sorted(there)[:MOST_TRIED] if self.sizes else ():
+            try:
+                _Builder(self.model, "trial", dict.fromkeys(self.sizes, size), self.layout, {}, is_trial=True).built()
+            except Error as error:
+                if error.diagnostics[0].message.startswith(who):
+                    continue
             return True
-        return True
+        return False
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         help = self.places.help(node, why.help)
@@ -361,13 +359,11 @@ class _Builder:
             self.network.called.note(node, known, [static for static in statics if static.name in node.outputs])
 
     def _by_row(self, call: Call) -> list[Value]:
-        """The results by the row of the node's operator. Raises `Unsupported`, and `Damaged` for what no sound node has."""
+        """The results by the row of the node's operator. Raises `Unsupported`, and `Misfit` for what no sound node has."""
         network, node = self.network, call.node
         if node.op not in ON_INTEGERS and not _is_of_integers(node) and any(map(_is_integers, call.inputs)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
         row = ROWS[node.kind]
-        if node.domain and (unknown := row.unknown(list(node.attributes))) is not None:
-            raise Damaged(f"it has no attribute {named(unknown)}", did_you_mean(unknown, row.attributes))
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
                 inputs, grid = kept(network, node, call.inputs, self._said)

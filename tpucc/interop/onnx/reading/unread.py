@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import Diagnostic, counted, listed
 from tpucc.interop.onnx.reading import sequences
-from tpucc.interop.onnx.reading.building.values import Value
+from tpucc.interop.onnx.reading.building.values import Listed, Static, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported, named, shortened
 from tpucc.interop.onnx.reading.nearest import NEAREST, instead_of
 from tpucc.interop.onnx.reading.operators.rows import ROWS
 
+SHOWN = 8
+"""The most values of a constant that a message has."""
 NAMED = 6
 """Nodes that a message names."""
 STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
@@ -29,12 +31,25 @@ def hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
     return Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading")) if is_computed else None
 
 
-def misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
-    """What a rule was given that it can't be applied to: the shapes, and the attributes that are numbers or words."""
-    shapes = listed(["nothing" if value is None else str(list(value.shape)) for value in operands]) or "none"
+def misfit(node: OnnxNode, operands: Sequence[Value | Listed | None]) -> str:
+    """What a rule was given that it can't be applied to: the shapes, short lists of integers, and the attributes that are numbers or
+    words."""
     given = {name: value for name, value in node.attributes.items() if isinstance(value, int | float | str | tuple)}
     words = listed([f"{named(name)} = {shortened(list(value) if isinstance(value, tuple) else value)}" for name, value in given.items()])
-    return f"operands of the shapes {shapes} don't fit each other{f', or the attributes {words}' if words else ''}"
+    shapes = listed([_shown(value) for value in operands]) or "none"
+    return f"operands of the shapes {shapes} don't fit each other, or the operator{f' with {words}' if words else ''}"
+
+
+def _shown(value: Value | Listed | None) -> str:
+    """An operand in a message."""
+    if value is None or isinstance(value, Listed):
+        return "nothing" if value is None else "a sequence"
+    known = (
+        shortened(value.array.tolist())
+        if isinstance(value, Static) and value.array.dtype.kind in "iu" and 0 < value.array.size <= SHOWN
+        else ""
+    )
+    return f"{list(value.shape)}{f' with {known}' if known else ''}"
 
 
 def problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnostic:

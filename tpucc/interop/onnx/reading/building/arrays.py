@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from hashlib import sha256
-from itertools import dropwhile, zip_longest
+from itertools import dropwhile
 
 import numpy as np
 
@@ -28,17 +28,6 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         return None
-
-
-def unlike(shapes: Sequence[tuple[int, ...]]) -> Sequence[object]:
-    """The sizes, counted from the last axis, that keep shapes from being repeated to one."""
-    return [(place, sizes) for place, sizes in enumerate(zip_longest(*map(reversed, shapes), fillvalue=1)) if len({*sizes} - {1}) > 1]
-
-
-def beyond(shape: tuple[int, ...], other: tuple[int, ...]) -> Sequence[object]:
-    """The sizes, counted from the last axis, that keep a shape from being repeated to another one."""
-    pairs = zip_longest(shape[::-1], other[::-1])
-    return [(size, there) for size, there in pairs if size not in (None, 1, there)]
 
 
 def content_of(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:

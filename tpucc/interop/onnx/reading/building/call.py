@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported, shortened
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 
 
 @dataclass(frozen=True)
@@ -55,17 +54,15 @@ Result = Value | tuple[Value, ...]
 
 
 def normal(axis: int, rank: int) -> int:
-    """An axis counted from the first. Raises `Damaged` for one that isn't there."""
-    if not -rank <= axis < max(rank, 1):
-        raise Damaged(f"axis {axis} of a tensor with {counted(rank, 'axis', 'axes')}")
+    """An axis counted from the first. Raises `Misfit` for one that isn't there."""
+    require(-rank <= axis < max(rank, 1))
     return axis % max(rank, 1)
 
 
 def normal_axes(axes: Sequence[int], rank: int) -> list[int]:
-    """Axes counted from the first. Raises `Damaged` for one that isn't there, or is there twice."""
+    """Axes counted from the first. Raises `Misfit` for one that isn't there, or is there twice."""
     found = [normal(axis, rank) for axis in axes]
-    if len(set(found)) < len(found):
-        raise Damaged(f"the list of axes {shortened(list(axes))} has one twice")
+    require(len(set(found)) == len(found))
     return found
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading.building.arrays import (
+    broadcast,
     is_same,
     repeated_axes,
     size_in_memory,
-    unlike,
     without_ones,
     without_repetition,
 )
@@ -309,11 +309,8 @@ class Network:
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
         """Nodes that broadcast as the values do, and the axes of the result. Raises `Misfit` for shapes that don't."""
-        try:
-            shape = np.broadcast_shapes(*(value.shape for value in values))
-        except ValueError:
-            shapes = [value.shape for value in values]
-            raise Misfit(f"shapes that don't broadcast: {', '.join(str(list(shape)) for shape in shapes)}", unlike(shapes)) from None
+        if (shape := broadcast([value.shape for value in values])) is None:
+            raise Misfit
         own = [value for value in values if isinstance(value, Tensor)]
         tensors = [ranked(t, len(shape)) for t in own]
         fitting = [t for t in tensors if t.shape == shape]

@@ -8,7 +8,7 @@ its values in another order.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +17,8 @@ import numpy as np
 from tpucc.ir import Node
 from tpucc.numerics import AnyArray, Float32, dequantise
 
+BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16": (16, 0), "uint16": (16, 32768)}
+"""The types of quantised integers: their bits, and what is taken from unsigned ones."""
 Axes = tuple[tuple[int, ...], ...]
 """For each axis of the file the node's axes that it is made of, the slowest first; none for an axis of size 1."""
 
@@ -34,6 +36,11 @@ class Grid:
     bits: int
     shift: int = 0
     measured: bool = False
+
+    @property
+    def type(self) -> str:
+        """The name of the type of the integers."""
+        return next(name for name, found in BITS.items() if found == (self.bits, self.shift))
 
     @property
     def in_words(self) -> str:

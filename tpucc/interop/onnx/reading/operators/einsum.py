@@ -8,11 +8,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from string import ascii_letters
 
-from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported, shortened
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require, shortened
 from tpucc.interop.onnx.reading.operators.products import product
 from tpucc.interop.onnx.reading.operators.reductions import reduced
 from tpucc.interop.onnx.reading.operators.rows import operator
@@ -47,22 +46,16 @@ def einsum(c: Call, *values: Value, equation: str) -> Result:
 
 
 def _require_fit(equation: str, values: Sequence[Value]) -> None:
-    """Raises `Damaged` for an equation of other operands, and `Misfit` for axes of one letter with several sizes."""
+    """Raises `Misfit` for an equation of other operands, and for axes of one letter with several sizes."""
     given, _, result = equation.replace(" ", "").partition("->")
-    words, shown = given.split(","), shortened(equation)
-    if len(words) != len(values):
-        raise Damaged(f"the equation {shown} has {counted(len(words), 'operand')}, and the node {len(values)}")
-    if not {*result.replace("...", "")} <= {*given}:
-        raise Damaged(f"the equation {shown} has letters in its result that stand in no operand")
-    sizes: dict[str, set[int]] = {}
-    for index, (word, value) in enumerate(zip(words, values, strict=True), 1):
+    words, sizes = given.split(","), dict[str, set[int]]()
+    require(len(words) == len(values) and {*result.replace("...", "")} <= {*given})
+    for word, value in zip(words, values, strict=True):
         before, dots, after = word.partition("...")
-        if len(before + after) > len(value.shape) or (not dots and len(before) < len(value.shape)):
-            raise Misfit(f"the equation {shown} names axes of operand {index} that {list(value.shape)} hasn't, or too few")
+        require(len(before + after) <= len(value.shape) and (bool(dots) or len(before) == len(value.shape)))
         for letter, size in (*zip(before, value.shape, strict=False), *zip(after[::-1], value.shape[::-1], strict=False)):
             sizes.setdefault(letter, set()).add(size)
-    if apart := next((letter for letter, found in sizes.items() if len(found - {1}) > 1), ""):
-        raise Misfit(f"the axes {apart} of the equation {shown} have the sizes {sorted(sizes[apart])}")
+    require(all(len(found - {1}) < 2 for found in sizes.values()))
 
 
 def _words(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:

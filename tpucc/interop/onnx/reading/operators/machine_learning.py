@@ -14,7 +14,7 @@ from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.labels import Class, in_words, is_counted
 from tpucc.interop.onnx.reading.files.names import identifier
-from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.normalisation import SMALLEST
 from tpucc.interop.onnx.reading.operators.places import rows_of, taken
 from tpucc.interop.onnx.reading.operators.products import product
@@ -45,9 +45,7 @@ def _numbers(values: Sequence[float]) -> Float32:
 @operator("ai.onnx.ml.Scaler", REAL)
 def scaler(c: Call, x: Value, *, offset: Floats = (), scale: Floats = ()) -> Result:
     """(x - offset) · scale, each of one number or of one for each feature."""
-    if not len(offset) == len(scale) in (1, *x.shape[-1:]):
-        features = counted(x.shape[-1] if x.shape else 1, "feature")
-        raise Misfit(f"it has {counted(len(offset), 'offset')} and {counted(len(scale), 'scale')} of {features}")
+    require(len(offset) == len(scale) in (1, *x.shape[-1:]))
     less, factor = _numbers(offset), _numbers(scale)
     moved = c.net.elementwise("sub", x, Static(less, "")) if less.any() else c.net.tensor(x)
     return moved if (factor == 1).all() else c.net.elementwise("mul", moved, Static(factor, ""))
@@ -83,9 +81,7 @@ def _product(net: Network, x: Tensor, coefficients: Float32, intercepts: Float32
 
 def _matrix(x: Tensor, coefficients: Floats, intercepts: Floats, rows: int) -> tuple[Float32, Float32]:
     """The coefficients, [rows, f], and an intercept for each row. Raises `Misfit` for other numbers of them."""
-    if len(coefficients) != rows * x.shape[1] or len(intercepts) not in (0, rows):
-        has = f"{counted(len(coefficients), 'coefficient')} and {counted(len(intercepts), 'intercept')}"
-        raise Misfit(f"it has {has} for {counted(rows, 'row')} of {counted(x.shape[1], 'feature')}")
+    require(len(coefficients) == rows * x.shape[1] and len(intercepts) in (0, rows))
     return _numbers(coefficients).reshape(rows, x.shape[1]), _numbers(intercepts)
 
 
@@ -124,8 +120,7 @@ def classifier(
     """
     net, features = c.net, _rows(c.net, x)
     classes: Sequence[Class] = classlabels_ints or classlabels_strings
-    if not classes:
-        raise Damaged("it doesn't say its classes")
+    require(bool(classes))
     rows = 1 if len(classes) == 2 and len(coefficients) == features.shape[1] else len(classes)
     if post_transform not in (("LOGISTIC",) if rows == 1 else ("NONE", "LOGISTIC", "SOFTMAX")):  # of one score, runtimes differ in others
         of = "one score for two classes" if rows == 1 else "a score for each class"
@@ -151,11 +146,9 @@ def extractor(c: Call, x: Value, places: Value) -> Result:
         if not isinstance(x, Static) or x.array.ndim != 1:
             raise Unsupported("columns that the network computes", "columns at fixed places are read, and entries of a constant list")
         return numbers if is_counted(tuple(x.array.tolist())) else rows_of(net, x, numbers, 0)
-    if not x.shape:
-        raise Damaged("its operand is a single number")
+    require(bool(x.shape))
     chosen, size = places.array.reshape(-1), x.shape[-1]
-    if (wrong := chosen[(chosen < 0) | (chosen >= size)]).size:
-        raise Damaged(f"the column {wrong[0]:,} of {size:,}")
+    require(bool(((chosen >= 0) & (chosen < size)).all()))
     net.require_room(chosen.size)
     if isinstance(x, Static):
         return c.static(np.atleast_2d(x.array[..., chosen]))
