@@ -148,17 +148,6 @@ def test_nodes_that_are_read_as_others_are_named_as_in_the_file(bits: int, tmp_p
     assert {(node, operators.get(node)) for node, _ in pairs} == pairs
 
 
-def test_a_comparison_that_is_read_as_rows_of_one_1_is_named_as_in_the_file(tmp_path: Path) -> None:
-    steps = [("Greater", ["x", "zero"], {}), ("Cast", ["a"], {"to": TensorProto.INT64}), ("Unsqueeze", ["b", "last"], {})]
-    steps += [("Equal", ["c", "rows"], {}), ("Cast", ["d"], {"to": TensorProto.FLOAT})]
-    nodes = [helper.make_node(op, given, [made], **more) for (op, given, more), made in zip(steps, "abcdy", strict=True)]
-    arrays = {"zero": np.float32(0), "last": np.array([-1]), "rows": np.arange(5)}
-    model = model_of(nodes, [onnx.numpy_helper.from_array(value, name) for name, value in arrays.items()])
-    onnx.save(model, tmp_path / "m.onnx")
-    with pytest.raises(tpucc.CompileError, match=r"m\.onnx: Equal, read as OneHot: the network computes its numbers .* \(1 node: d\)"):
-        tpucc.import_onnx(tmp_path / "m.onnx")
-
-
 @each(["bool", "comparison", "float"])
 def test_rows_by_numbers_that_are_computed_are_refused_in_words_of_onnx(of: str, tmp_path: Path) -> None:
     before = {"bool": ["Cast", "Cast"], "comparison": ["Greater", "Cast"], "float": ["Abs", "Cast"]}[of]
@@ -175,36 +164,6 @@ def test_rows_by_numbers_that_are_computed_are_refused_in_words_of_onnx(of: str,
     assert found.message == "m.onnx: Gather: the network computes its numbers of rows or classes (1 node: pick)"
     assert "give them to the model as an input" in found.help[0]
     assert "i32" not in str(raised.value)
-
-
-ROWS = "pick (Gather) takes rows by what the network computes of i: compute these numbers in your own program"
-PICKED = "pick (Gather) picks places by what the network computes of i: end the model before it, and pick them in your own program"
-
-
-@each(
-    {
-        "positions": ([("CumSum", ["i", "one"], "c"), ("Mul", ["c", "i"], "m"), ("Add", ["m", "one"], "k")], "table", "CumSum", ROWS),
-        "hash": ([("Mod", ["i", "one"], "k")], "table", "Mod", ROWS),
-        "difference": ([("Gather", ["i", "one"], "a"), ("Sub", ["a", "one"], "k")], "table", "Sub", ROWS),
-        "place": ([("ArgMax", ["i"], "a"), ("Unsqueeze", ["a", "ones"], "k")], "x", "ArgMax", PICKED),
-        "mask": ([("Cast", ["i"], "f"), ("CumSum", ["i", "one"], "k")], "table", "Cast", ROWS),
-        "sum": ([("Cast", ["i"], "f"), ("CumSum", ["f", "one"], "k")], "", "CumSum", "a product with a triangular matrix of ones"),
-    }
-)
-def test_numbers_of_rows_that_are_computed_have_one_help(
-    steps: list[tuple[str, list[str], str]], table: str, op: str, help: str, tmp_path: Path
-) -> None:
-    """Whichever node on their way can't be read, and another one than each of these nodes would have: a product, or an input of float32."""
-    nodes = [helper.make_node(op, given, [made], **({"to": TensorProto.FLOAT} if op == "Cast" else {})) for op, given, made in steps]
-    nodes += [helper.make_node("Gather", [table, "k"], ["y"], name="pick")] if table else [helper.make_node("Add", ["x", "k"], ["y"])]
-    constants = {"one": np.array(1), "ones": np.array([1]), "table": np.ones((9, 4), np.float32)}
-    model = model_of(nodes, [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()], {"x": (3, 4), "i": (3, 4)})
-    model.graph.input[1].type.tensor_type.elem_type = TensorProto.INT64
-    onnx.save(model, tmp_path / "m.onnx")
-    with pytest.raises(tpucc.CompileError) as raised:
-        tpucc.import_onnx(tmp_path / "m.onnx")
-    found = next(problem for problem in raised.value.diagnostics if op in problem.message)
-    assert found.help[0].startswith(help)
 
 
 @each(

@@ -371,9 +371,13 @@ def test_inputs_of_integers_that_are_masks_or_numbers(name: str) -> None:
         (
             [node("Gather", ["t", "m"], ["g"]), node("Cast", ["m"], ["f"], to=1), node("Mul", ["g", "f"], ["h"])],
             "Cast: it makes",
-            "second input",
+            "a second one of float32",
         ),
-        ([node("Gather", ["t", "m"], ["g"]), node("Mul", ["m", "m"], ["i"]), node("Cast", ["i"], ["h"], to=1)], "Mul: ", "second input"),
+        (
+            [node("Gather", ["t", "m"], ["g"]), node("Mul", ["m", "m"], ["i"]), node("Cast", ["i"], ["h"], to=1)],
+            "Mul: ",
+            "a second one of float32",
+        ),
     ]
 )
 def test_integers_that_are_computed_are_refused_with_what_to_do(nodes: list[Any], says: str, mend: str) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from tpucc.interop.onnx.reading.building.arrays import is_count
 from tpucc.interop.onnx.reading.building.values import Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
 from tpucc.interop.onnx.reading.operators.rows import Fact, has, places_of_rows
 from tpucc.ir import Range
+from tpucc.numerics import AnyArray
 
 INDICES: Mapping[str, int] = {"ScatterND": 1, **places_of_rows()}
 """Which operand of an operator has numbers of rows or of classes."""
@@ -19,13 +21,15 @@ INDICES: Mapping[str, int] = {"ScatterND": 1, **places_of_rows()}
 
 def is_index(graph: OnnxGraph, name: str) -> bool:
     """Whether an input, or an integer that is computed of it, numbers rows or classes; so does one that nothing computes with."""
-    reached, is_computed_with = {name}, False
+    reached, is_computed_with, made = {name}, False, _makers(graph)
     for node in _nodes(graph):
         if reached.isdisjoint(node.inputs):
             continue
         is_computed_with |= not has(node.op, Fact.VIEW)
         place = INDICES.get(node.op, len(node.inputs))
         if place < len(node.inputs) and node.inputs[place] in reached:
+            return True
+        if node.op == "Equal" and any(is_count(value) for each in node.inputs if (value := _known(graph, made, each)) is not None):
             return True
         is_cast = has(node.op, Fact.REAL) and node.attributes.get("to") in (BOOL, *FLOATS)
         if not has(node.op, Fact.CONDITION) and node.op != "Shape" and not is_cast:
@@ -35,8 +39,7 @@ def is_index(graph: OnnxGraph, name: str) -> bool:
 
 def is_mask(graph: OnnxGraph, name: str) -> bool:
     """Whether only 0 and other values are told apart: each value is a condition, is compared with 0, or taken from 1."""
-    same, found = {name}, False
-    made = {output: node for node in _nodes(graph) for output in node.outputs}
+    same, found, made = {name}, False, _makers(graph)
     for node in _nodes(graph):
         if same.isdisjoint(node.inputs):
             continue
@@ -45,9 +48,9 @@ def is_mask(graph: OnnxGraph, name: str) -> bool:
         elif node.op in ("Cast", "Where"):
             found = True
         elif node.op == "Sub" and not same.isdisjoint(node.inputs[1:2]):
-            found |= _is(graph, made, node.inputs[0], 1)
+            found |= _is(_known(graph, made, node.inputs[0]), 1)
         elif node.op == "Equal":
-            found |= any(_is(graph, made, other, 0) for other in node.inputs)
+            found |= any(_is(_known(graph, made, other), 0) for other in node.inputs)
     return found
 
 
@@ -86,6 +89,11 @@ _OTHERS = frozenset([("Where", 0), ("Pow", 1), *INDICES.items()])
 """Operands whose type isn't that of the result."""
 
 
+def _is(array: AnyArray | None, number: int) -> bool:
+    """Whether a constant has this number everywhere."""
+    return array is not None and bool((array == number).all())
+
+
 def _nodes(graph: OnnxGraph) -> Iterable[OnnxNode]:
     """All nodes, those of branches before the node that has them."""
     for node in graph.nodes:
@@ -95,9 +103,14 @@ def _nodes(graph: OnnxGraph) -> Iterable[OnnxNode]:
         yield node
 
 
-def _is(graph: OnnxGraph, made: Mapping[str, OnnxNode], name: str, number: int) -> bool:
-    """Whether a value is a constant that has this number everywhere."""
+def _makers(graph: OnnxGraph) -> Mapping[str, OnnxNode]:
+    """The nodes that make values, by the names of these."""
+    return {output: node for node in _nodes(graph) for output in node.outputs}
+
+
+def _known(graph: OnnxGraph, made: Mapping[str, OnnxNode], name: str) -> AnyArray | None:
+    """The values of a constant."""
     while name in made and made[name].op in ("Cast", "Identity"):
         name = made[name].inputs[0]
     value = graph.constants.get(name) if name not in made else made[name].attributes.get("value")
-    return isinstance(value, np.ndarray) and bool((value == number).all())
+    return value if isinstance(value, np.ndarray) else None

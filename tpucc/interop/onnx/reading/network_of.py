@@ -18,7 +18,6 @@ from tpucc.interop.onnx.reading.building.numbered_keys import numbered_anew
 from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.remarks import in_words
 from tpucc.interop.onnx.reading.building.values import BITS, Grid, Kind, Listed, Static, Tensor, Value
-from tpucc.interop.onnx.reading.computed_places import ComputedPlaces
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
@@ -26,7 +25,6 @@ from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
 from tpucc.interop.onnx.reading.idioms.neutral import without_neutral_numbers, without_zero_terms
-from tpucc.interop.onnx.reading.idioms.one_hot import with_one_hot
 from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
@@ -82,7 +80,7 @@ class _Builder:
         self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int], is_trial: bool = False
     ) -> None:
         self.model, self.sizes, self.layout, self.given, self.is_trial = model, sizes, layout, given, is_trial
-        self.graph = with_one_hot(counted_from_the_start(model.graph))
+        self.graph = counted_from_the_start(model.graph)
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
         self.network = Network(name, own, called, single_weights(self.graph, called.names))
@@ -101,7 +99,6 @@ class _Builder:
         self.used = frozenset(self.graph.read_names())
         self.names = names.names_of(self.graph)
         self.said = said_scales(self.graph)
-        self.places = ComputedPlaces(self.graph)
         self.image_results = image_results(self.graph)
 
     def built(self) -> Built:
@@ -243,8 +240,7 @@ class _Builder:
         return False
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
-        help = self.places.help(node, why.help)
-        self.problems.setdefault((node.operator, why.message, help), []).append(node)
+        self.problems.setdefault((node.operator, why.message, why.help), []).append(node)
 
     def _found(self) -> list[Diagnostic]:
         """The messages of all that can't be read; the last one says which models of scikit-learn are read, if the file is of such a one."""

@@ -61,3 +61,13 @@ def without_repetition(array: AnyArray) -> AnyArray:
 def is_same(a: AnyArray, b: AnyArray) -> bool:
     """Whether two arrays have the same shape and the same values."""
     return a is b or (a.shape == b.shape and np.array_equal(a, b))
+
+
+def is_count(array: AnyArray) -> bool:
+    """Whether the numbers 0, 1, 2 and so on stand along the last axis: what is compared with them becomes rows of one 1."""
+    return (
+        array.dtype.kind in "iu"
+        and array.size > 1
+        and array.shape[-1] == array.size
+        and np.array_equal(array.reshape(-1), np.arange(array.size))
+    )

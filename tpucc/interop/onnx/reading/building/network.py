@@ -22,7 +22,7 @@ from tpucc.interop.onnx.reading.building.remarks import Remark
 from tpucc.interop.onnx.reading.building.values import Axes, Grid, Kind, Static, Tensor, Value, plain
 from tpucc.interop.onnx.reading.building.weight_nodes import WeightNodes
 from tpucc.interop.onnx.reading.files import names as keys
-from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, INDICES, Misfit, Unsupported, named
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, ELSEWHERE, Misfit, Unsupported, named
 from tpucc.ir import Constant, Graph, GraphBuilder, Node, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
@@ -94,7 +94,7 @@ class Network:
             type_ = operator.infer(given, [operand.type for operand in operands])
         except RuleError as error:
             message, _ = error.named([operand.name for operand in operands])  # its help speaks of tpucc's language
-            raise Unsupported(message, INDICES if any(operand.type.dtype == "i32" for operand in operands) else ELSEWHERE) from None
+            raise Unsupported(message, COMPUTED if any(operand.type.dtype == "i32" for operand in operands) else ELSEWHERE) from None
         return self._node(op, tuple(operand.name for operand in operands), given, type_, name)
 
     def input(self, name: str, type_: TensorType) -> Node:

@@ -23,20 +23,15 @@ USUAL = {
 LONGEST = 60
 """Characters of what a file has, in a message."""
 
-INDICES = "numbers of rows stay integers: give the model the same numbers as a second input, of float32"
-"""What to do where a network computes with the integers that it takes rows by."""
-
 E = TypeVar("E", bound=Error)
 
 ELSEWHERE = "change this layer in the program that makes the model, and export it again"
 """What to do where an operator of tpucc doesn't take what the file has."""
 COMPUTED = (
-    "tpucc has integers as inputs and constants only: compute them in your own program, and give them to the model as an input; between "
-    "two rows of a table Where chooses by a condition"
+    "tpucc has integers as inputs and constants only: compute these in your own program, and give them to the model as an input, or as a "
+    "second one of float32 where they are values like others"
 )
-"""What to do where a network computes the numbers that it takes rows by."""
-INTEGERS = "compute them in your own program, and give them to the model as an input"
-"""What to do where a network makes integers of other numbers."""
+"""What to do where a network computes numbers of rows or places, or with them."""
 
 
 class Unsupported(Exception):

@@ -12,13 +12,13 @@ import numpy as np
 
 from tpucc.floating.double import log
 from tpucc.interop import folded_functions as folded
-from tpucc.interop.onnx.reading.building.arrays import broadcast
+from tpucc.interop.onnx.reading.building.arrays import broadcast, is_count
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Grid, Kind, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import COMPUTED, INDICES, INTEGERS, Unsupported, require
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, Unsupported, require
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16, BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.operators.rows import Fact, add_row, nothing, of_constants, operator
 from tpucc.interop.onnx.reading.operators.shapes import expanded
@@ -74,8 +74,13 @@ CONDITIONS = {"And": "mul", "Or": "maximum", "Xor": "not_equal"}
 
 def _boolean(name: str, op: str) -> None:
     def compared(c: Call, a: Value, b: Value) -> Result:
-        if isinstance(a, Tensor) and a.kind == "int" and isinstance(b, Static) and b.array.size == 1:
-            return _compared_rows(c.net, op, a, b)
+        for rows, known in ((a, b), (b, a)):
+            if isinstance(rows, Tensor) and rows.kind == "int" and isinstance(known, Static):
+                if known.array.size == 1 and rows is a:
+                    return _compared_rows(c.net, op, rows, known)
+                if op == "equal" and is_count(known.array) and rows.shape[-1:] == (1,) and known.array.ndim <= rows.rank:
+                    node = c.net.add("one_hot", rows.node, n=known.array.size)
+                    return Tensor(node, (*rows.axes[:-1], (node.type.rank - 1,)), "bool")
         return c.net.elementwise(op, a, b, kind="bool")
 
     add_row(name, compared, (EXACT, Fact.CONDITION))
@@ -89,7 +94,7 @@ def _compared_rows(net: Network, op: str, rows: Tensor, number: Static) -> Tenso
     """Numbers of rows compared with one number, as padding tokens are: the rows of a table of ones and zeros."""
     limits = rows.node.type.range
     if limits is None:
-        raise Unsupported("it compares numbers of rows, whose largest isn't known", INDICES)
+        raise Unsupported("it compares numbers of rows, whose largest isn't known", COMPUTED)
     places, known = np.arange(limits.high + 1, dtype=np.float32), number.array.astype(np.float32).reshape(1)
     table = OPS[op].reference(OPS[op].attributes(), (places, known))
     node = net.add("embedding", rows.node, net.weight(table[:, np.newaxis], "", "table"))
@@ -381,7 +386,7 @@ def cast(c: Call, x: Tensor, *, to: int) -> Result:
     if x.kind == "int":
         if to in WIDE:
             return x
-        raise Unsupported("it makes other values of numbers of rows", INDICES)
+        raise Unsupported("it makes other values of numbers of rows", COMPUTED)
     if to in FLOATS:
         return Tensor(x.node, x.axes)
     if to == BOOL:
@@ -389,7 +394,7 @@ def cast(c: Call, x: Tensor, *, to: int) -> Result:
         return Tensor(x.node if is_mask else c.net.add("not_equal", x.node, c.net.scalar(0.0)), x.axes, "bool")
     if x.kind == "bool" or (x.kind == "whole" and to in WIDE):
         return Tensor(x.node, x.axes, "whole")
-    raise Unsupported("it makes integers of computed values", INTEGERS)
+    raise Unsupported("it makes integers of computed values", COMPUTED)
 
 
 KIND_TYPES: Mapping[Kind, type] = {"float": np.float32, "bool": np.bool_}
