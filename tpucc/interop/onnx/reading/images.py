@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.operators.rows import Fact, has
 
-_SHAPING = frozenset(["Pad", "Reshape", "Unsqueeze"])
-"""What stands between squares and the pool of their channels."""
 BLOCKS = frozenset([(0, 1, 4, 2, 5, 3), (0, 3, 4, 1, 5, 2), (0, 1, 3, 5, 2, 4), (0, 3, 5, 1, 2, 4)])
 """How channels become pixels and pixels channels, between two reshapes: DepthToSpace and SpaceToDepth, each in both of its orders."""
 
@@ -26,7 +22,7 @@ def image_results(graph: OnnxGraph) -> frozenset[str]:
 
 def image_inputs(graph: OnnxGraph) -> frozenset[str]:
     """The inputs that operators on images read, or that join what these make."""
-    images, beside, blocks = set(_squares(graph)), set(image_results(graph)), _blocks(graph)
+    images, beside, blocks = set[str](), set(image_results(graph)), _blocks(graph)
     for node in reversed(graph.nodes):
         if has(node.op, Fact.IMAGES) and node.inputs:
             images.add(node.inputs[0])
@@ -38,19 +34,6 @@ def image_inputs(graph: OnnxGraph) -> frozenset[str]:
             images.update(blocks[name] for name in node.outputs if name in blocks and name in images)
     ranks = {value.name: len(value.shape or ()) for value in graph.inputs}
     return frozenset(name for name, rank in ranks.items() if (rank in (3, 4) and name in images) or (rank == 4 and name in beside))
-
-
-def _squares(graph: OnnxGraph) -> Iterator[str]:
-    """The squares of which a local response norm adds up neighbouring channels, as of PyTorch: it makes them pixels of a third axis."""
-    made = {name: node for node in graph.nodes for name in node.outputs}
-    for node in graph.nodes:
-        kernel = node.attributes.get("kernel_shape")
-        if node.op == "AveragePool" and isinstance(kernel, tuple) and len(kernel) == 3 and kernel[1:] == (1, 1):
-            name = node.inputs[0]
-            while name in made and made[name].op in _SHAPING:
-                name = made[name].inputs[0]
-            if name in made and made[name].op == "Mul" and len(set(made[name].inputs)) == 1:
-                yield name
 
 
 def _blocks(graph: OnnxGraph) -> dict[str, str]:

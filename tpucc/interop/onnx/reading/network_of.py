@@ -24,7 +24,7 @@ from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
-from tpucc.interop.onnx.reading.idioms.neutral import without_neutral_numbers, without_zero_terms
+from tpucc.interop.onnx.reading.idioms.neutral import without_zero_terms
 from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
@@ -112,8 +112,7 @@ class _Builder:
             raise CompileError(self._found())
         outputs = tuple(self._output(value) for value in self.graph.outputs)
         graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
-        graph = recognised(graph, self.network.erf, weights)
-        graph = without_zero_terms(without_neutral_numbers(graph), self.computed_products)
+        graph = without_zero_terms(recognised(graph), self.computed_products)
         graph, moved = with_columns_of_pixels(graph, weights)
         weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)

@@ -55,8 +55,6 @@ class Network:
         """The nodes of weights, by the names of the known values that they have."""
         self._room = MAX_ELEMENTS
         self.allow(constants.values())
-        self.erf: dict[str, str] = {}
-        """The nodes that compute the error function, and their operands."""
         self.grids: dict[str, Grid] = {}
         """The scales of constants that the file has as integers."""
         self.held: dict[str, Grid] = {}

@@ -205,9 +205,7 @@ def _error_function(net: Network, x: Node) -> Node:
     y = net.add("mul", x, net.scalar(math.sqrt(2)))
     share = net.add("div", net.add("gelu", y), y)
     found = net.add("sub", net.add("mul", share, net.scalar(2.0)), net.scalar(1.0))
-    made = net.add("where", net.add("equal", y, net.scalar(0.0)), net.scalar(0.0), found)
-    net.erf[made.name] = x.name
-    return made
+    return net.add("where", net.add("equal", y, net.scalar(0.0)), net.scalar(0.0), found)
 
 
 _of_element("Erf", _error_function)
