@@ -12,6 +12,8 @@ from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import named
 from tpucc.interop.onnx.reading.files.tensorflow import UNKNOWN_SIZE, layer_of
 from tpucc.language.frame import is_function
+from tpucc.language.literals import KEYWORDS
+from tpucc.source.names import TOP_LEVEL
 
 K = TypeVar("K")
 LONGEST = 60
@@ -19,33 +21,7 @@ BATCH = "batch"
 """The name of a first size that has none."""
 LONGEST_KEY = 1000
 """A member of an archive has a name of at most 65,535 bytes."""
-RESERVED = frozenset(
-    [
-        "activations",
-        "and",
-        "calibration",
-        "def",
-        "elif",
-        "else",
-        "examples",
-        "False",
-        "fixed",
-        "for",
-        "if",
-        "in",
-        "model",
-        "not",
-        "optimizer",
-        "or",
-        "param",
-        "pass",
-        "return",
-        "train",
-        "True",
-        "weight",
-        "weights",
-    ]
-)
+RESERVED = frozenset((*KEYWORDS, *TOP_LEVEL, "weight"))
 
 
 def identifier(text: str, otherwise: str) -> str:
