@@ -1510,20 +1510,13 @@ def test_a_part_of_a_part_is_one_slice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("least", "name", "key"), [(-128, "w", "w"), (-127, "w", ""), (-128, "val_61", "fc.weight")])
 def test_weights_below_those_of_a_layer_are_said(least: int, name: str, key: str) -> None:
-    """By the key of the weight, also where the file has made up a name."""
+    """By the name in the file."""
     integers = f"{name}_quantized"
     constants = [array(np.array([[least, 3], [5, 9]], np.int8), integers), array(np.float32(0.02), "ws"), array(np.int8(0), "wz")]
     nodes = [node("DequantizeLinear", [integers, "ws", "wz"], ["wd"]), node("MatMul", ["x", "wd"], ["y"], name="/fc/MatMul")]
     made = built(model_of(nodes, constants, {"x": (2, 2)}))
-    assert made.notes == ((f"The integers -128 of {key} are -127 here where they are weights of a layer",) if key else ())
+    assert made.notes == ((f"The integers -128 of {name} are -127 here where they are weights of a layer",) if key else ())
     assert not key or key in made.weights
-
-
-def test_a_constant_of_which_no_weight_is_made_is_said_by_its_name_in_the_file() -> None:
-    constants = [array(np.array([[-128, -128]], np.int8), "c_quantized"), array(np.float32(0.5), "s"), array(np.int8(0), "z")]
-    nodes = [node("DequantizeLinear", ["c_quantized", "s", "z"], ["c"]), node("Sum", ["c", "c"], ["d"]), node("Add", ["x", "d"], ["y"])]
-    (note,) = built(model_of(nodes, constants, {"x": (2, 2)})).notes
-    assert note.startswith("The integers -128 of the file's constant c_quantized are")
 
 
 def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> None:

@@ -14,10 +14,9 @@ from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.building.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.numbered_keys import numbered_anew
 from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.remarks import in_words
 from tpucc.interop.onnx.reading.building.values import BITS, Grid, Kind, Listed, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.weights import numbered_anew
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
@@ -116,8 +115,7 @@ class _Builder:
         graph, moved = with_columns_of_pixels(graph, weights)
         weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)
-        notes = in_words(self.network.notes, graph, self.network.made_of, self.model.graph.constants)
-        return Built(graph, weights, self.layouts, tuple(notes))
+        return Built(graph, weights, self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = self.names.inputs[value.name]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from hashlib import sha256
 from itertools import dropwhile
 
 import numpy as np
@@ -28,14 +27,6 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         return None
-
-
-def content_of(values: AnyArray) -> tuple[tuple[int, ...], bytes] | None:
-    """What tells matrices apart: exporters that unroll a loop write its weights for each step. None where equality may be chance: vectors,
-    and one number over and over."""
-    if values.ndim < 2 or (values == values.reshape(-1)[0]).all():
-        return None
-    return values.shape, sha256(np.ascontiguousarray(values).data).digest()
 
 
 def size_in_memory(array: AnyArray) -> int:

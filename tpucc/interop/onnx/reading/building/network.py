@@ -18,9 +18,8 @@ from tpucc.interop.onnx.reading.building.arrays import (
 )
 from tpucc.interop.onnx.reading.building.axes import axes_of, order_of, order_of_result, placed, ranked, refined, split_axes
 from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.remarks import Remark
 from tpucc.interop.onnx.reading.building.values import Axes, Grid, Kind, Static, Tensor, Value, plain
-from tpucc.interop.onnx.reading.building.weight_nodes import WeightNodes
+from tpucc.interop.onnx.reading.building.weights import Weights
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.problems import COMPUTED, ELSEWHERE, Misfit, Unsupported, named
 from tpucc.ir import Constant, Graph, GraphBuilder, Node, Range, TensorType
@@ -49,10 +48,8 @@ class Network:
 
     def __init__(self, name: str, constants: Mapping[str, AnyArray], called: Called, single: Collection[str] = ()) -> None:
         self.builder = GraphBuilder(name)
-        self._weights = WeightNodes()
-        self.notes: dict[str | Remark, None] = {}
-        self.made_of: dict[str, dict[str, None]] = {}
-        """The nodes of weights, by the names of the known values that they have."""
+        self._weights = Weights()
+        self.notes: dict[str, None] = {}
         self._room = MAX_ELEMENTS
         self.allow(constants.values())
         self.grids: dict[str, Grid] = {}
@@ -194,17 +191,11 @@ class Network:
         return values
 
     def _weight(self, values: AnyArray, name: str, role: str) -> Node:
-        node = self._weight_or_numbers(values, name, role)
-        self.made_of.setdefault(name, {})[node.name] = None
-        return node
-
-    def _weight_or_numbers(self, values: AnyArray, name: str, role: str) -> Node:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         own = self.called.name(name)
         wanted = keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
-        number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
-        key = self._weights.key(wanted, number, values)
+        key = self._weights.key(wanted, self.called.is_part(name) and not is_same(self._constants[own], values), values)
         is_named = key in self._constants or name in self.grids
         made = self._weights.of(key) or (None if is_named else self._weights.like(values))
         if made is not None:

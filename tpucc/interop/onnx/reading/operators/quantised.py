@@ -14,7 +14,6 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor, normal
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.remarks import Remark
 from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import Unsupported, named, require
 from tpucc.interop.onnx.reading.files.tensors import TYPES
@@ -195,7 +194,7 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     integers, name = x.array, x.name.removesuffix("_quantized")
 
     def remark(before: str, after: str) -> None:
-        net.notes[Remark(before, name, x.name, after)] = None
+        net.notes[f"{before}{named(name)}{after}"] = None
 
     require(integers.dtype.kind in "iu" and scale.dtype.kind == "f")
     scale = scale.astype(np.float32)
