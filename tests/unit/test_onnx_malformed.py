@@ -100,7 +100,7 @@ def tensor(**fields: object) -> Any:
         (tensor(dims=[4]), "E1001", "claims 4 values, and there are 0"),
         (tensor(dims=[4], raw_data=bytes(15)), "E1001", "no whole number"),
         (tensor(dims=[4], raw_data=bytes(12)), "E1001", "claims 4 values, and there are 3"),
-        (tensor(dims=[2], data_type=TensorProto.STRING, string_data=[b"a", b"b"]), "E1006", "strings"),
+        (tensor(dims=[2], data_type=TensorProto.STRING, string_data=[b"a", b"b"]), "E1007", "the names of its classes"),
         (tensor(dims=[2], data_type=TensorProto.INT4, raw_data=bytes(1)), "E1006", "int4"),
         (tensor(dims=[2], data_type=99, raw_data=bytes(1)), "E1001", "unknown type 99"),
         (tensor(dims=[4], raw_data=np.array([1, 2, np.nan, 4], "<f4").tobytes()), "E1007", "not a number"),

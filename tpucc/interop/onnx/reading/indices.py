@@ -46,6 +46,11 @@ class _Choices:
     def __init__(self, graph: OnnxGraph) -> None:
         self.constants = graph.constants
         self.made = {name: node for node in graph.nodes for name in node.outputs}
+        self.known = set(graph.constants)
+        """What is computed of constants."""
+        for node in graph.nodes:
+            if self.known.issuperset(filter(None, node.read_names())):
+                self.known.update(node.outputs)
 
     def of(self, name: str) -> Sequence[OnnxNode]:
         """The nodes that choose a value, each behind those that it reads; none where they are more than a choice needs."""
@@ -69,7 +74,7 @@ class _Choices:
         read = {name for node in nodes for name in node.inputs} - {name for node in nodes for name in node.outputs}
         constants = {name: self.constants[name] for name in read if name in self.constants}
         roots = read - constants.keys()
-        if len(roots) != 1 or any(array.size != 1 for array in constants.values()):
+        if len(roots) != 1 or roots <= self.known or any(array.size != 1 for array in constants.values()):
             return None
         (root,) = roots
         x = _rows(self._count(gather), constants.values())

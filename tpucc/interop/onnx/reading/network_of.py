@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,7 +15,7 @@ from tpucc.interop.onnx.reading.building.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.values import BITS, Grid, Kind, Listed, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import BITS, Classes, Grid, Kind, Listed, Static, Tensor, Value, class_names
 from tpucc.interop.onnx.reading.building.weights import numbered_anew
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
@@ -32,7 +32,7 @@ from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, 
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
 from tpucc.interop.onnx.reading.operators import quantised
 from tpucc.interop.onnx.reading.operators.quantised import require_usable
-from tpucc.interop.onnx.reading.operators.rows import ROWS
+from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
 from tpucc.interop.onnx.reading.operators.shapes import require_rank
 from tpucc.interop.onnx.reading.parameters import single_weights
 from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem
@@ -356,6 +356,8 @@ class _Builder:
         network, node = self.network, call.node
         if node.op not in ON_INTEGERS and not _is_of_integers(node) and any(map(_is_integers, call.inputs)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
+        if any(map(_is_label, call.inputs)) and not has(node.op, Fact.VIEW) and node.op not in ("ArrayFeatureExtractor", "Cast"):
+            raise Unsupported("the network computes with the names of its classes", "names of classes may only be a result")
         row = ROWS[node.kind]
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
@@ -373,6 +375,10 @@ class _Builder:
         if isinstance(found, Listed):
             raise refused("E1006", f"the output {named(value.name)} is a sequence", "return its tensors, each as a result of its own")
         name = self.names.outputs[value.name]
+        if isinstance(found, Tensor) and isinstance(found.kind, Classes):
+            name = self._index_of(name)
+            which = class_names(found.kind.names, numbered=True)
+            self.network.notes[f"{name} has the numbers of the classes that {named(value.name)} names in the file: {which}"] = None
         self.network.name = name
         try:
             tensor = self.network.tensor(found)
@@ -387,11 +393,14 @@ class _Builder:
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([named(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
             self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
-        if value.note:
-            self.network.notes[value.note] = None
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, {tensor.kind.in_words}"] = None
         return Output(name, node.name)
+
+    def _index_of(self, name: str) -> str:
+        """What the numbers of the classes are called that a result names: `label_index`, or `label_index_2` where there is such a name."""
+        taken = {*self.names.outputs.values(), *self.names.inputs.values(), *self.names.sizes.values()}
+        return next(free for number in count(1) if (free := f"{name}_index{f'_{number}' if number > 1 else ''}") not in taken)
 
     def _is_image(self, name: str, t: Tensor) -> bool:
         """Whether a result is an image: an operator on images makes it, or its node has the axes of one."""
@@ -426,6 +435,11 @@ def _is_of_integers(node: OnnxNode) -> bool:
 def _is_integers(value: Value | None) -> bool:
     """Whether a value is integers of the file that are held here as the real values that they stand for."""
     return isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured
+
+
+def _is_label(value: Value | None) -> bool:
+    """Whether a value is texts, or the numbers of classes that have other names in the file."""
+    return isinstance(value.kind, Classes) if isinstance(value, Tensor) else value is not None and value.array.dtype.kind == "O"
 
 
 def _fits(declared: Sequence[Dimension], shape: Sequence[int]) -> bool:

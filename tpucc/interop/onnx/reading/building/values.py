@@ -14,6 +14,8 @@ from typing import Literal
 
 import numpy as np
 
+from tpucc.diagnostics import listed
+from tpucc.interop.onnx.reading.files.problems import named
 from tpucc.ir import Node
 from tpucc.numerics import AnyArray, Float32, dequantise
 
@@ -54,7 +56,30 @@ class Grid:
         return dequantise(integers.astype(np.int32) - self.shift, self.scale, self.zero_point)
 
 
-Kind = Literal["float", "bool", "whole", "int"] | Grid
+Class = int | str
+CLASSES = 20
+"""Classes that a comment names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The numbers of classes, i32 in tpucc, where the file has their `names`: texts, or other numbers than 0, 1, 2 and so on."""
+
+    names: tuple[Class, ...]
+
+
+def is_counted(classes: Sequence[object]) -> bool:
+    """Whether classes are the numbers 0, 1, 2 and so on: the name of each is its number."""
+    return all(isinstance(name, int) and name == number for number, name in enumerate(classes))
+
+
+def class_names(classes: Sequence[Class], numbered: bool = False) -> str:
+    """Classes in a comment, the first of many."""
+    shown = [named(f"{number} for {name}" if numbered else str(name)) for number, name in enumerate(classes[:CLASSES])]
+    return listed([*shown, *([f"{len(classes) - CLASSES:,} more"] if len(classes) > CLASSES else [])])
+
+
+Kind = Literal["float", "bool", "whole", "int"] | Grid | Classes
 """What the file's elements are. A boolean is f32 in tpucc, 0.0 or 1.0; whole numbers are f32, too, and numbers of rows ("int") i32."""
 
 

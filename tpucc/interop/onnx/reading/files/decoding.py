@@ -16,7 +16,6 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.files.bounds import require_bounds
 from tpucc.interop.onnx.reading.files.checker import onnx_package, require_operators
-from tpucc.interop.onnx.reading.files.labels import with_numbers_of_classes
 from tpucc.interop.onnx.reading.files.model import (
     NO_TENSOR,
     OPSETS,
@@ -57,7 +56,7 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
     model = replace(model, graph=in_order(model.graph))
     require_names(model.graph)
     require_operators(model.graph, model.opsets)
-    return replace(model, graph=with_numbers_of_classes(model.graph))
+    return model
 
 
 def _model(proto: Any, files: Files) -> OnnxModel:

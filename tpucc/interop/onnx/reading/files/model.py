@@ -83,13 +83,11 @@ class OnnxNode:
 
 @dataclass(frozen=True, slots=True)
 class OnnxValue:
-    """An input or an output: the type is ONNX's number; a shape of None isn't known. `note` is what a comment says of
-    it."""
+    """An input or an output: the type is ONNX's number; a shape of None isn't known."""
 
     name: str
     type: int
     shape: tuple[Dimension, ...] | None
-    note: str = ""
 
     @property
     def is_number(self) -> bool:

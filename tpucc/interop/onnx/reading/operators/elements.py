@@ -15,7 +15,7 @@ from tpucc.interop import folded_functions as folded
 from tpucc.interop.onnx.reading.building.arrays import broadcast, is_count
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Grid, Kind, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Classes, Grid, Kind, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import COMPUTED, Unsupported, require
@@ -377,6 +377,8 @@ def _converted(node: OnnxNode, arrays: Sequence[AnyArray]) -> AnyArray:
 @operator("Cast", AXES, EXACT, Fact.REAL, fold=_converted, ignored="saturate round_mode")
 def cast(c: Call, x: Tensor, *, to: int) -> Result:
     """The values in ONNX's type of this number. Raises `Unsupported` where they would change."""
+    if isinstance(x.kind, Classes):
+        return x
     if isinstance(x.kind, Grid) and not x.kind.measured:  # PyTorch writes one behind each QuantizeLinear
         if to in TYPES and TYPES[to].name == x.kind.type:
             return x

@@ -11,12 +11,11 @@ import numpy as np
 from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.labels import Class, in_words, is_counted
+from tpucc.interop.onnx.reading.building.values import Class, Classes, Static, Tensor, Value, class_names, is_counted
 from tpucc.interop.onnx.reading.files.names import identifier
 from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.normalisation import SMALLEST
-from tpucc.interop.onnx.reading.operators.places import rows_of, taken
+from tpucc.interop.onnx.reading.operators.places import taken
 from tpucc.interop.onnx.reading.operators.products import product
 from tpucc.interop.onnx.reading.operators.reductions import argmax, reduced, softmax
 from tpucc.interop.onnx.reading.operators.rows import Fact, Floats, Ints, Positive, Texts, operator
@@ -125,16 +124,19 @@ def classifier(
     if post_transform not in (("LOGISTIC",) if rows == 1 else ("NONE", "LOGISTIC", "SOFTMAX")):  # of one score, runtimes differ in others
         of = "one score for two classes" if rows == 1 else "a score for each class"
         raise Unsupported(f"post_transform is {post_transform}, of {of}", "of one score LOGISTIC is read, of several NONE and SOFTMAX, too")
-    if c.reads(0) and not is_counted(classes):
-        raise Unsupported("the network computes with the names of its classes", "names of classes may only be a result")
     matrix, terms = _matrix(features, coefficients, intercepts, rows)
     if rows == 1:
         matrix, terms = (np.concatenate([-part, part]) for part in (matrix, terms))
     scores = _product(net, features, matrix, terms)
-    label = argmax(net, scores, 1, keep=False)
+    label = _labelled(argmax(net, scores, 1, keep=False), classes)
     if post_transform == "LOGISTIC":
         return label, net.map(scores, "sigmoid")
     return label, softmax(net, scores, 1) if post_transform == "SOFTMAX" else scores
+
+
+def _labelled(numbers: Tensor, classes: Sequence[Class]) -> Tensor:
+    """Numbers of classes, in the place of the names that the file has."""
+    return numbers if is_counted(classes) else Tensor(numbers.node, numbers.axes, Classes(tuple(classes)))
 
 
 @operator("ai.onnx.ml.ArrayFeatureExtractor", WHOLE)
@@ -142,10 +144,9 @@ def extractor(c: Call, x: Value, places: Value) -> Result:
     """Columns: [..., k] of k places in any shape; of a vector [1, k]."""
     net = c.net
     if isinstance(places, Tensor):
-        numbers = net.reshaped(places, (1, places.size))
-        if not isinstance(x, Static) or x.array.ndim != 1:
-            raise Unsupported("columns that the network computes", "columns at fixed places are read, and entries of a constant list")
-        return numbers if is_counted(tuple(x.array.tolist())) else rows_of(net, x, numbers, 0)
+        if not isinstance(x, Static) or x.array.ndim != 1 or x.array.dtype.kind not in "iO" or places.kind != "int":
+            raise Unsupported("columns that the network computes", "columns at fixed places are read, and the names of classes")
+        return _labelled(net.reshaped(places, (1, places.size)), x.array.tolist())
     require(bool(x.shape))
     chosen, size = places.array.reshape(-1), x.shape[-1]
     require(bool(((chosen >= 0) & (chosen < size)).all()))
@@ -178,6 +179,6 @@ def zip_map(c: Call, x: Value, *, classlabels_int64s: Ints = (), classlabels_str
     """The tensor itself, [n, classes]: a source has no maps."""
     classes: Sequence[Class] = classlabels_int64s or classlabels_strings
     name = identifier(c.node.outputs[0], "out")
-    which = "" if is_counted(classes) else f": {in_words(classes)}"
+    which = "" if is_counted(classes) else f": {class_names(classes)}"
     c.net.notes[f"{name} has a column for each class, in the file a map for each row{which}"] = None
     return x
