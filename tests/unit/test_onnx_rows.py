@@ -10,8 +10,8 @@ import pytest
 from tests.support.cases import each
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit, Unsupported
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Axis, Fact, Ints, Number, Positive, Row, has, parameters_of

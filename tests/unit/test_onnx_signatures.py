@@ -14,8 +14,8 @@ from tests.support.onnx_files import model_of
 from tests.unit.test_onnx_malformed import of_node, of_nodes, refused
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static
+from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files.model import OPSETS, OPTIMISED, OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit
 from tpucc.interop.onnx.reading.operators.rows import CONSTANT, ROWS, Number, Positive

@@ -13,15 +13,13 @@ from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.language.types import DECLARABLE
 from tpucc.source.blocks import with_functions
-from tpucc.source.equal_models import same_model
 from tpucc.source.functions import written
 from tpucc.source.lines import Lines, clearest
-from tpucc.source.literals import escaped
-from tpucc.source.names import RESERVED, Unwritable, required
+from tpucc.source.names import RESERVED, Unwritable, escaped, required
 from tpucc.source.scope import Scope
 from tpucc.source.statements import Statements
 from tpucc.source.statics import Statics
-from tpucc.source.steps import body_of
+from tpucc.source.steps import body_of, same_model
 
 WIDTH = 100
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from tpucc.data.weights import bind_arrays
-from tpucc.interop.onnx.reading.building.arrays import broadcast
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.values import Static, Tensor
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, broadcast
+from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files.checker import accepting_version, onnx_package
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit, TooLarge, Unsupported

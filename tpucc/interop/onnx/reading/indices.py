@@ -12,8 +12,8 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static
+from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files.model import OPSETS, OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit, TooLarge, Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16

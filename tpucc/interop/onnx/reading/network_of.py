@@ -11,31 +11,38 @@ import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, listed
 from tpucc.interop.onnx.reading import sequences
-from tpucc.interop.onnx.reading.building.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.values import BITS, Classes, Grid, Kind, Listed, Static, Tensor, Value, class_names
-from tpucc.interop.onnx.reading.building.weights import numbered_anew
+from tpucc.interop.onnx.reading.building.values import (
+    BITS,
+    Classes,
+    Grid,
+    Kind,
+    Listed,
+    Static,
+    Tensor,
+    Value,
+    axes_of,
+    class_names,
+    order_of,
+)
+from tpucc.interop.onnx.reading.building.weights import Called, numbered_anew
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
-from tpucc.interop.onnx.reading.idioms.neutral import without_zero_terms
-from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
+from tpucc.interop.onnx.reading.idioms.taken_apart import recognised, without_zero_terms
 from tpucc.interop.onnx.reading.images import image_inputs, image_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
-from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
-from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
-from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
+from tpucc.interop.onnx.reading.integers import ON_INTEGERS, is_index, is_mask, kept, moved, rows, said_scales, with_kind
+from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, STRUCTURE, hindrance, misfit, problem
 from tpucc.interop.onnx.reading.operators import quantised
 from tpucc.interop.onnx.reading.operators.quantised import require_usable
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
 from tpucc.interop.onnx.reading.operators.shapes import require_rank
 from tpucc.interop.onnx.reading.parameters import single_weights
-from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem
 from tpucc.ir import Graph, Output, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import RuleError

@@ -25,8 +25,7 @@ from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray
 from tpucc.source import Sample, Unwritable, first_unwritable, source_of
-from tpucc.source.literals import escaped
-from tpucc.source.names import variable_in
+from tpucc.source.names import escaped, variable_in
 
 COLUMNS = 98
 """Of a comment without its sign."""

@@ -8,18 +8,29 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Origin
-from tpucc.interop.onnx.reading.building.arrays import (
+from tpucc.interop.onnx.reading.building.values import (
+    Axes,
+    Grid,
+    Kind,
+    Static,
+    Tensor,
+    Value,
+    axes_of,
     broadcast,
     is_same,
+    order_of,
+    order_of_result,
+    placed,
+    plain,
+    ranked,
+    refined,
     repeated_axes,
     size_in_memory,
+    split_axes,
     without_ones,
     without_repetition,
 )
-from tpucc.interop.onnx.reading.building.axes import axes_of, order_of, order_of_result, placed, ranked, refined, split_axes
-from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.values import Axes, Grid, Kind, Static, Tensor, Value, plain
-from tpucc.interop.onnx.reading.building.weights import Weights
+from tpucc.interop.onnx.reading.building.weights import Called, Weights
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.problems import COMPUTED, ELSEWHERE, Misfit, Unsupported, named
 from tpucc.ir import Constant, Graph, GraphBuilder, Node, Range, TensorType

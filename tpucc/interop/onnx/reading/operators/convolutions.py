@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.axes import axes_of
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, axes_of
 from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.places import mixed
 from tpucc.interop.onnx.reading.operators.reductions import reduced

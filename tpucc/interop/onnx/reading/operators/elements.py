@@ -12,10 +12,9 @@ import numpy as np
 
 from tpucc.floating.double import log
 from tpucc.interop import folded_functions as folded
-from tpucc.interop.onnx.reading.building.arrays import broadcast, is_count
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Classes, Grid, Kind, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Classes, Grid, Kind, Static, Tensor, Value, broadcast, is_count
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import COMPUTED, Unsupported, require

@@ -8,11 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.arrays import broadcast
-from tpucc.interop.onnx.reading.building.axes import axes_of
 from tpucc.interop.onnx.reading.building.call import Call, Result, normal_axes
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, axes_of, broadcast
 from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.reductions import reduced
 from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, Ints, Positive, operator

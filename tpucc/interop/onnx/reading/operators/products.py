@@ -9,11 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.floating.exact import matmul
-from tpucc.interop.onnx.reading.building.arrays import broadcast
-from tpucc.interop.onnx.reading.building.axes import order_of
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, plain
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, broadcast, order_of, plain
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import require
 from tpucc.interop.onnx.reading.operators.rows import Fact, operator

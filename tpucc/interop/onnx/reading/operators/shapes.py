@@ -9,10 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.arrays import broadcast, own_sizes
 from tpucc.interop.onnx.reading.building.call import Call, Result, normal, normal_axes
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value, broadcast, own_sizes
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Misfit, TooLarge, Unsupported, require
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, MAX_SIZE
