@@ -222,8 +222,8 @@ BEYOND: dict[str, tuple[Callable[[], Any], Change, str, str]] = {
     ),
     "large window": (
         images,
-        attribute("kernel_shape", "/pool", [9, 9]),
-        "MaxPool: the window's height of 9 is more than the image's 8",
+        attribute("kernel_shape", "/pool", [11, 11]),
+        "MaxPool: the window's height of 11 is more than the image's 8",
         "pad the image",
     ),
     "large kernel": (

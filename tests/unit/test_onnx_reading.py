@@ -550,6 +550,13 @@ def test_fixed_places_of_integers_of_a_quantised_file() -> None:
     assert "quantize" in ops(compared(model_of(nodes, numbers)))
 
 
+@each([(1, 2, 2, 0), (3, 5, 3, 0), (2, 5, 4, 1)])
+def test_a_maximum_pool_has_a_window_where_less_than_a_stride_is_missing(height: int, size: int, stride: int, pad: int) -> None:
+    """ONNX Runtime has one over the edge, and PaddleOCR's classifier of low images needs it."""
+    nodes = [node("MaxPool", ["x"], ["y"], kernel_shape=[size, 2], strides=[stride, 2], pads=[pad, 0, pad, 0])]
+    assert ops(compared(model_of(nodes, [], {"x": (2, 3, height, 6)}))) == ["max_pool"]
+
+
 @each({"20": (20.0, []), "30": (30.0, []), "10": (10.0, ["greater", "where"])})
 def test_a_softplus_that_was_taken_apart(limit: float, left: list[str]) -> None:
     """From 17 on it is x itself in float32, so that the choice of x there says nothing new."""
@@ -1011,15 +1018,12 @@ def test_open_sizes_of_one_value_stay_apart_where_the_network_allows_it(is_one: 
         (node("Concat", ["a", "b"], ["y"], axis=1), ("batch", 4), ("batch", "u"), "u=5", ["batch", "u"], "-> f32[batch, u + 4]"),
         (node("Concat", ["a", "b"], ["y"], axis=1), ("n", "s"), ("n", "t"), "s=5 t=5", ["n", "s", "t"], "-> f32[n, s + t]"),
         (node("Concat", ["a", "b"], ["y"], axis=1), ("n", "s", 4), ("n", 4, "u"), "s=9 u=4", ["n", "s"], "-> f32[n, s + 4, 4]"),
-        (node("Add", ["a", "c"], ["y"]), ("n", "s", 4), ("n", "t", 4), "s=5 t=8", ["n", "s"], "b: f32[n, s + 3, 4]"),
     ]
 )
 def test_sizes_that_the_network_takes_only_where_they_are_equal_are_one_param(
     made: Any, a: tuple[str, ...], b: tuple[str, ...], given: str, params: list[str], says: str, tmp_path: Path
 ) -> None:
-    before = [node("Slice", ["b", "three", "end", "axis"], ["c"])] if "c" in made.input else []
-    constants = [whole("three", 3), whole("end", 999), whole("axis", 1)] if before else []
-    onnx.save(model_of([*before, made], constants, {"a": a, "b": b}), tmp_path / "m.onnx")
+    onnx.save(model_of([made], (), {"a": a, "b": b}), tmp_path / "m.onnx")
     sizes = {name: int(size) for name, _, size in (pair.partition("=") for pair in given.split())}
     model = tpucc.import_onnx(tmp_path / "m.onnx", params=sizes)
     assert [line.split()[1] for line in model.source.split("\n") if line.startswith("param ")] == params

@@ -177,8 +177,8 @@ class _Differs(Exception):
 
 def _param(found: Imported, size: str, fixed: Collection[str]) -> str | None:
     """The param that a size of the file is; None for one that is a number, or that follows from another one."""
-    name, more = found.ties.get(size, (size, 0))
-    return None if more or name in fixed else name
+    name = found.ties.get(size, size)
+    return None if name in fixed else name
 
 
 def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
@@ -218,12 +218,9 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     theirs = {ours: named(theirs) for theirs, ours in found.names.sizes_by_name.items()}
     for name, number in found.numbers.items():
         yield printable(f"{named(name)} is {number} here, and an input in the file.")
-    for one in dict.fromkeys(other for other, more in found.ties.values() if not more):
-        same = [theirs.get(name, name) for name in dict.fromkeys(found.names.sizes.values()) if found.ties.get(name, (name, 0)) == (one, 0)]
+    for one in dict.fromkeys(found.ties.values()):
+        same = [theirs.get(name, name) for name in dict.fromkeys(found.names.sizes.values()) if found.ties.get(name, name) == one]
         yield printable(f"{listed(same)} are one size here, {one}: the network takes them only where they are equal.")
-    for name, (other, more) in found.ties.items():
-        if more:
-            yield printable(f"{theirs.get(name, name)} is {other} {'+' if more > 0 else '-'} {abs(more)} here: the network takes no other.")
     if renamed := found.names.renamed(found.ties):
         yield printable(f"Renamed here: {listed(renamed)}.")
     ranks = {len(order) for order in made.layouts.values()}

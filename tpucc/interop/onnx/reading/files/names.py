@@ -42,6 +42,8 @@ def layer_of(name: str) -> str:
 
 K = TypeVar("K")
 LONGEST = 60
+STATE = 3
+"""The axes of states."""
 BATCH = "batch"
 """The name of a first size that has none."""
 LONGEST_KEY = 1000
@@ -94,10 +96,12 @@ def names_of(graph: OnnxGraph) -> Names:
     axes: dict[tuple[str, int], str | tuple[str, int]] = {}
     wanted: dict[str | tuple[str, int], str] = {}
     batches = _batches(graph)
+    has_batch = any((value.shape or ("",))[0] is None for value in graph.inputs)
     for value in graph.inputs:
+        is_state = has_batch and len(value.shape or ()) == STATE and isinstance((value.shape or ("",))[0], int)  # [layers, batch, units]
         for axis, size in enumerate(value.shape or ()):
             if not isinstance(size, int):
-                is_batch = size in batches if size else axis == 0
+                is_batch = size in batches if size else axis == is_state
                 key = axes[value.name, axis] = BATCH if is_batch else size or (value.name, axis)
                 wanted[key] = of_value(key if isinstance(key, str) else f"{value.name}_size{axis}", "size")
     symbols = _apart(wanted, ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -312,9 +312,18 @@ class _Cut:
 def max_pool(c: Call, x: Tensor, *, ceil_mode: bool = False, windows: WindowAttributes) -> Result:
     windows.require(x)
     at = image(c.net, x)
-    made = _pool(c, at, "max_pool", windows.of(at, windows.kernel_shape), ceil_mode)
+    made = _pool(c, at, "max_pool", _with_a_window(at, windows.of(at, windows.kernel_shape)), ceil_mode)
     found = from_channels_last(c.net, made, x.rank)
     return Tensor(found.node, found.axes, x.kind)
+
+
+def _with_a_window(x: Tensor, made: Windows) -> Windows:
+    """Where less than a stride of an image is missing for the first window, ONNX's formula gives none, and ONNX Runtime one: over the edge,
+    behind which nothing is larger."""
+    top, bottom, left, right = made.padding
+    missing = [made.extent[axis] - x.shape[axis + 2] - sum(made.padding[2 * axis : 2 * axis + 2]) for axis in range(2)]
+    below, behind = (max(0, more) if more < stride else 0 for more, stride in zip(missing, made.stride, strict=True))
+    return replace(made, padding=(top, bottom + below, left, right + behind))
 
 
 @operator("AveragePool", Fact.IMAGES)
