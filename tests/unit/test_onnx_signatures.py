@@ -19,7 +19,6 @@ from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files.model import OPSETS, OPTIMISED, OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit
 from tpucc.interop.onnx.reading.operators.rows import CONSTANT, ROWS, Number, Positive
-from tpucc.interop.onnx.reading.text import grouped
 
 onnx = pytest.importorskip("onnx")
 helper, TensorProto = onnx.helper, onnx.TensorProto
@@ -238,13 +237,13 @@ def test_weights_of_a_scale_that_integers_have_not_are_read_all_the_same(tmp_pat
 
 
 def test_notes_that_differ_in_a_name_are_one() -> None:
-    columns = [f"Columns of w{index} whose largest integer isn't 127 are quantised anew" for index in range(6)]
-    scales = [f"{name}, whose scale is {scale}, is quantised anew" for name, scale in (("a", 0), ("b", 1), ("c", 1))]
-    assert list(grouped([columns[0], "Something else", *columns[1:], *scales])) == [
-        f"{columns[0]}. The same is true of w1, w2, w3 and 2 others.",
-        "Something else.",
-        f"{scales[0]}.",
-        f"{scales[1]}. The same is true of c.",
+    network = Network("m", {}, Called.of(OnnxGraph("m", (), {}, (), ())))
+    for index in range(6):
+        network.note("Columns of {} are quantised anew", f"w{index}")
+        network.note("Something else")
+    assert list(network.notes) == [
+        "Columns of w0 are quantised anew. The same is true of w1, w2, w3 and 2 others",
+        "Something else",
     ]
 
 

@@ -22,7 +22,6 @@ from tpucc.interop.onnx.reading.files.checker import accepting_version, onnx_pac
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit, TooLarge, Unsupported
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, Row
-from tpucc.interop.onnx.reading.operators.shapes import require_rank
 from tpucc.interop.onnx.reading.parameters import PRODUCTS
 from tpucc.ir import Output
 from tpucc.numerics import AnyArray
@@ -47,7 +46,6 @@ def known_results(call: Call) -> Sequence[AnyArray] | None:
             if row.build is not None:
                 row.require_kinds(call)
             given = [array for array in arrays if array is not None]
-            _require_rank(call.node, given)
             call.net.require_room(_size(row, call.node, given))
             made = row.fold(call.node, given) if row.fold is not None else _reference(call.node, arrays, call.opset)
     except FAULTS:
@@ -79,19 +77,6 @@ def _size(row: Row, node: OnnxNode, arrays: Sequence[AnyArray]) -> int:
     if row.size is not None:
         return row.size(node, arrays)
     return math.prod(broadcast([array.shape for array in arrays]) or (max((array.size for array in arrays), default=0),))
-
-
-def _require_rank(node: OnnxNode, arrays: Sequence[AnyArray]) -> None:
-    """Raises `Unsupported` for a result of more axes than a tensor has here."""
-    count = 0
-    match node.op, arrays:
-        case "Unsqueeze", [x, *rest]:
-            count = x.ndim + sum(axes.size for axes in rest)
-        case "Gather" | "OneHot", [x, indices, *_]:
-            count = x.ndim + indices.ndim - (node.op == "Gather") + (node.op == "OneHot")
-        case "ConstantOfShape" | "Expand" | "Reshape", [*_, sizes]:
-            count = sizes.size
-    require_rank(count)
 
 
 def key_of_known(node: OnnxNode, operands: Sequence[Static], made: AnyArray) -> str:

@@ -145,7 +145,7 @@ class _Builder:
         except (RuleError, Unsupported) as error:
             raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}", error.help or ELSEWHERE) from None
         if isinstance(kind, Grid):
-            self.network.notes[f"{name} takes real values here, and in the file integers, {kind.in_words}"] = None
+            self.network.note(f"{{}} takes real values here, and in the file integers, {kind.in_words}", name)
             try:
                 require_usable(np.asarray(kind.scale), scale := self.said[value.name][0])
                 node = self.network.on(node, kind, name)
@@ -154,7 +154,7 @@ class _Builder:
                 raise refused("E1007", f"{who}: {error.message}, of the integers of the input {name}", error.help) from None
         elif kind in ("bool", "whole") or (kind == "int" and value.type in FLOATS):
             values = "numbers of rows" if kind == "int" else "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
-            self.network.notes[f"{name} takes {values} as {dtype} here, and {type_name(value.type)} in the file"] = None
+            self.network.note(f"{{}} takes {values} as {dtype} here, and {type_name(value.type)} in the file", name)
         return Tensor(node, axes_of(order), kind)
 
     def _kind(self, value: OnnxValue) -> Kind:
@@ -385,7 +385,7 @@ class _Builder:
         if isinstance(found, Tensor) and isinstance(found.kind, Classes):
             name = self._index_of(name)
             which = class_names(found.kind.names, numbered=True)
-            self.network.notes[f"{name} has the numbers of the classes that {named(value.name)} names in the file: {which}"] = None
+            self.network.note(f"{name} has the numbers of the classes that {{}} names in the file: {which}", value.name)
         self.network.name = name
         try:
             tensor = self.network.tensor(found)
@@ -399,9 +399,9 @@ class _Builder:
             raise refused("E1007", f"the output {name}{what} can't be read: {problem.message}", problem.help) from None
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([named(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
-            self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
+            self.network.note(f"The file says that {{}} is [{', '.join(said)}], and it is [{', '.join(there)}]", name)
         if isinstance(tensor.kind, Grid):
-            self.network.notes[f"{name} has real values here, and in the file integers, {tensor.kind.in_words}"] = None
+            self.network.note(f"{{}} has real values here, and in the file integers, {tensor.kind.in_words}", name)
         return Output(name, node.name)
 
     def _index_of(self, name: str) -> str:

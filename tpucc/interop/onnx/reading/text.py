@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -13,7 +12,7 @@ import numpy as np
 
 from tpucc.collector import collector_paused
 from tpucc.data.archive import npz_bytes
-from tpucc.diagnostics import Error, Source, counted, listed, printable
+from tpucc.diagnostics import Error, Source, listed, printable
 from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.files.names import BATCH
 from tpucc.interop.onnx.reading.files.problems import named, refused
@@ -29,8 +28,6 @@ from tpucc.source.names import escaped, variable_in
 
 COLUMNS = 98
 """Of a comment without its sign."""
-NAMED = 3
-"""Names of which a comment says the same as of another; the others are counted."""
 SEVERAL = 5
 """The least size that takes the place of another one."""
 FEWEST = 2
@@ -234,7 +231,7 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
         values = listed([f"{name} = {sizes[name]}" for name in fixed])
         of = f"T{found.file[1:]}" if found.file.startswith("the ") else found.file
         yield f"{of} leaves {listed(fixed)} open; this is the model for {values}."
-    yield from grouped(made.notes)
+    yield from (f"{note}." for note in made.notes)
 
 
 def _origin(found: Imported) -> Iterator[str]:
@@ -242,26 +239,3 @@ def _origin(found: Imported) -> Iterator[str]:
     yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
     if found.is_changed:
         yield "The file has been changed since tpucc wrote it: its nodes are read here, not the graph that it carries."
-
-
-def grouped(notes: Sequence[str]) -> Iterator[str]:
-    """Notes as sentences. Of those that differ in one word, a name, there is the first, with a sentence that names the next few."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for note in notes:
-        for around in _without_a_word(note):
-            alike.setdefault(around, []).append(note)
-    told: set[str] = set()
-    for note in notes:
-        if note in told:
-            continue
-        before, behind = max(_without_a_word(note), key=lambda around: len(alike[around]))
-        told.add(note)
-        others = [other[len(before) : len(other) - len(behind)].strip(",") for other in alike[before, behind] if other not in told]
-        told.update(alike[before, behind])
-        rest = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
-        yield f"{note}. The same is true of {listed([*others[:NAMED], *rest])}." if others else f"{note}."
-
-
-def _without_a_word(note: str) -> list[tuple[str, str]]:
-    """What stands before and behind each word of a note."""
-    return [(note[: word.start()], note[word.end() :]) for word in re.finditer(r"\S+", note)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Origin
+from tpucc.diagnostics import Origin, counted, listed
 from tpucc.interop.onnx.reading.building.values import (
     Axes,
     Grid,
@@ -49,6 +49,8 @@ COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
 
+NAMED = 3
+"""Names of which a comment says the same as of another; the others are counted."""
 ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub": "bias"}
 """What constants are to operators of elements."""
 
@@ -60,7 +62,8 @@ class Network:
     def __init__(self, name: str, constants: Mapping[str, AnyArray], called: Called, single: Collection[str] = ()) -> None:
         self.builder = GraphBuilder(name)
         self._weights = Weights()
-        self.notes: dict[str, None] = {}
+        self._notes: dict[str, dict[str, None]] = {}
+        """What comments say, with `{}` for a name, and the names of which it is true."""
         self._room = MAX_ELEMENTS
         self.allow(constants.values())
         self.grids: dict[str, Grid] = {}
@@ -79,6 +82,17 @@ class Network:
         self.called = called
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
+
+    def note(self, text: str, name: str = "") -> None:
+        """Adds a comment; `{}` in the text stands for the name."""
+        self._notes.setdefault(text, {})[named(name)] = None
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """The comments. One that is true of several names has the first, and a sentence with the next few."""
+        for text, (first, *others) in self._notes.items():
+            rest = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
+            yield text.replace("{}", first) + (f". The same is true of {listed([*others[:NAMED], *rest])}" if others else "")
 
     @property
     def weights(self) -> Mapping[str, AnyArray]:
@@ -174,7 +188,7 @@ class Network:
         if self.held.get(node.name) == grid:
             return node
         if grid.bits == 16 and node.name in self.known:
-            self.notes["Constants that the file rounds to 16 bits are computed in float32"] = None
+            self.note("Constants that the file rounds to 16 bits are computed in float32")
             return node
         if node.op == "weight":
             return self._rounding(node, grid, name)
@@ -197,7 +211,7 @@ class Network:
             raise Unsupported("a constant is not a number (NaN)", "the model's weights are damaged, or it was never trained")
         if (np.abs(values) > LARGEST).any():
             if np.isinf(values).any():
-                self.notes[f"Infinite constants, as masks have them, are {LARGEST:g} or its negative here"] = None
+                self.note(f"Infinite constants, as masks have them, are {LARGEST:g} or its negative here")
             values = np.clip(values, -LARGEST, LARGEST)
         return values
 

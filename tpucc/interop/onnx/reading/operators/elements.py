@@ -61,7 +61,7 @@ def identity(c: Call, x: Value) -> Result:
 @operator("Dropout", AXES, ignored="ratio seed")
 def dropout(c: Call, x: Value, ratio: Value | None, training: Value | None) -> Result:
     if isinstance(training, Static) and training.array.any():
-        c.net.notes["Dropout changes nothing here, as outside of training"] = None
+        c.net.note("Dropout changes nothing here, as outside of training")
     c.alone()
     return x
 

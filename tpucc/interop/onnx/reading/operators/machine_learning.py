@@ -170,7 +170,7 @@ def imputer(c: Call, x: Value, *, replaced_value_float: float = 0.0, replaced_va
         raise Unsupported(
             "it replaces another value than NaN", "replace it in your own program, and leave SimpleImputer out of the pipeline"
         )
-    c.net.notes["The file replaces values that are missing (NaN), which are no inputs here: replace them before"] = None
+    c.net.note("The file replaces values that are missing (NaN), which are no inputs here: replace them before")
     return x
 
 
@@ -180,5 +180,5 @@ def zip_map(c: Call, x: Value, *, classlabels_int64s: Ints = (), classlabels_str
     classes: Sequence[Class] = classlabels_int64s or classlabels_strings
     name = identifier(c.node.outputs[0], "out")
     which = "" if is_counted(classes) else f": {class_names(classes)}"
-    c.net.notes[f"{name} has a column for each class, in the file a map for each row{which}"] = None
+    c.net.note(f"{{}} has a column for each class, in the file a map for each row{which}", name)
     return x

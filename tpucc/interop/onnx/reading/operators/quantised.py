@@ -193,9 +193,6 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
     integers, name = x.array, x.name.removesuffix("_quantized")
 
-    def remark(before: str, after: str) -> None:
-        net.notes[f"{before}{named(name)}{after}"] = None
-
     require(integers.dtype.kind in "iu" and scale.dtype.kind == "f")
     scale = scale.astype(np.float32)
     if not np.isfinite(scale).all():
@@ -210,19 +207,19 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
         if (scale == scale.flat[0]).all() and (offset == offset.flat[0]).all() and not (largest == WEIGHT_MAX).all():
             scale, offset = scale.flat[0], offset.flat[0]  # one for all columns, which a source can say
         if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
-            remark("", f", whose scale is {float(scale.reshape(())):g}, is quantised anew")
+            net.note(f"{{}}, whose scale is {float(scale.reshape(())):g}, is quantised anew", name)
         elif scale.size == 1 and not (by_column and (largest == WEIGHT_MAX).all()):
             bits, less = BITS[integers.dtype.name]
             net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
             if net.grids[name].zero_point:
-                remark("", ", whose zero point isn't 0, is quantised anew where it is a weight of a layer")
+                net.note("{}, whose zero point isn't 0, is quantised anew where it is a weight of a layer", name)
             elif (centred < -WEIGHT_MAX).any():
-                remark(f"The integers {-WEIGHT_MAX - 1} of ", f" are {-WEIGHT_MAX} here where they are weights of a layer")
+                net.note(f"The integers {-WEIGHT_MAX - 1} of {{}} are {-WEIGHT_MAX} here where they are weights of a layer", name)
         elif (largest == WEIGHT_MAX).all():
             exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
         else:
-            remark("Columns of ", f" whose largest integer isn't {WEIGHT_MAX} are quantised anew")
+            net.note(f"Columns of {{}} whose largest integer isn't {WEIGHT_MAX} are quantised anew", name)
     return Static(values, name)
 
 
@@ -365,7 +362,7 @@ def linear_where(c: Call, condition: Value, a: Quantised, b: Quantised, y: Scale
 @operator("DynamicQuantizeLinear", AXES)
 def measured(c: Call, x: Tensor) -> Result:
     """The scale of each run's own values: here calibration finds one, and what follows is computed with real values."""
-    c.net.notes["What the file quantises anew in each run is quantised here by calibration"] = None
+    c.net.note("What the file quantises anew in each run is quantised here by calibration")
     names = (*c.node.outputs, "", "")
     return (
         Tensor(x.node, x.axes, Grid(1.0, 0, 8, measured=True)),
