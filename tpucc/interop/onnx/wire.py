@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """The kinds of values of fields."""
@@ -19,7 +20,7 @@ class WireError(ValueError):
     """Bytes that aren't fields; the text says why."""
 
 
-def fields(data: bytes | memoryview) -> Iterator[tuple[int, int | memoryview]]:
+def fields(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:
     """The fields of a message in order: the number of each, and its value, an integer or bytes. Raises `WireError`."""
     view, place = memoryview(data), 0
     while place < len(view):

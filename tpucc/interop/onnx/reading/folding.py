@@ -22,7 +22,7 @@ from tpucc.interop.onnx.reading.files.checker import accepting_version, onnx_pac
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit, TooLarge, Unsupported
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, Row
-from tpucc.interop.onnx.reading.parameters import PRODUCTS
+from tpucc.interop.onnx.reading.uses import PRODUCTS
 from tpucc.ir import Output
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate

@@ -1,12 +1,12 @@
-"""The bytes of an ONNX file. It is a message of protocol buffers, whose encoding is simple: fields are a number and a kind, then a value.
+"""The contents of an ONNX file as values, and its bytes: a message of protocol buffers.
 
 The numbers are those of onnx.proto, the schema that ONNX publishes. No package is needed, and the bytes depend on nothing but the model.
-https://protobuf.dev/programming-guides/encoding
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,37 @@ from tpucc.diagnostics import Diagnostic, LimitError, Source
 from tpucc.interop.onnx import IR_VERSION, OPSET, PRODUCER
 from tpucc.interop.onnx.carried import METADATA, NODES, OPSETS, TYPES, Carried, metadata_of
 from tpucc.interop.onnx.wire import bytes_field, float_field, integer_field, message, text_field
-from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
 from tpucc.ir import TensorType
 from tpucc.ir.dtypes import FORMATS
 from tpucc.numerics import AnyArray
 from tpucc.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxNode:
+    """A node with one result. `name` is that of the node of our graph that it ends, or else the result's.
+
+    An input that is left out has no name. `origin` are the places in the source.
+    """
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    result: str
+    attributes: Mapping[str, Any]
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxModel:
+    """A graph: nodes in order, constants by name, inputs and outputs with their types."""
+
+    name: str
+    nodes: tuple[OnnxNode, ...]
+    initializers: Mapping[str, AnyArray]
+    inputs: Mapping[str, TensorType]
+    outputs: Mapping[str, TensorType]
+
 
 MOST_BYTES = 2**31 - 1
 """Of a message."""

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Span, UsageError
+from tpucc.interop.onnx.writing.file import OnnxModel, OnnxNode
 from tpucc.interop.onnx.writing.layers import layer_form
-from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
 from tpucc.interop.onnx.writing.rewriting import (
     array_of,
     dequantised_by_hand,

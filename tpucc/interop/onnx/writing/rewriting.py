@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tpucc.interop.onnx.writing.model import OnnxNode
+from tpucc.interop.onnx.writing.file import OnnxNode
 from tpucc.ir import Constant, Graph, GraphBuilder, Node, TensorType
 from tpucc.layers.kinds import Conv
 from tpucc.numerics import AnyArray

@@ -89,8 +89,8 @@ def _gates() -> Iterator[Rule]:
     yield rule("sigmoid", op.div(number(1.0), op.add(op.exp(_negative(x)), number(1.0))), lambda m: op.sigmoid(m.x))
     shifted = op.relu6(op.add(x, number(3.0)))
     yield rule("hard sigmoid", op.mul(shifted, number(1 / 6)), lambda m: op.hard_sigmoid(m.x))
-    for gate in (op.mul(op.mul(x, shifted), number(1 / 6)), op.mul(op.mul(x, number(1 / 6)), shifted), op.mul(x, op.hard_sigmoid(x))):
-        yield rule("hard swish", gate, lambda m: op.hard_swish(m.x))
+    for swish in (op.mul(op.mul(x, shifted), number(1 / 6)), op.mul(op.mul(x, number(1 / 6)), shifted), op.mul(x, op.hard_sigmoid(x))):
+        yield rule("hard swish", swish, lambda m: op.hard_swish(m.x))
     yield rule("SiLU", op.mul(x, op.sigmoid(x)), lambda m: op.silu(m.x))
     for gate in _halved(op.add(_error_function(), number(1.0))):
         yield rule("GELU", gate, lambda m: op.gelu(m.x))
