@@ -12,7 +12,7 @@ from tpucc.interop.onnx.reading.network_of import WITH_SIZES, Built
 
 MOST = 6
 """Open sizes of which each choice is tried."""
-TRIED = (64, 96)
+TRIED = (64, 96, 1000)
 """Values of sizes that aren't given, to see whether an error is due to them."""
 
 
@@ -77,22 +77,24 @@ def _with_missing_tied(found: Imported, given: Mapping[str, int]) -> Imported:
 
 def _require_that_missing_ones_may_fit(found: Imported, given: Mapping[str, int]) -> None:
     """Raises the error that the network has whatever those sizes are that aren't given: nobody needs to say them then."""
-    known = found.known_sizes(given)
-    if None not in known.values():
-        return None
-    errors = [_error(found, {name: size or tried + place for place, (name, size) in enumerate(known.items())}) for tried in TRIED]
-    said = [[problem.message.partition(WITH_SIZES)[0] for problem in error.diagnostics] for error in errors if error is not None]
-    if len(said) < len(TRIED) or said[0] != said[1] or errors[0] is None:
-        return None
-    if found.batch != 1:  # a network may take one item only
-        return _require_that_missing_ones_may_fit(replace(found, batch=1), given)
+    known, error, said = found.known_sizes(given), None, list[str]()
+    for tried in TRIED if None in known.values() else ():
+        error = _error(found, {name: size or tried + place for place, (name, size) in enumerate(known.items())})
+        texts = [problem.message.partition(WITH_SIZES)[0] for problem in error.diagnostics] if error is not None else []
+        if error is None or said not in ([], texts):
+            return
+        said = texts
+    if error is not None and found.batch != 1:  # a network may take one item only
+        _require_that_missing_ones_may_fit(replace(found, batch=1), given)
+    if error is None or found.batch != 1:
+        return
     values = {**found.numbers, **{name: size for name, size in known.items() if size is not None}}
     shown = listed([f"{name} = {size:,}" for name, size in values.items()])
     problems = [
         replace(problem, message=f"{text}{WITH_SIZES}{shown}" if WITH_SIZES in problem.message else text)
-        for problem, text in zip(errors[0].diagnostics, said[0], strict=True)
+        for problem, text in zip(error.diagnostics, said, strict=True)
     ]
-    raise type(errors[0])(problems, errors[0].source)
+    raise type(error)(problems, error.source)
 
 
 def _follows(found: Imported, sizes: Mapping[str, int | None], name: str) -> bool:
