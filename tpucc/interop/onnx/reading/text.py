@@ -23,7 +23,7 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray
-from tpucc.source import Sample, Unwritable, first_unwritable, source_of
+from tpucc.source import Sample, Unwritable, source_of
 from tpucc.source.names import escaped, variable_in
 
 COLUMNS = 98
@@ -97,9 +97,7 @@ def imported_model(
             except (Unwritable, _Differs, Error):
                 continue
             return Text(source, several.weights, called)
-    node = first_unwritable(made.graph)
-    where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
-    raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
+    raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}")
 
 
 def _changed(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> dict[str, int]:

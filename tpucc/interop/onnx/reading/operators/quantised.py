@@ -296,14 +296,9 @@ def linear_gemm(
     return made if y is None else y.put(c.net, made, a.type)
 
 
-@operator("com.microsoft.QLinearAdd")
-def linear_sum(c: Call, a: Quantised, b: Quantised, y: Scale) -> Result:
-    return y.put(c.net, c.net.elementwise("add", a.tensor, b.real), a.type)
-
-
-@operator("com.microsoft.QLinearMul")
-def linear_factors(c: Call, a: Quantised, b: Quantised, y: Scale) -> Result:
-    return y.put(c.net, c.net.elementwise("mul", a.tensor, b.real), a.type)
+@operator("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
+def linear_of_two(c: Call, a: Quantised, b: Quantised, y: Scale) -> Result:
+    return y.put(c.net, c.net.elementwise("add" if c.node.op == "QLinearAdd" else "mul", a.tensor, b.real), a.type)
 
 
 @operator("com.microsoft.QLinearAveragePool")
