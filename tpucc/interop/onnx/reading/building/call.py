@@ -12,6 +12,7 @@ from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported, require
+from tpucc.numerics import AnyArray
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,13 @@ class Call:
 
 
 Result = Value | tuple[Value, ...]
+
+
+def known(value: Value, what: str) -> AnyArray:
+    """The array of a value that must be known. Raises `Unsupported`."""
+    if isinstance(value, Tensor):
+        raise Unsupported(f"the network computes {what}", "a constant of the file is needed: a program's shapes and tables are fixed")
+    return value.array
 
 
 def normal(axis: int, rank: int) -> int:

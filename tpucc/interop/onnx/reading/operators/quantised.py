@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor, normal
+from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor, known, normal
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import Unsupported, named, require
@@ -49,24 +49,18 @@ def require_usable(scale: AnyArray, name: str) -> None:
 
 
 def _number(value: Value, what: str) -> float:
-    array = _array(value, what)
+    array = known(value, what)
     if array.size != 1:
         raise Unsupported(f"{what} is no single number", "one number for the whole tensor is read")
     return float(array.reshape(()))
 
 
-def _array(value: Value, what: str) -> AnyArray:
-    if isinstance(value, Tensor):
-        raise Unsupported(f"the network computes {what}", "a constant of the file is needed: a program's shapes and tables are fixed")
-    return value.array
-
-
 def grid_of(scale: Value, zero: Value | None, name: str, type_: str = "uint8") -> Grid:
     """The grid that a scale and a zero point say; both must be known, and one for the whole tensor. `name` is that of the scale."""
-    require(_array(scale, "the scale").dtype.kind == "f")
+    require(known(scale, "the scale").dtype.kind == "f")
     size = _number(scale, "the scale")
     require_usable(np.asarray(size), name)
-    array = None if zero is None else _array(zero, "the zero point")
+    array = None if zero is None else known(zero, "the zero point")
     if array is not None and array.size != 1:
         raise Unsupported(f"zero points of the shape {list(array.shape)}", "values have one scale and one zero point")
     found = array.dtype.name if array is not None else type_
@@ -92,11 +86,11 @@ class Scale(Joined):
 
     @property
     def sizes(self) -> AnyArray:
-        return _array(self.scale, "the scale")
+        return known(self.scale, "the scale")
 
     @property
     def zeros(self) -> AnyArray | None:
-        return None if self.zero is None else _array(self.zero, "the zero point")
+        return None if self.zero is None else known(self.zero, "the zero point")
 
     def grid(self, type_: str = "uint8") -> Grid:
         """The grid of integers, of a type where there is no zero point."""
@@ -261,7 +255,7 @@ def _bias(x: Quantised, w: Quantised, bias: Value | None, factor: float = 1.0) -
         return None
     scale = np.float32(_number(x.scale.scale, "the scale")) * w.scale.sizes.astype(np.float32) * np.float32(factor)
     name = bias.name if isinstance(bias, Static) else ""
-    return _real_values(x.net, Static(_array(bias, "the bias"), name), scale, None, 0)
+    return _real_values(x.net, Static(known(bias, "the bias"), name), scale, None, 0)
 
 
 @operator("QLinearConv", Fact.IMAGES)
@@ -376,7 +370,7 @@ def _integer_product(x: Tensor, w: Value, x_zero: Value | None, w_zero: Value | 
         raise Unsupported(
             "integers with another zero point than that of their QuantizeLinear", "both read one constant in what quantisers write"
         )
-    zero = np.zeros((), np.float32) if w_zero is None else _array(w_zero, "the zero point").astype(np.float32)
+    zero = np.zeros((), np.float32) if w_zero is None else known(w_zero, "the zero point").astype(np.float32)
     if zero.size > 1:
         raise Unsupported("zero points for each column", "weights are symmetric, or have one zero point")
     centred = Static(w.array.astype(np.float32) - zero.reshape(()), w.name.removesuffix("_quantized"))

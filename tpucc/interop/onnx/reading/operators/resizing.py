@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.call import Call, Result, normal_axes
+from tpucc.interop.onnx.reading.building.call import Call, Result, known, normal_axes
 from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.building.values import Grid, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import Unsupported, require
@@ -92,12 +92,9 @@ def resize(
 
 def _factors(scales: Value | None) -> Floats:
     """The scales of a Resize. Raises `Unsupported` where the network computes them."""
-    if scales is None:
-        return ()
-    if isinstance(scales, Tensor):
-        raise Unsupported("the network computes its scales", "a constant of the file is needed: a program's shapes and tables are fixed")
-    require(scales.array.ndim == 1)
-    return tuple(float(scale) for scale in scales.array)
+    array = np.zeros(0) if scales is None else known(scales, "its scales")
+    require(array.ndim == 1)
+    return tuple(float(scale) for scale in array)
 
 
 def _require_numbers(scales: Sequence[float], sizes: Ints | None, axes: Sequence[int], shape: tuple[int, ...]) -> Sequence[int]:

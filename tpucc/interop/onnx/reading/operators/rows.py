@@ -18,10 +18,10 @@ from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from tpucc.interop.onnx.reading.building.call import Call, Result, normal
+from tpucc.interop.onnx.reading.building.call import Call, Result, known, normal
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Misfit, Unsupported, require
+from tpucc.interop.onnx.reading.files.problems import Misfit, require
 from tpucc.numerics import AnyArray
 
 Number = Annotated[float, "a number"]
@@ -275,19 +275,18 @@ def _of_kind(call: Call, value: Value, kind: Any, name: str) -> Any:
         return value
     if kind is Tensor:
         return call.net.tensor(value)
-    if isinstance(value, Tensor):
-        raise Unsupported(f"the network computes its {name}", "a constant of the file is needed: a program's shapes and tables are fixed")
+    array = known(value, f"its {name}")
     if kind is Static:
         return value
-    shape = list(value.array.shape)
+    shape = list(array.shape)
     if kind == Number:
         require(shape in ([], [1]))
-        return float(value.array.reshape(()))
+        return float(array.reshape(()))
     require(kind not in (Floats, Ints) or len(shape) == 1 or (call.node.op == "Unsqueeze" and not shape))  # as ONNX Runtime reads it
     if kind == Ints:
-        require(value.array.dtype.kind in "iu")
-        return tuple(int(number) for number in value.array.reshape(-1))
-    return tuple(float(number) for number in value.array.reshape(-1)) if kind == Floats else value.array
+        require(array.dtype.kind in "iu")
+        return tuple(int(number) for number in array.reshape(-1))
+    return tuple(float(number) for number in array.reshape(-1)) if kind == Floats else array
 
 
 def _axis(call: Call, axis: int) -> int:
