@@ -24,8 +24,7 @@ from tpucc.explain.roofs import works_of
 from tpucc.explain.tables import memory_table, roofline_table, timeline_table
 from tpucc.explain.timed import Timed
 from tpucc.interop.outside import Against, outside_judge
-from tpucc.interop.reads import files_asked, require_kept
-from tpucc.interop.sources import IMPORTED, read_source, whole_sizes
+from tpucc.interop.sources import IMPORTED, files_asked, read_source, require_kept, whole_sizes
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode

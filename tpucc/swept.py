@@ -17,7 +17,7 @@ from tpucc.explain.sweeps.journal import Journal, journal_of
 from tpucc.explain.sweeps.plan import MOST, Plan, require_sources
 from tpucc.explain.sweeps.points import Points, run
 from tpucc.explain.sweeps.table import require_format, write_table
-from tpucc.interop.reads import files_asked, require_kept
+from tpucc.interop.sources import files_asked, require_kept
 from tpucc.options import PathLike
 from tpucc.output_files import write_file
 from tpucc.see.notebook import Page

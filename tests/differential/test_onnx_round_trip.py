@@ -17,7 +17,7 @@ from tests.differential.test_gallery import SMALL
 from tests.support.cases import LONG, each, one_of
 from tests.unit.test_onnx_export import ALL, SMALLER, compiled_at
 from tpucc.interop.export import exported
-from tpucc.interop.onnx.writing.patches import without_patches
+from tpucc.interop.onnx.writing.rewriting import without_patches
 from tpucc.interop.outside import Session
 from tpucc.interop.programs import folder
 from tpucc.ir import Constant, Graph, Node

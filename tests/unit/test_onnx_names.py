@@ -20,7 +20,7 @@ from tpucc.ir import Graph
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.ops.evaluate import evaluate
-from tpucc.source.keys import head
+from tpucc.source.scope import head
 
 onnx = pytest.importorskip("onnx")
 reference = pytest.importorskip("onnx.reference")

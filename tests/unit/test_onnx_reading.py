@@ -32,7 +32,6 @@ from tpucc.ir import Graph
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.numerics import AnyArray, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
-from tpucc.ops.lrn import LrnAttributes
 
 onnx = pytest.importorskip("onnx")
 node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
@@ -371,9 +370,13 @@ def test_inputs_of_integers_that_are_masks_or_numbers(name: str) -> None:
         (
             [node("Gather", ["t", "m"], ["g"]), node("Cast", ["m"], ["f"], to=1), node("Mul", ["g", "f"], ["h"])],
             "Cast: it makes",
-            "second input",
+            "a second one of float32",
         ),
-        ([node("Gather", ["t", "m"], ["g"]), node("Mul", ["m", "m"], ["i"]), node("Cast", ["i"], ["h"], to=1)], "Mul: ", "second input"),
+        (
+            [node("Gather", ["t", "m"], ["g"]), node("Mul", ["m", "m"], ["i"]), node("Cast", ["i"], ["h"], to=1)],
+            "Mul: ",
+            "a second one of float32",
+        ),
     ]
 )
 def test_integers_that_are_computed_are_refused_with_what_to_do(nodes: list[Any], says: str, mend: str) -> None:
@@ -509,7 +512,7 @@ def test_fixed_places_that_are_set(places: AnyArray, axis: int) -> None:
     [
         ({"reduction": "add"}, [[0], [1]], 4, "the reduction add"),
         ({}, [[0]], 4, r"places \[1, 1\] of \[2, 4\]"),
-        ({}, [[4], [0]], 4, "the index 4 of"),
+        ({}, [[4], [0]], 4, r"\[2, 1\] with \[\[4\], \[0\]\] and"),
         ({}, [[0], [0]], 2**24, "a constant of 33,554,432 values is computed"),
     ]
 )
@@ -545,6 +548,13 @@ def test_fixed_places_of_integers_of_a_quantised_file() -> None:
     nodes = [node(*step, **({"axis": 1} if step[0] == "GatherElements" else {})) for step in steps]
     numbers = [array(np.float32(0.02), "s"), array(np.uint8(3), "z"), array(np.array([[0, 2, 1, 3], [3, 1, 0, 0]]), "i")]
     assert "quantize" in ops(compared(model_of(nodes, numbers)))
+
+
+@each([(1, 2, 2, 0), (3, 5, 3, 0), (2, 5, 4, 1)])
+def test_a_maximum_pool_has_a_window_where_less_than_a_stride_is_missing(height: int, size: int, stride: int, pad: int) -> None:
+    """ONNX Runtime has one over the edge, and PaddleOCR's classifier of low images needs it."""
+    nodes = [node("MaxPool", ["x"], ["y"], kernel_shape=[size, 2], strides=[stride, 2], pads=[pad, 0, pad, 0])]
+    assert ops(compared(model_of(nodes, [], {"x": (2, 3, height, 6)}))) == ["max_pool"]
 
 
 @each({"20": (20.0, []), "30": (30.0, []), "10": (10.0, ["greater", "where"])})
@@ -627,34 +637,14 @@ def response_norm(pads: list[int], size: int, exponent: float, last: str = "Div"
 
 
 @each(
-    [
-        ([1, 1], 3, 0.75, "Div", LrnAttributes(3, 0.3, 0.75, 2.0)),
-        ([1, 2], 4, 0.5, "Div", LrnAttributes(4, 0.3, 0.5, 2.0)),
-        ([2, 2], 5, 1.0, "Div", LrnAttributes(5, 0.3, 1.0, 2.0)),
-        ([1, 1], 3, 0.6, "Div", LrnAttributes(3, 0.3, 0.6, 2.0)),
-        ([2, 2], 5, -0.75, "Mul", LrnAttributes(5, 0.3, 0.75, 2.0)),
-    ]
-)
-def test_a_response_norm_that_was_taken_apart(pads: list[int], size: int, exponent: float, last: str, expected: LrnAttributes) -> None:
-    graph = compared(response_norm(pads, size, exponent, last))
-    assert ops(graph) == ["conv2d", "lrn"]
-    assert next(node.attributes for node in graph if node.op == "lrn") == expected
-
-
-def test_a_response_norm_of_an_input_makes_that_an_image() -> None:
-    graph = compared(response_norm([1, 1], 3, 0.75, is_made=False))
-    assert ops(graph) == ["lrn"]
-    assert graph["x"].type.shape == (2, 5, 6, 4)
-
-
-@each(
     {
         "the larger half before the channel, as PyTorch's": response_norm([2, 1], 4, 0.75),
+        "PyTorch's": response_norm([1, 1], 3, 0.75),
         "a product with the power": response_norm([1, 1], 3, 0.75, "Mul"),
         "squares of something else": response_norm([1, 1], 3, 0.75, squared="z"),
     }.items()
 )
-def test_what_is_near_a_response_norm_stays_as_it_is(title: str, model: Any) -> None:
+def test_a_response_norm_that_was_taken_apart_computes_the_same(title: str, model: Any) -> None:
     assert "lrn" not in ops(compared(model)), title
 
 
@@ -682,7 +672,7 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
 
 @each(
     [
-        ("LSTM", 4, ["HardSigmoid", "ScaledTanh", "Affine"], [0.3, 0.7, 1.5], [0.4, 0.9, -0.2]),
+        ("LSTM", 4, ["HardSigmoid", "Tanh", "LeakyRelu"], [0.3, 0.7], [0.4]),
         ("LSTM", 4, ["HardSigmoid", "LeakyRelu", "Elu"], [], []),
         ("GRU", 3, ["HardSigmoid", "Softsign"] * 2, [0.25, 0.15], [0.45]),
         ("GRU", 3, ["Sigmoid", "LeakyRelu", "Tanh", "Elu"], [0.3, 0.6], []),
@@ -1028,15 +1018,12 @@ def test_open_sizes_of_one_value_stay_apart_where_the_network_allows_it(is_one: 
         (node("Concat", ["a", "b"], ["y"], axis=1), ("batch", 4), ("batch", "u"), "u=5", ["batch", "u"], "-> f32[batch, u + 4]"),
         (node("Concat", ["a", "b"], ["y"], axis=1), ("n", "s"), ("n", "t"), "s=5 t=5", ["n", "s", "t"], "-> f32[n, s + t]"),
         (node("Concat", ["a", "b"], ["y"], axis=1), ("n", "s", 4), ("n", 4, "u"), "s=9 u=4", ["n", "s"], "-> f32[n, s + 4, 4]"),
-        (node("Add", ["a", "c"], ["y"]), ("n", "s", 4), ("n", "t", 4), "s=5 t=8", ["n", "s"], "b: f32[n, s + 3, 4]"),
     ]
 )
 def test_sizes_that_the_network_takes_only_where_they_are_equal_are_one_param(
     made: Any, a: tuple[str, ...], b: tuple[str, ...], given: str, params: list[str], says: str, tmp_path: Path
 ) -> None:
-    before = [node("Slice", ["b", "three", "end", "axis"], ["c"])] if "c" in made.input else []
-    constants = [whole("three", 3), whole("end", 999), whole("axis", 1)] if before else []
-    onnx.save(model_of([*before, made], constants, {"a": a, "b": b}), tmp_path / "m.onnx")
+    onnx.save(model_of([made], (), {"a": a, "b": b}), tmp_path / "m.onnx")
     sizes = {name: int(size) for name, _, size in (pair.partition("=") for pair in given.split())}
     model = tpucc.import_onnx(tmp_path / "m.onnx", params=sizes)
     assert [line.split()[1] for line in model.source.split("\n") if line.startswith("param ")] == params
@@ -1527,20 +1514,13 @@ def test_a_part_of_a_part_is_one_slice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("least", "name", "key"), [(-128, "w", "w"), (-127, "w", ""), (-128, "val_61", "fc.weight")])
 def test_weights_below_those_of_a_layer_are_said(least: int, name: str, key: str) -> None:
-    """By the key of the weight, also where the file has made up a name."""
+    """By the name in the file."""
     integers = f"{name}_quantized"
     constants = [array(np.array([[least, 3], [5, 9]], np.int8), integers), array(np.float32(0.02), "ws"), array(np.int8(0), "wz")]
     nodes = [node("DequantizeLinear", [integers, "ws", "wz"], ["wd"]), node("MatMul", ["x", "wd"], ["y"], name="/fc/MatMul")]
     made = built(model_of(nodes, constants, {"x": (2, 2)}))
-    assert made.notes == ((f"The integers -128 of {key} are -127 here where they are weights of a layer",) if key else ())
+    assert made.notes == ((f"The integers -128 of {name} are -127 here where they are weights of a layer",) if key else ())
     assert not key or key in made.weights
-
-
-def test_a_constant_of_which_no_weight_is_made_is_said_by_its_name_in_the_file() -> None:
-    constants = [array(np.array([[-128, -128]], np.int8), "c_quantized"), array(np.float32(0.5), "s"), array(np.int8(0), "z")]
-    nodes = [node("DequantizeLinear", ["c_quantized", "s", "z"], ["c"]), node("Sum", ["c", "c"], ["d"]), node("Add", ["x", "d"], ["y"])]
-    (note,) = built(model_of(nodes, constants, {"x": (2, 2)})).notes
-    assert note.startswith("The integers -128 of the file's constant c_quantized are")
 
 
 def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> None:
@@ -1812,7 +1792,7 @@ def test_integers_without_a_known_scale_are_refused_by_name() -> None:
         tpucc.Error, match=r"E1007: m.onnx: DequantizeLinear: an operand that isn't quantised \(1 node: real\)\n.*a constant of the file"
     ):
         built(model)
-    with pytest.raises(tpucc.Error, match=r"E1001: real \(DequantizeLinear\): operands 1 and 3 are int8 and uint8"):
+    with pytest.raises(tpucc.Error, match=r"E1001: m.onnx: real \(DequantizeLinear\): operands of the shapes"):
         built(rows_of_integers(*PRODUCT, node("DequantizeLinear", ["e", "ts", "z"], ["k"], name="real"), outputs=("y", "k")))
     far = rows_of_integers(*PRODUCT, node("DequantizeLinear", ["e", "far", "tz"], ["k"], name="real"), outputs=("y", "k"))
     far.graph.initializer.append(array(np.float32(1e30), "far"))

@@ -10,10 +10,10 @@ import pytest
 from tests.support.cases import each
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported
+from tpucc.interop.onnx.reading.files.problems import Misfit, Unsupported
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Axis, Fact, Ints, Number, Positive, Row, has, parameters_of
 from tpucc.ir import TensorType
 
@@ -55,18 +55,17 @@ def test_operands_and_attributes_are_converted_by_their_kinds() -> None:
 
 @each(
     [
-        ([None], {}, "operand 2 is missing"),
-        ([Static(np.ones((1, 2), np.int64), "s")], {}, "the sizes have the shape .1, 2., and ONNX has a list there"),
-        ([SIZES, Static(np.ones(2), "n")], {}, "the depth has the shape .2., and ONNX has one number there"),
-        ([SIZES], {"axis": 2}, "axis 2 of a tensor with 2 axes"),
-        ([SIZES], {"axis": 1.0}, "axis is 1.0, and ONNX has an integer there"),
-        ([SIZES], {"group": 0}, "group is 0, and it is at least 1"),
-        ([SIZES], {"flag": 2}, "flag is 2, and ONNX has 0 or 1"),
-        ([SIZES], {"mode": "tow"}, "mode is 'tow', and ONNX has one or two"),
+        ([None], {}),
+        ([Static(np.ones((1, 2), np.int64), "s")], {}),
+        ([SIZES, Static(np.ones(2), "n")], {}),
+        ([SIZES], {"axis": 2}),
+        ([SIZES], {"group": 0}),
+        ([SIZES], {"flag": 2}),
+        ([SIZES], {"mode": "tow"}),
     ]
 )
-def test_other_kinds_are_damage(operands: list[Value | None], attributes: dict[str, object], says: str) -> None:
-    with pytest.raises(Damaged, match=says):
+def test_other_kinds_are_damage(operands: list[Value | None], attributes: dict[str, object]) -> None:
+    with pytest.raises(Misfit):
         called(operands, **attributes)
 
 
@@ -75,11 +74,6 @@ def test_a_list_that_the_network_computes_is_refused() -> None:
     node = network.input("s", TensorType("f32", (2,)))
     with pytest.raises(Unsupported, match="the network computes its sizes"):
         called([Tensor(node, ((0,),))])
-
-
-def test_what_is_no_attribute_is_found() -> None:
-    assert EXAMPLE.unknown(["axis", "note", "__own", "sizes"]) is None
-    assert EXAMPLE.unknown(["axis", "axes"]) == "axes"
 
 
 def test_facts_hold_of_each_other() -> None:

@@ -26,8 +26,8 @@ from tpucc.floating.nan import NAN
 from tpucc.interop.folded_functions import cos, power, sin
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static
+from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.folding import known_results
 from tpucc.numerics import AnyArray, Float32

@@ -162,31 +162,17 @@ REFUSED = {
         {"y": 1},
         {},
         "E1001",
-        "it has 2 coefficients and 0 intercepts for 1 row of 3 features",
+        "don't fit each other",
     ),
-    "no classes": ([node("LinearClassifier", ["x"], ["l", "y"], **THREE)], {"y": 1}, {}, "E1001", "it doesn't say its classes"),
-    "offsets": ([node("Scaler", ["x"], ["y"], scale=[1.0])], {"y": 1}, {}, "E1001", "it has 0 offsets and 1 scale of 3 features"),
-    "column": ([node("ArrayFeatureExtractor", ["x", "p"], ["y"])], {"y": 1}, {"p": np.int64([3])}, "E1001", "the column 3 of 3"),
-    "names in the network": (
-        [classifier(), node("Unsqueeze", ["label", "p"], ["z"], "")],
-        {"z": 8},
-        {"p": np.int64([0])},
-        "E1007",
-        "names of classes may only be a result",
-    ),
-    "names in the network and as a result": (
-        [classifier(), node("Identity", ["label"], ["same"], ""), node("Unsqueeze", ["label", "p"], ["z"], "")],
-        {"same": 8, "z": 8},
-        {"p": np.int64([0])},
-        "E1007",
-        "names of classes may only be a result",
-    ),
+    "no classes": ([node("LinearClassifier", ["x"], ["l", "y"], **THREE)], {"y": 1}, {}, "E1001", "don't fit each other"),
+    "offsets": ([node("Scaler", ["x"], ["y"], scale=[1.0])], {"y": 1}, {}, "E1001", "don't fit each other"),
+    "column": ([node("ArrayFeatureExtractor", ["x", "p"], ["y"])], {"y": 1}, {"p": np.int64([3])}, "E1001", "don't fit each other"),
     "names that are compared": (
         [classifier(), node("Equal", ["label", "setosa"], ["z"], "")],
         {"label": 8, "z": 9},
         {"setosa": np.array(["setosa"])},
-        "E1006",
-        "the tensor setosa has values of the type strings",
+        "E1007",
+        "names of classes may only be a result",
     ),
     "many factors": ([node("ReduceProd", ["x", "p"], ["y"], "")], {"y": 1}, {"p": np.int64([0, 1])}, "E1007", "a product of 18 values"),
     "missing values": (
@@ -195,13 +181,6 @@ REFUSED = {
         {},
         "E1007",
         "leave SimpleImputer out",
-    ),
-    "doubles": (
-        [node("Cast", ["x"], ["d"], "", to=11), node("ZipMap", ["d"], ["y"], classlabels_int64s=[0, 1, 2])],
-        {"y": 1},
-        {},
-        "E1001",
-        'to_onnx(model, x[:1].astype("float32"))',
     ),
     "trees": ([node("TreeEnsembleClassifier", ["x"], ["l", "y"])], {"y": 1}, {}, "E1006", "a network of the same data"),
     "kernels": ([node("SVMClassifier", ["x"], ["l", "y"])], {"y": 1}, {}, "E1006", "LinearSVC is read"),
@@ -233,11 +212,11 @@ def test_what_is_read_of_scikit_learn_is_said_where_a_model_of_it_is_refused(tmp
 
 def test_other_values_than_tensors_are_refused(tmp_path: Path) -> None:
     helper = pytest.importorskip("onnx").helper
-    for ends, name in (("output", "s"), ("input", "m")):
+    for ends, name, says in (("output", "s", "the output s is a sequence"), ("input", "m", "m is a sequence, a map or another value")):
         made = model([node("SequenceConstruct", ["x"], ["s"], ""), node("Identity", ["x"], ["y"], "")], X, {"y": 1})
         getattr(made.graph, ends).append(helper.make_tensor_sequence_value_info(name, 1, None))
         (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
-        with pytest.raises(tpucc.CompileError, match=rf"E1006: m.onnx: {name} is a sequence, a map or another value that is no tensor"):
+        with pytest.raises(tpucc.CompileError, match=f"E1006: m.onnx: {says}"):
             tpucc.import_onnx(tmp_path / "m.onnx")
 
 

@@ -17,8 +17,7 @@ from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like
 from tpucc.data.archive import naming
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import check_source
-from tpucc.interop.reads import held_out_file
-from tpucc.interop.sources import read_source
+from tpucc.interop.sources import held_out_file, read_source
 from tpucc.passes.check_inputs import checked_inputs
 
 

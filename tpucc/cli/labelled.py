@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpucc.data.archive import NO_HINTS, naming, read_arrays
-from tpucc.interop.reads import held_out_file
+from tpucc.interop.sources import held_out_file
 from tpucc.numerics import AnyArray
 from tpucc.training.labelled import LABELS, without_labels
 

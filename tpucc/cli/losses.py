@@ -13,7 +13,7 @@ from tpucc.diagnostics import Diagnostic, InputError, UsageError
 from tpucc.explain.fidelity import fidelity
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.sensitivity import Losses, losses
-from tpucc.interop.reads import held_out_file
+from tpucc.interop.sources import held_out_file
 from tpucc.numerics import AnyArray
 from tpucc.passes.check_inputs import checked_inputs
 from tpucc.runtime.batches import Arrays

@@ -10,7 +10,7 @@ import click
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.files import read_file, unreadable
-from tpucc.interop.reads import NAMED, paths_in, require_kept
+from tpucc.interop.sources import NAMED, paths_in, require_kept
 
 OUTPUTS = {"output", "page", "trace", "output_file", "quantized_output", "dump_dir", "json_file", "into", "resume"}
 """Arguments of commands that name what is written; every other path is read. The state that training goes on from is replaced."""

@@ -24,7 +24,7 @@ from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
 from tpucc.explain.device_outputs import run_quantized
 from tpucc.explain.float_error import error_statistics, rounded_notes
 from tpucc.explain.quality import Accuracy, Regression, not_finite, notices
-from tpucc.interop.reads import held_out_file
+from tpucc.interop.sources import held_out_file
 from tpucc.numerics import AnyArray
 from tpucc.output_files import write_file
 from tpucc.runtime.check import Comparison, calibrated_inputs, float_reference, parts_with_plain, parts_with_reference, random_inputs

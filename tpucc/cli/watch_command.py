@@ -18,8 +18,7 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.timed import Timed
 from tpucc.files import MODELS, opened, unreadable
-from tpucc.interop.reads import held_out_file
-from tpucc.interop.sources import ONNX, require_own_kind
+from tpucc.interop.sources import ONNX, held_out_file, require_own_kind
 from tpucc.see.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
 from tpucc.watch.page import EDITOR

@@ -22,8 +22,7 @@ from tpucc.driver import compile_source
 from tpucc.explain.quality import Accuracy, Regression, notices, quality
 from tpucc.explain.summary import Accuracy as ShownAccuracy
 from tpucc.explain.timed import Timed
-from tpucc.interop.reads import held_out_file
-from tpucc.interop.sources import read_source
+from tpucc.interop.sources import held_out_file, read_source
 from tpucc.ir.codec import stamped
 from tpucc.numerics import AnyArray
 from tpucc.output_files import write_file

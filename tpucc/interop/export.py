@@ -12,9 +12,8 @@ import numpy as np
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.interop.onnx.carried import Carried
-from tpucc.interop.onnx.writing.file import onnx_bytes
+from tpucc.interop.onnx.writing.file import OnnxModel, onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
-from tpucc.interop.onnx.writing.model import OnnxModel
 from tpucc.interop.onnx.writing.rewriting import array_of
 from tpucc.interop.onnx.writing.stated_scales import with_stated_scales
 from tpucc.ir import Graph, Node

@@ -13,9 +13,8 @@ import numpy as np
 
 from tpucc.arguments import no_choice
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.interop.onnx.writing.file import onnx_bytes
+from tpucc.interop.onnx.writing.file import OnnxModel, onnx_bytes
 from tpucc.interop.onnx.writing.graph import onnx_model
-from tpucc.interop.onnx.writing.model import OnnxModel
 from tpucc.ir import Graph
 from tpucc.layers.partition import partition
 from tpucc.layers.reference import LAYER_REFERENCES

@@ -103,7 +103,7 @@ def export(module: Any, example: Any, path: Path) -> Exported:
         with _quiet(), torch.no_grad():
             result = _tried(module, given)
             _require_tensors(result)
-            if next(_tensors(torch, result), None) is None:
+            if not _tensors(torch, result):
                 raise _refused("forward returns no tensor", "return the tensors that the network computes")
             outputs = _outputs(torch, module, given, result)
             followed = given if batch != 1 else _twice(torch, module, given, result)
@@ -219,7 +219,7 @@ def _twice(torch: Any, module: Any, given: Arguments, result: Any) -> Arguments 
     except Exception:  # a module that takes one row may raise anything for two
         return None
     pairs = list(zip(_tensors(torch, result), _tensors(torch, found), strict=False))
-    return rows if len(pairs) == len(list(_tensors(torch, found))) and all(_has_rows(torch, *pair) for pair in pairs) else None
+    return rows if len(pairs) == len(_tensors(torch, found)) and all(_has_rows(torch, *pair) for pair in pairs) else None
 
 
 def _has_rows(torch: Any, one: Any, two: Any) -> bool:
@@ -233,13 +233,18 @@ def _has_rows(torch: Any, one: Any, two: Any) -> bool:
     return bool(torch.allclose(two, wanted, rtol=0, atol=NEAR * float(finite.max() if finite.numel() else 0), equal_nan=True))
 
 
-def _tensors(torch: Any, result: Any) -> Iterator[Any]:
+def _leaves(result: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """What a module returns, also inside dicts and lists: each value with the keys and places that lead to it, joined by `_`."""
+    if isinstance(result, (Mapping, list, tuple)):
+        for key, value in result.items() if isinstance(result, Mapping) else enumerate(result):
+            yield from _leaves(value, f"{name}_{key}" if name else str(key))
+    else:
+        yield name, result
+
+
+def _tensors(torch: Any, result: Any) -> list[Any]:
     """The tensors that a module returns."""
-    if isinstance(result, torch.Tensor):
-        yield result
-    elif isinstance(result, (Mapping, list, tuple)):
-        for value in result.values() if isinstance(result, Mapping) else result:
-            yield from _tensors(torch, value)
+    return [value for _, value in _leaves(result) if isinstance(value, torch.Tensor)]
 
 
 def _tried(module: Any, given: Arguments) -> Any:
@@ -259,28 +264,18 @@ def _outputs(torch: Any, module: Any, given: Arguments, result: Any) -> list[str
         return None
     taken = {*given.tensors, *module.state_dict()}
     names: list[str] = []
-    for name in _paths(torch, result):
+    for name in (name for name, value in _leaves(result) if isinstance(value, torch.Tensor)):
         own = f"{name}_out" if name in taken else name
         names.append(next(made for number in count(1) if (made := own if number == 1 else f"{own}_{number}") not in names))
     return names
 
 
-def _require_tensors(result: Any, name: str = "") -> None:
-    """Refuses a number or a text among what a module returns, also inside dicts and lists: ONNX has tensors only."""
-    if isinstance(result, (bool, int, float, complex, str)):
-        place = f"the result {printable(name)} of forward" if name else "the result of forward"
-        raise _refused(f"{place} is {type(result).__name__}, not a tensor", "return tensors only; torch.tensor(…) makes one of a number")
-    if isinstance(result, (Mapping, list, tuple)):
-        for key, value in result.items() if isinstance(result, Mapping) else enumerate(result):
-            _require_tensors(value, f"{name}_{key}" if name else str(key))
-
-
-def _paths(torch: Any, result: Any, name: str = "") -> Iterator[str]:
-    if isinstance(result, torch.Tensor):
-        yield name
-    elif isinstance(result, (Mapping, list, tuple)):
-        for key, value in result.items() if isinstance(result, Mapping) else enumerate(result):
-            yield from _paths(torch, value, f"{name}_{key}" if name else str(key))
+def _require_tensors(result: Any) -> None:
+    """Refuses a number or a text among what a module returns: ONNX has tensors only."""
+    for name, value in _leaves(result):
+        if isinstance(value, (bool, int, float, complex, str)):
+            place = f"the result {printable(name)} of forward" if name else "the result of forward"
+            raise _refused(f"{place} is {type(value).__name__}, not a tensor", "return tensors only; torch.tensor(…) makes one of a number")
 
 
 def _problem(

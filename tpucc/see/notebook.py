@@ -15,7 +15,7 @@ from tpucc.diagnostics import printable
 from tpucc.explain.quantities import size
 from tpucc.explain.summary import facts, machine_of
 from tpucc.explain.timed import Timed
-from tpucc.interop.reads import require_kept
+from tpucc.interop.sources import require_kept
 from tpucc.output_files import write_file
 from tpucc.see.page.summary import answer_list, layer_table, left_out
 from tpucc.see.svg import Markup, escaped, row, table, tag

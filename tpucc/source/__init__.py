@@ -1,7 +1,7 @@
 """From a graph of operators back to source text that a person reads: a function for each block that repeats, and loops."""
 
-from tpucc.source.equal_models import same_model
 from tpucc.source.names import Unwritable
-from tpucc.source.text import Sample, first_unwritable, source_of
+from tpucc.source.steps import same_model
+from tpucc.source.text import Sample, source_of
 
-__all__ = ["Sample", "Unwritable", "first_unwritable", "same_model", "source_of"]
+__all__ = ["Sample", "Unwritable", "same_model", "source_of"]

@@ -20,7 +20,7 @@ import networkx
 from tpucc.ir.attributes import identities, identity
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Matrix
-from tpucc.source.keys import scope_of, scopes, templates
+from tpucc.source.scope import scope_of, scopes, templates
 from tpucc.source.steps import Body, Leaf, Operand, Step, Value, bottom_of, keys_of, numbers_of, values_of
 
 LONGEST = 120

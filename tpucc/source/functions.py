@@ -9,11 +9,9 @@ from dataclasses import replace
 from tpucc.ir.attributes import identity
 from tpucc.ops import OPS, dequantizes, legalisation_of, quantizes
 from tpucc.ops.opdef import Arithmetic, Matrix
-from tpucc.source.keys import scope_of
 from tpucc.source.lines import clearest
-from tpucc.source.literals import literal
-from tpucc.source.names import RESERVED, common_word, unused, word_of
-from tpucc.source.scope import SIZES, Parameter, Scope
+from tpucc.source.names import RESERVED, common_word, literal, unused, word_of
+from tpucc.source.scope import SIZES, Parameter, Scope, scope_of
 from tpucc.source.statics import Statics, Written
 from tpucc.source.steps import Body, Leaf, Step, keys_of
 

@@ -11,9 +11,8 @@ from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
-from tpucc.source import literals
-from tpucc.source.keys import Keys
-from tpucc.source.scope import Parameter, Scope, Vector, is_constant
+from tpucc.source.names import array_text, number_text
+from tpucc.source.scope import Keys, Parameter, Scope, Vector, is_constant
 from tpucc.source.steps import Body, Leaf, Operand, Shape, Step, bottom_of
 
 AXES = ("size",) * 6 + ("inputs", "units")
@@ -87,7 +86,7 @@ class Statics:
         if isinstance(step.attributes[0], SliceAttributes):
             return self._indices(step.attributes, step.operands[0].shapes)
         if isinstance(step.attributes[0], ConstantAttributes):
-            return [literals.array(step.attributes[0].value.data)]
+            return [array_text(step.attributes[0].value.data)]
         texts: list[str] = []
         for field in fields(step.attributes[0]):
             values, is_required = _values(field.name, step.attributes), field.default is MISSING
@@ -112,8 +111,8 @@ class Statics:
             self.texts[operand] = [f"f32[{', '.join(sizes)}] = {self.scope.text(operand.keys, 'name')}"]
         else:
             values = operand.numbers
-            short = tuple(float(literals.number(value)) for value in values)  # the same float32, with the digits that it has
-            self.texts[operand] = [literals.number(values[0]) if is_constant(values) else self.scope.text(short, "factor")]
+            short = tuple(float(number_text(value)) for value in values)  # the same float32, with the digits that it has
+            self.texts[operand] = [number_text(values[0]) if is_constant(values) else self.scope.text(short, "factor")]
 
     def _indices(self, attributes: Sequence[Attributes], shapes: Sequence[Shape]) -> list[str]:
         """The indices of a slice of values of these shapes, without those at the end that take all."""

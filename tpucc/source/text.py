@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from tpucc.diagnostics import Error, Source
-from tpucc.ir import Graph, Node, Output, TensorType
+from tpucc.ir import Graph, Node, TensorType
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.language.types import DECLARABLE
 from tpucc.source.blocks import with_functions
-from tpucc.source.equal_models import same_model
 from tpucc.source.functions import written
 from tpucc.source.lines import Lines, clearest
-from tpucc.source.literals import escaped
-from tpucc.source.names import RESERVED, Unwritable, required
+from tpucc.source.names import RESERVED, Unwritable, escaped, required
 from tpucc.source.scope import Scope
 from tpucc.source.statements import Statements
 from tpucc.source.statics import Statics
-from tpucc.source.steps import body_of
+from tpucc.source.steps import body_of, same_model
 
 WIDTH = 100
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
@@ -65,20 +62,6 @@ def source_of(
             return text
         refused = Unwritable(fault)
     raise refused
-
-
-def first_unwritable(graph: Graph) -> Node | None:
-    """The first node that makes a graph one that the language can't say; None where it is the whole, as by the name of an output."""
-
-    def fails(stop: int) -> bool:
-        part = replace(graph, nodes=graph.nodes[:stop], outputs=(Output("out", graph.nodes[stop - 1].name),))
-        try:
-            return bool(_fault("\n".join(lines_of(part, structured=False)) + "\n", part, {}))
-        except Unwritable:
-            return True
-
-    found = bisect_left(range(1, len(graph.nodes) + 1), True, key=fails)
-    return graph.nodes[found] if found < len(graph.nodes) else None
 
 
 def _fault(text: str, graph: Graph, params: Mapping[str, int]) -> str:

@@ -11,8 +11,7 @@ from tpucc.diagnostics import Diagnostic, Error, InternalError, Source
 from tpucc.driver import compile_source
 from tpucc.explain.comparison.compare import compare
 from tpucc.explain.timed import Timed
-from tpucc.interop.reads import require_kept
-from tpucc.interop.sources import read_source
+from tpucc.interop.sources import read_source, require_kept
 from tpucc.options import Options
 from tpucc.output_files import write_files
 from tpucc.plain_errors import as_error

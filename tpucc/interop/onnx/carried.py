@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.interop.onnx.wire import fields
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
@@ -39,8 +41,6 @@ NODES, OPSETS, METADATA = 7, 8, 14
 """The fields of a file that the digest covers, and the one that has the metadata."""
 INITIALIZER, INPUT, OUTPUT = 5, 11, 12
 """Fields of a graph."""
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""The kinds of values of fields."""
 TYPES: Mapping[str, int] = {"f32": 1, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": 7, "bool": 9, "f64": 11}
 """ONNX's numbers of the types of elements."""
 ARRAYS: Mapping[int, type[np.generic]] = {1: np.float32, 2: np.uint8, 3: np.int8}
@@ -88,7 +88,7 @@ def graph_carried(data: bytes, name: str) -> Carried | None:
     """
     covered, metadata = list[memoryview](), dict[str, str]()
     try:
-        for number, value in _fields(data):
+        for number, value in fields(data):
             if number in (NODES, OPSETS):
                 covered.append(value)
             elif number == METADATA:
@@ -116,7 +116,7 @@ def _read(metadata: Mapping[str, str], graph: memoryview, name: str) -> Carried:
     verify_operators(found)
     initializers = dict[str, AnyArray]()
     ends: dict[int, list[tuple[int, tuple[int, ...]]]] = {INPUT: [], OUTPUT: []}
-    for number, value in _fields(graph):
+    for number, value in fields(graph):
         if number == INITIALIZER:
             initializers |= _initializer(value)
         elif number in ends:
@@ -228,58 +228,31 @@ def _digest(metadata: Mapping[str, str], covered: Sequence[bytes | memoryview]) 
     return found.hexdigest()
 
 
-def _fields(data: bytes | memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The fields of a message with their numbers: bytes as they are, and numbers as their bytes. Raises `ValueError`, `IndexError`."""
-    view, place = memoryview(data), 0
-    while place < len(view):
-        key, start = _varint(view, place)
-        kind = key & 7
-        if kind == VARINT:
-            place = _varint(view, start)[1]
-        else:
-            size, start = _varint(view, start) if kind == BYTES else ({FIXED32: 4, FIXED64: 8}[kind], start)
-            place = start + size
-        if place > len(view):
-            raise ValueError("it ends inside a field")
-        yield key >> 3, view[start:place]
-
-
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
-    """The number at a place, seven bits a byte, and the place behind it."""
-    value = 0
-    for shift in range(0, 70, 7):
-        value |= (data[place] & 127) << shift
-        place += 1
-        if data[place - 1] < 128:
-            return value, place
-    raise ValueError("a number is longer than 64 bits")
-
-
-def _number(value: memoryview) -> int:
-    return _varint(value, 0)[0]
-
-
 def _entry(data: memoryview) -> tuple[str, str]:
     """The key and the content of an entry of metadata."""
-    found = {number: str(value, "utf-8") for number, value in _fields(data)}
+    found = {number: str(value, "utf-8") for number, value in fields(data)}
     return found.get(1, ""), found.get(2, "")
 
 
 def _initializer(data: memoryview) -> dict[str, AnyArray]:
     """An initializer by its name; nothing for one that is no weight's."""
-    fields, dims = dict[int, memoryview](), list[int]()
-    for number, value in _fields(data):
+    found, dims = dict[int, Any](), list[Any]()
+    for number, value in fields(data):
         if number == 1:
-            dims.append(_number(value))
-        fields[number] = value
-    type_ = ARRAYS.get(_number(fields[2]))
-    if type_ is None or 9 not in fields:
+            dims.append(value)
+        found[number] = value
+    type_ = ARRAYS.get(found[2])
+    if type_ is None or 9 not in found:
         return {}
-    return {str(fields[8], "utf-8"): np.frombuffer(fields[9], type_).reshape(dims)}
+    return {str(found[8], "utf-8"): np.frombuffer(found[9], type_).reshape(dims)}
 
 
 def _port(data: memoryview) -> tuple[int, tuple[int, ...]]:
     """The type of an input or an output: ONNX's number of its elements, and its shape."""
-    tensor = dict(_fields(dict(_fields(dict(_fields(data))[2]))[1]))
-    sizes = tuple(_number(dict(_fields(size))[1]) for number, size in _fields(tensor[2]) if number == 1)
-    return _number(tensor[1]), sizes
+    tensor = _message(_message(_message(data)[2])[1])
+    return tensor[1], tuple(_message(size)[1] for number, size in fields(tensor[2]) if number == 1)
+
+
+def _message(data: Any) -> dict[int, Any]:
+    """The fields of a message, the last of each number."""
+    return dict(fields(data))

@@ -42,7 +42,7 @@ class Imported:
     """A model of a file. `name` is that of the file, as an identifier.
 
     `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch. `ties` are other open
-    sizes, each with the one that it follows from, and by how much it is larger. `batch` is the value that a batch has to begin with, and
+    sizes, each with the one that it is. `batch` is the value that a batch has to begin with, and
     `numbers` are the values that were given for inputs of one integer.
     """
 
@@ -50,7 +50,7 @@ class Imported:
     file: str
     model: OnnxModel
     layout: Layout
-    ties: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    ties: Mapping[str, str] = field(default_factory=dict)
     batch: int = BATCH
     numbers: Mapping[str, int] = field(default_factory=dict)
     carried: Carried | None = None
@@ -67,17 +67,13 @@ class Imported:
     def symbols(self) -> dict[str, int | None]:
         found: dict[str, int | None] = {}
         for (_, axis), own in self.names.sizes.items():
-            name, _ = self.ties.get(own, (own, 0))
+            name = self.ties.get(own, own)
             found[name] = found.get(name) or (self.batch if axis == 0 else None)
         return found
 
-    def tied(self, ties: Mapping[str, tuple[str, int]]) -> Imported:
+    def tied(self, ties: Mapping[str, str]) -> Imported:
         """The model with more ties, of sizes that have none."""
-        before: dict[str, tuple[str, int]] = {}
-        for name, (other, more) in self.ties.items():
-            last, further = ties.get(other, (other, 0))
-            before[name] = last, more + further
-        return replace(self, ties=before | dict(ties))
+        return replace(self, ties={name: ties.get(other, other) for name, other in self.ties.items()} | dict(ties))
 
     def with_numbers(self, given: Mapping[str, int]) -> tuple[Imported, dict[str, int]]:
         """The model in which each input of one integer is a constant if it is given a value, and the other values: those of sizes."""
@@ -108,7 +104,7 @@ class Imported:
                 raise UsageError(Diagnostic("E1008", f"{printable(name)}: {value} is no size: sizes are whole numbers from 1 on"))
             if (first := values.setdefault(called[name], value)) != value:
                 raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it")
-        tied = {other: values[name] - more for name, (other, more) in self.ties.items() if name in values}
+        tied = {other: values[name] for name, other in self.ties.items() if name in values}
         return {name: values.get(name, tied.get(name, default)) for name, default in symbols.items()}
 
     def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
@@ -138,7 +134,7 @@ class Imported:
         sizes = self.sizes(given)
         if self.carried is not None:
             return Built(self.carried.graph, self.carried.weights, {}, ())
-        tied = {name: sizes[other] + more for name, (other, more) in self.ties.items()}
+        tied = {name: sizes[other] for name, other in self.ties.items()}
         is_chosen = self.numbers or any(size != self.symbols[name] for name, size in sizes.items())
         try:
             return built(self.model, self.name, sizes | tied, self.layout, {**self.numbers, **sizes} if is_chosen else {})

@@ -14,18 +14,15 @@ from typing import Any
 import numpy as np
 
 from tpucc.data.weights import bind_arrays
-from tpucc.interop.onnx.reading.building.arrays import broadcast
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.values import Static, Tensor
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, broadcast
+from tpucc.interop.onnx.reading.building.weights import Called
+from tpucc.interop.onnx.reading.files.checker import accepting_version, onnx_package
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.files.package import onnx_package
-from tpucc.interop.onnx.reading.files.problems import CHECKER, Damaged, Unsupported
-from tpucc.interop.onnx.reading.files.schemas import accepting_version
+from tpucc.interop.onnx.reading.files.problems import Misfit, TooLarge, Unsupported
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, Row
-from tpucc.interop.onnx.reading.operators.shapes import require_rank
-from tpucc.interop.onnx.reading.parameters import PRODUCTS
+from tpucc.interop.onnx.reading.uses import PRODUCTS
 from tpucc.ir import Output
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
@@ -37,7 +34,7 @@ FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, NotImple
 
 def known_results(call: Call) -> Sequence[AnyArray] | None:
     """The results of a node whose operands are all known; None for any other, and where they stay in the graph. Raises `Unsupported` where
-    they take too much room, and `Damaged` for operands that don't fit."""
+    they take too much room, and `Misfit` for operands that don't fit."""
     row = ROWS.get(call.node.kind)
     if row is None or any(isinstance(value, Tensor) for value in call.inputs):
         return None
@@ -49,11 +46,10 @@ def known_results(call: Call) -> Sequence[AnyArray] | None:
             if row.build is not None:
                 row.require_kinds(call)
             given = [array for array in arrays if array is not None]
-            _require_rank(call.node, given)
             call.net.require_room(_size(row, call.node, given))
             made = row.fold(call.node, given) if row.fold is not None else _reference(call.node, arrays, call.opset)
     except FAULTS:
-        raise Damaged("constants that don't fit each other, or the operator", CHECKER) from None
+        raise Misfit from None
     results = [np.asarray(result) for result in (made if isinstance(made, tuple) else (made,))]
     if call.node.op == "Constant":
         call.net.allow(results)
@@ -83,19 +79,6 @@ def _size(row: Row, node: OnnxNode, arrays: Sequence[AnyArray]) -> int:
     return math.prod(broadcast([array.shape for array in arrays]) or (max((array.size for array in arrays), default=0),))
 
 
-def _require_rank(node: OnnxNode, arrays: Sequence[AnyArray]) -> None:
-    """Raises `Unsupported` for a result of more axes than a tensor has here."""
-    count = 0
-    match node.op, arrays:
-        case "Unsqueeze", [x, *rest]:
-            count = x.ndim + sum(axes.size for axes in rest)
-        case "Gather" | "OneHot", [x, indices, *_]:
-            count = x.ndim + indices.ndim - (node.op == "Gather") + (node.op == "OneHot")
-        case "ConstantOfShape" | "Expand" | "Reshape", [*_, sizes]:
-            count = sizes.size
-    require_rank(count)
-
-
 def key_of_known(node: OnnxNode, operands: Sequence[Static], made: AnyArray) -> str:
     """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
     same = [value.name for value in operands if value.array.size == made.size > 1]
@@ -121,7 +104,7 @@ def _by_row(row: Row, call: Call) -> list[AnyArray] | None:
             outputs = made if isinstance(made, tuple) else (made,)
             results = [value for value in outputs if isinstance(value, Tensor)]
             nodes = [own.plain(value).node for value in results]
-    except (*FAULTS, Damaged, Unsupported):
+    except (*FAULTS, Misfit, TooLarge, Unsupported):
         return None
     if len(results) < len(outputs):  # an operand, as it is
         return None

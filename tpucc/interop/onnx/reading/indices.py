@@ -12,10 +12,10 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.own_keys import Called
 from tpucc.interop.onnx.reading.building.values import Static
+from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files.model import OPSETS, OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported
+from tpucc.interop.onnx.reading.files.problems import Misfit, TooLarge, Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16
 from tpucc.interop.onnx.reading.folding import known_results
 from tpucc.interop.onnx.reading.operators.rows import Fact, names_with
@@ -46,6 +46,11 @@ class _Choices:
     def __init__(self, graph: OnnxGraph) -> None:
         self.constants = graph.constants
         self.made = {name: node for node in graph.nodes for name in node.outputs}
+        self.known = set(graph.constants)
+        """What is computed of constants."""
+        for node in graph.nodes:
+            if self.known.issuperset(filter(None, node.read_names())):
+                self.known.update(node.outputs)
 
     def of(self, name: str) -> Sequence[OnnxNode]:
         """The nodes that choose a value, each behind those that it reads; none where they are more than a choice needs."""
@@ -69,7 +74,7 @@ class _Choices:
         read = {name for node in nodes for name in node.inputs} - {name for node in nodes for name in node.outputs}
         constants = {name: self.constants[name] for name in read if name in self.constants}
         roots = read - constants.keys()
-        if len(roots) != 1 or any(array.size != 1 for array in constants.values()):
+        if len(roots) != 1 or roots <= self.known or any(array.size != 1 for array in constants.values()):
             return None
         (root,) = roots
         x = _rows(self._count(gather), constants.values())
@@ -99,7 +104,7 @@ def _computed(nodes: Iterable[OnnxNode], given: Mapping[str, AnyArray]) -> dict[
         )
         try:
             found = known_results(call)
-        except (Damaged, Unsupported):
+        except (Misfit, TooLarge, Unsupported):
             break
         if found is None or not set(filter(None, node.inputs)) <= values.keys():
             break

@@ -1,17 +1,26 @@
-"""What an input of integers or booleans is, by its uses: the numbers of rows of a table, a mask, or numbers like others."""
+"""What an input of integers or booleans is, by its uses: the numbers of rows of a table, a mask, or numbers like others; and integers of a
+quantised file that operators only move: the scale that is said of them later, and the grid on which results lie.
+
+A file in the form of operators on integers has rows of a table, transposes and pools of integers without a scale. What computes with them
+says one, as its own operands. So a table of integers is real values by the scale that the first such node says. Where others say another
+one, each has the same integers by its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.values import Tensor, Value
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tensor, Value, is_count
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
-from tpucc.interop.onnx.reading.operators.rows import Fact, has, places_of_rows
+from tpucc.interop.onnx.reading.operators.quantised import Quantised, Scale, integers_read, on_grid, table_of
+from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has, names_with, places_of_rows
 from tpucc.ir import Range
+from tpucc.numerics import AnyArray
 
 INDICES: Mapping[str, int] = {"ScatterND": 1, **places_of_rows()}
 """Which operand of an operator has numbers of rows or of classes."""
@@ -19,13 +28,15 @@ INDICES: Mapping[str, int] = {"ScatterND": 1, **places_of_rows()}
 
 def is_index(graph: OnnxGraph, name: str) -> bool:
     """Whether an input, or an integer that is computed of it, numbers rows or classes; so does one that nothing computes with."""
-    reached, is_computed_with = {name}, False
+    reached, is_computed_with, made = {name}, False, _makers(graph)
     for node in _nodes(graph):
         if reached.isdisjoint(node.inputs):
             continue
         is_computed_with |= not has(node.op, Fact.VIEW)
         place = INDICES.get(node.op, len(node.inputs))
         if place < len(node.inputs) and node.inputs[place] in reached:
+            return True
+        if node.op == "Equal" and any(is_count(value) for each in node.inputs if (value := _known(graph, made, each)) is not None):
             return True
         is_cast = has(node.op, Fact.REAL) and node.attributes.get("to") in (BOOL, *FLOATS)
         if not has(node.op, Fact.CONDITION) and node.op != "Shape" and not is_cast:
@@ -35,8 +46,7 @@ def is_index(graph: OnnxGraph, name: str) -> bool:
 
 def is_mask(graph: OnnxGraph, name: str) -> bool:
     """Whether only 0 and other values are told apart: each value is a condition, is compared with 0, or taken from 1."""
-    same, found = {name}, False
-    made = {output: node for node in _nodes(graph) for output in node.outputs}
+    same, found, made = {name}, False, _makers(graph)
     for node in _nodes(graph):
         if same.isdisjoint(node.inputs):
             continue
@@ -45,9 +55,9 @@ def is_mask(graph: OnnxGraph, name: str) -> bool:
         elif node.op in ("Cast", "Where"):
             found = True
         elif node.op == "Sub" and not same.isdisjoint(node.inputs[1:2]):
-            found |= _is(graph, made, node.inputs[0], 1)
+            found |= _is(_known(graph, made, node.inputs[0]), 1)
         elif node.op == "Equal":
-            found |= any(_is(graph, made, other, 0) for other in node.inputs)
+            found |= any(_is(_known(graph, made, other), 0) for other in node.inputs)
     return found
 
 
@@ -86,6 +96,11 @@ _OTHERS = frozenset([("Where", 0), ("Pow", 1), *INDICES.items()])
 """Operands whose type isn't that of the result."""
 
 
+def _is(array: AnyArray | None, number: int) -> bool:
+    """Whether a constant has this number everywhere."""
+    return array is not None and bool((array == number).all())
+
+
 def _nodes(graph: OnnxGraph) -> Iterable[OnnxNode]:
     """All nodes, those of branches before the node that has them."""
     for node in graph.nodes:
@@ -95,9 +110,68 @@ def _nodes(graph: OnnxGraph) -> Iterable[OnnxNode]:
         yield node
 
 
-def _is(graph: OnnxGraph, made: Mapping[str, OnnxNode], name: str, number: int) -> bool:
-    """Whether a value is a constant that has this number everywhere."""
+def _makers(graph: OnnxGraph) -> Mapping[str, OnnxNode]:
+    """The nodes that make values, by the names of these."""
+    return {output: node for node in _nodes(graph) for output in node.outputs}
+
+
+def _known(graph: OnnxGraph, made: Mapping[str, OnnxNode], name: str) -> AnyArray | None:
+    """The values of a constant."""
     while name in made and made[name].op in ("Cast", "Identity"):
         name = made[name].inputs[0]
     value = graph.constants.get(name) if name not in made else made[name].attributes.get("value")
-    return isinstance(value, np.ndarray) and bool((value == number).all())
+    return value if isinstance(value, np.ndarray) else None
+
+
+ON_INTEGERS = frozenset({"ArgMax", "ArgMin", "Cast", "CastLike", "Shape", "Size"}) | names_with(Fact.KEEPS)
+"""Operators that take integers of the file as the real values that they stand for: they only move or compare them."""
+Said = Mapping[str, tuple[str, str]]
+"""By the name of integers, those of their scale and their zero point; the latter is empty where none is given."""
+
+
+def said_scales(graph: OnnxGraph) -> Said:
+    """What the first node says that computes with integers, also with what operators have made of them that only move them."""
+    said: dict[str, tuple[str, str]] = {}
+    for node in reversed(graph.nodes):
+        if not node.domain and has(node.op, Fact.KEEPS):
+            found = next((said[name] for name in node.outputs if name in said), None)
+            if found is not None:
+                said |= dict.fromkeys(node.inputs if node.op == "Concat" else node.inputs[:1], found)
+        for place in _quantised_places(node):
+            scale, zero = (*node.inputs[place + 1 : place + 3], "", "")[:2]
+            said[node.inputs[place]] = scale, zero
+    return said
+
+
+def _quantised_places(node: OnnxNode) -> Sequence[int]:
+    """The quantised operands of an operator on integers, the last one first; each has its scale and its zero point behind it."""
+    row, count = ROWS.get(node.kind), len(node.inputs)
+    if row is None:
+        return ()
+    if has(node.kind, Fact.REAL) and any(row.places_of(Scale, count)):
+        return range(min(count, 1))
+    return [*row.places_of(Quantised, count)][::-1]
+
+
+def kept(
+    network: Network, node: OnnxNode, operands: Sequence[Value | None], of: Callable[[str, str], Grid | None]
+) -> tuple[Sequence[Value | None], Grid | None]:
+    """The operands of a node that only moves integers, all on one grid, and that grid; the operands alone where it moves none.
+
+    `of` is the grid of the integers of a name and a type, by what is said of them.
+    """
+    if node.domain or not has(node.op, Fact.KEEPS):
+        return operands, None
+    moved = operands if node.op == "Concat" else operands[:1]
+    grids = [value.kind for value in moved if isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured]
+    if len(set(grids)) > 1:
+        return [integers_read(network, value, grids[0]) if isinstance(value, Tensor) else value for value in operands], grids[0]
+    if grids or not isinstance(table := operands[0], Static) or table.array.dtype.name not in BITS:
+        return operands, next(iter(grids), None)
+    grid = of(node.outputs[0], table.array.dtype.name)
+    return (operands, None) if grid is None or node.op != "Gather" else ([table_of(network, table, grid), *operands[1:]], grid)
+
+
+def moved(network: Network, made: Value, grid: Grid | None) -> Value:
+    """A result of a node that only moves integers, on their grid."""
+    return made if grid is None or not isinstance(made, Tensor) else on_grid(network, made, grid)

@@ -4,42 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, counted, did_you_mean, listed
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, listed
 from tpucc.interop.onnx.reading import sequences
-from tpucc.interop.onnx.reading.building.axes import axes_of, order_of
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.numbered_keys import numbered_anew
-from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.remarks import in_words
-from tpucc.interop.onnx.reading.building.values import Grid, Kind, Listed, Static, Tensor, Value
-from tpucc.interop.onnx.reading.computed_places import ComputedPlaces
+from tpucc.interop.onnx.reading.building.values import (
+    BITS,
+    Classes,
+    Grid,
+    Kind,
+    Listed,
+    Static,
+    Tensor,
+    Value,
+    axes_of,
+    class_names,
+    order_of,
+)
+from tpucc.interop.onnx.reading.building.weights import Called, numbered_anew
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
-from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Damaged, Misfit, TooLarge, Unsupported, malformed, named, refused
+from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
-from tpucc.interop.onnx.reading.idioms.neutral import without_neutral_numbers, without_zero_terms
-from tpucc.interop.onnx.reading.idioms.one_hot import with_one_hot
-from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
-from tpucc.interop.onnx.reading.images import image_inputs, image_results
+from tpucc.interop.onnx.reading.idioms.taken_apart import recognised, without_zero_terms
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
-from tpucc.interop.onnx.reading.integers import is_index, is_mask, rows, with_kind
-from tpucc.interop.onnx.reading.moved_integers import ON_INTEGERS, kept, moved, said_scales
-from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS
+from tpucc.interop.onnx.reading.integers import ON_INTEGERS, is_index, is_mask, kept, moved, rows, said_scales, with_kind
+from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, STRUCTURE, hindrance, misfit, problem
 from tpucc.interop.onnx.reading.operators import quantised
-from tpucc.interop.onnx.reading.operators.quantised import BITS, BY_NUMBER
-from tpucc.interop.onnx.reading.operators.rows import ROWS
+from tpucc.interop.onnx.reading.operators.quantised import require_usable
+from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
 from tpucc.interop.onnx.reading.operators.shapes import require_rank
-from tpucc.interop.onnx.reading.operators.usable_scales import require_usable
-from tpucc.interop.onnx.reading.parameters import single_weights
-from tpucc.interop.onnx.reading.unread import STRUCTURE, hindrance, misfit, problem
+from tpucc.interop.onnx.reading.uses import image_inputs, image_results, single_weights
 from tpucc.ir import Graph, Output, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import RuleError
@@ -50,8 +52,8 @@ RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: R
 """The values of small types, by ONNX's number."""
 SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
-OTHER = 3
-"""What is added to open sizes, to see what follows from them."""
+MOST_TRIED = 6
+"""Values of open sizes that are tried where a node doesn't fit."""
 WITH_SIZES = ", with "
 """What stands in a message before the sizes that may be its reason."""
 MAX_STEPS = 2**14
@@ -82,9 +84,8 @@ class _Builder:
     def __init__(
         self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int], is_trial: bool = False
     ) -> None:
-        """A trial raises `Misfit` as it is."""
         self.model, self.sizes, self.layout, self.given, self.is_trial = model, sizes, layout, given, is_trial
-        self.graph = with_one_hot(counted_from_the_start(model.graph))
+        self.graph = counted_from_the_start(model.graph)
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
         self.network = Network(name, own, called, single_weights(self.graph, called.names))
@@ -103,7 +104,6 @@ class _Builder:
         self.used = frozenset(self.graph.read_names())
         self.names = names.names_of(self.graph)
         self.said = said_scales(self.graph)
-        self.places = ComputedPlaces(self.graph)
         self.image_results = image_results(self.graph)
 
     def built(self) -> Built:
@@ -117,13 +117,11 @@ class _Builder:
             raise CompileError(self._found())
         outputs = tuple(self._output(value) for value in self.graph.outputs)
         graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
-        graph = recognised(graph, self.network.erf, weights)
-        graph = without_zero_terms(without_neutral_numbers(graph), self.computed_products)
+        graph = without_zero_terms(recognised(graph), self.computed_products)
         graph, moved = with_columns_of_pixels(graph, weights)
         weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)
-        notes = in_words(self.network.notes, graph, self.network.made_of, self.model.graph.constants)
-        return Built(graph, weights, self.layouts, tuple(notes))
+        return Built(graph, weights, self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = self.names.inputs[value.name]
@@ -146,16 +144,16 @@ class _Builder:
         except (RuleError, Unsupported) as error:
             raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}", error.help or ELSEWHERE) from None
         if isinstance(kind, Grid):
-            self.network.notes[f"{name} takes real values here, and in the file integers, {kind.in_words}"] = None
+            self.network.note(f"{{}} takes real values here, and in the file integers, {kind.in_words}", name)
             try:
-                require_usable(kind.scale, scale := self.said[value.name][0])
+                require_usable(np.asarray(kind.scale), scale := self.said[value.name][0])
                 node = self.network.on(node, kind, name)
             except Unsupported as error:
                 who = next(node.title for node in self.graph.nodes if scale in node.inputs)
                 raise refused("E1007", f"{who}: {error.message}, of the integers of the input {name}", error.help) from None
         elif kind in ("bool", "whole") or (kind == "int" and value.type in FLOATS):
             values = "numbers of rows" if kind == "int" else "0.0 and 1.0" if low_high == RANGES[BOOL] else "whole numbers"
-            self.network.notes[f"{name} takes {values} as {dtype} here, and {type_name(value.type)} in the file"] = None
+            self.network.note(f"{{}} takes {values} as {dtype} here, and {type_name(value.type)} in the file", name)
         return Tensor(node, axes_of(order), kind)
 
     def _kind(self, value: OnnxValue) -> Kind:
@@ -174,7 +172,7 @@ class _Builder:
 
     def _grid(self, value: OnnxValue) -> Grid | None:
         """The grid of an input of integers."""
-        return self._said(value.name, BY_NUMBER[value.type]) if value.type in BY_NUMBER else None
+        return self._said(value.name, TYPES[value.type].name) if TYPES[value.type].name in BITS else None
 
     def _said(self, name: str, type_: str) -> Grid | None:
         """The grid of integers of a type, by the scale that is said of them; None where that is none, or isn't known."""
@@ -209,12 +207,9 @@ class _Builder:
             try:
                 results = tuple(self._results(node, operands))
                 require_rank(max((len(value.shape) for value in results if isinstance(value, Tensor | Static)), default=0))
-                if any(name in self.used for name in node.outputs[len(results) :]):
-                    raise Damaged(f"it has {counted(len(results), 'result')}, and the node names {len(node.outputs)}")
-            except Damaged as fault:
-                if self.is_trial and isinstance(fault, Misfit):
-                    raise
-                raise self._damaged(node, fault) from None
+                require(self.used.isdisjoint(node.outputs[len(results) :]))
+            except (Misfit, TooLarge) as fault:
+                raise self._damaged(node, operands, fault) from None
             except Unsupported as found:
                 self._unread(node, found)
                 results = [None] * len(node.outputs)
@@ -224,29 +219,31 @@ class _Builder:
                 if value is None and is_computed and node.kind not in _OF_SHAPES:
                     self.computed.add(name)
 
-    def _damaged(self, node: OnnxNode, fault: Damaged) -> ProgramError | CompileError:
+    def _damaged(self, node: OnnxNode, operands: Sequence[Read], fault: Misfit | TooLarge) -> ProgramError | CompileError:
         """The error of a node that no sound file has. With other values of open sizes it may be sound."""
-        message = f"{node.title} ({node.operator}): {fault}"
-        is_chosen = self.given and not fault.help and not isinstance(fault, TooLarge)
-        if not is_chosen and not (self.sizes and isinstance(fault, Misfit) and self._may_be_given(fault)):
-            return malformed(message, fault.help or node.checker, "E1003" if isinstance(fault, TooLarge) else "E1001")
+        who = f"{node.title} ({node.operator}):"
+        if isinstance(fault, TooLarge):
+            return malformed(f"{who} {fault}", code="E1003")
+        message = f"{who} {misfit(node, operands)}"
+        if self.is_trial or (not self.given and not self._fits_otherwise(who, operands)):
+            return malformed(message, node.checker)
         given = listed([f"{name} = {size:,}" for name, size in (self.given or self.sizes).items()])
         return refused("E1007", f"{message}{WITH_SIZES}{given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
-    def _may_be_given(self, fault: Misfit) -> bool:
-        """Whether open sizes that nobody chose are among the numbers that don't fit: these differ with other ones."""
-        try:
-            others = {name: size + OTHER for name, size in self.sizes.items()}
-            _Builder(self.model, "trial", others, self.layout, {}, is_trial=True).built()
-        except Misfit as other:
-            return other.sizes != fault.sizes
-        except Error:
+    def _fits_otherwise(self, who: str, operands: Sequence[Read]) -> bool:
+        """Whether the network gets past a node with other values of the sizes, which nobody chose: with those that its operands have."""
+        there = {size for value in operands if isinstance(value, Static | Tensor) for size in value.shape if size}
+        for size in sorted(there)[:MOST_TRIED] if self.sizes else ():
+            try:
+                _Builder(self.model, "trial", dict.fromkeys(self.sizes, size), self.layout, {}, is_trial=True).built()
+            except Error as error:
+                if error.diagnostics[0].message.startswith(who):
+                    continue
             return True
-        return True
+        return False
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
-        help = self.places.help(node, why.help)
-        self.problems.setdefault((node.operator, why.message, help), []).append(node)
+        self.problems.setdefault((node.operator, why.message, why.help), []).append(node)
 
     def _found(self) -> list[Diagnostic]:
         """The messages of all that can't be read; the last one says which models of scikit-learn are read, if the file is of such a one."""
@@ -361,13 +358,13 @@ class _Builder:
             self.network.called.note(node, known, [static for static in statics if static.name in node.outputs])
 
     def _by_row(self, call: Call) -> list[Value]:
-        """The results by the row of the node's operator. Raises `Unsupported`, and `Damaged` for what no sound node has."""
+        """The results by the row of the node's operator. Raises `Unsupported`, and `Misfit` for what no sound node has."""
         network, node = self.network, call.node
         if node.op not in ON_INTEGERS and not _is_of_integers(node) and any(map(_is_integers, call.inputs)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
+        if any(map(_is_label, call.inputs)) and not has(node.op, Fact.VIEW) and node.op not in ("ArrayFeatureExtractor", "Cast"):
+            raise Unsupported("the network computes with the names of its classes", "names of classes may only be a result")
         row = ROWS[node.kind]
-        if node.domain and (unknown := row.unknown(list(node.attributes))) is not None:
-            raise Damaged(f"it has no attribute {named(unknown)}", did_you_mean(unknown, row.attributes))
         try:
             with np.errstate(all="ignore"):  # what isn't finite is judged where it becomes a constant
                 inputs, grid = kept(network, node, call.inputs, self._said)
@@ -384,6 +381,10 @@ class _Builder:
         if isinstance(found, Listed):
             raise refused("E1006", f"the output {named(value.name)} is a sequence", "return its tensors, each as a result of its own")
         name = self.names.outputs[value.name]
+        if isinstance(found, Tensor) and isinstance(found.kind, Classes):
+            name = self._index_of(name)
+            which = class_names(found.kind.names, numbered=True)
+            self.network.note(f"{name} has the numbers of the classes that {{}} names in the file: {which}", value.name)
         self.network.name = name
         try:
             tensor = self.network.tensor(found)
@@ -397,12 +398,15 @@ class _Builder:
             raise refused("E1007", f"the output {name}{what} can't be read: {problem.message}", problem.help) from None
         if value.shape is not None and not _fits(value.shape, tensor.shape):
             said, there = ([named(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
-            self.network.notes[f"The file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
-        if value.note:
-            self.network.notes[value.note] = None
+            self.network.note(f"The file says that {{}} is [{', '.join(said)}], and it is [{', '.join(there)}]", name)
         if isinstance(tensor.kind, Grid):
-            self.network.notes[f"{name} has real values here, and in the file integers, {tensor.kind.in_words}"] = None
+            self.network.note(f"{{}} has real values here, and in the file integers, {tensor.kind.in_words}", name)
         return Output(name, node.name)
+
+    def _index_of(self, name: str) -> str:
+        """What the numbers of the classes are called that a result names: `label_index`, or `label_index_2` where there is such a name."""
+        taken = {*self.names.outputs.values(), *self.names.inputs.values(), *self.names.sizes.values()}
+        return next(free for number in count(1) if (free := f"{name}_index{f'_{number}' if number > 1 else ''}") not in taken)
 
     def _is_image(self, name: str, t: Tensor) -> bool:
         """Whether a result is an image: an operator on images makes it, or its node has the axes of one."""
@@ -437,6 +441,11 @@ def _is_of_integers(node: OnnxNode) -> bool:
 def _is_integers(value: Value | None) -> bool:
     """Whether a value is integers of the file that are held here as the real values that they stand for."""
     return isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured
+
+
+def _is_label(value: Value | None) -> bool:
+    """Whether a value is texts, or the numbers of classes that have other names in the file."""
+    return isinstance(value.kind, Classes) if isinstance(value, Tensor) else value is not None and value.array.dtype.kind == "O"
 
 
 def _fits(declared: Sequence[Dimension], shape: Sequence[int]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -13,7 +12,7 @@ import numpy as np
 
 from tpucc.collector import collector_paused
 from tpucc.data.archive import npz_bytes
-from tpucc.diagnostics import Error, Source, counted, listed, printable
+from tpucc.diagnostics import Error, Source, listed, printable
 from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.files.names import BATCH
 from tpucc.interop.onnx.reading.files.problems import named, refused
@@ -24,14 +23,11 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray
-from tpucc.source import Sample, Unwritable, first_unwritable, source_of
-from tpucc.source.literals import escaped
-from tpucc.source.names import variable_in
+from tpucc.source import Sample, Unwritable, source_of
+from tpucc.source.names import escaped, variable_in
 
 COLUMNS = 98
 """Of a comment without its sign."""
-NAMED = 3
-"""Names of which a comment says the same as of another; the others are counted."""
 SEVERAL = 5
 """The least size that takes the place of another one."""
 FEWEST = 2
@@ -101,9 +97,7 @@ def imported_model(
             except (Unwritable, _Differs, Error):
                 continue
             return Text(source, several.weights, called)
-    node = first_unwritable(made.graph)
-    where = f" (1 node: {node.origin.made_by})" if node is not None and node.origin.made_by else ""
-    raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}{where}")
+    raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}")
 
 
 def _changed(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> dict[str, int]:
@@ -178,8 +172,8 @@ class _Differs(Exception):
 
 def _param(found: Imported, size: str, fixed: Collection[str]) -> str | None:
     """The param that a size of the file is; None for one that is a number, or that follows from another one."""
-    name, more = found.ties.get(size, (size, 0))
-    return None if more or name in fixed else name
+    name = found.ties.get(size, size)
+    return None if name in fixed else name
 
 
 def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
@@ -219,12 +213,9 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     theirs = {ours: named(theirs) for theirs, ours in found.names.sizes_by_name.items()}
     for name, number in found.numbers.items():
         yield printable(f"{named(name)} is {number} here, and an input in the file.")
-    for one in dict.fromkeys(other for other, more in found.ties.values() if not more):
-        same = [theirs.get(name, name) for name in dict.fromkeys(found.names.sizes.values()) if found.ties.get(name, (name, 0)) == (one, 0)]
+    for one in dict.fromkeys(found.ties.values()):
+        same = [theirs.get(name, name) for name in dict.fromkeys(found.names.sizes.values()) if found.ties.get(name, name) == one]
         yield printable(f"{listed(same)} are one size here, {one}: the network takes them only where they are equal.")
-    for name, (other, more) in found.ties.items():
-        if more:
-            yield printable(f"{theirs.get(name, name)} is {other} {'+' if more > 0 else '-'} {abs(more)} here: the network takes no other.")
     if renamed := found.names.renamed(found.ties):
         yield printable(f"Renamed here: {listed(renamed)}.")
     ranks = {len(order) for order in made.layouts.values()}
@@ -238,7 +229,7 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
         values = listed([f"{name} = {sizes[name]}" for name in fixed])
         of = f"T{found.file[1:]}" if found.file.startswith("the ") else found.file
         yield f"{of} leaves {listed(fixed)} open; this is the model for {values}."
-    yield from grouped(made.notes)
+    yield from (f"{note}." for note in made.notes)
 
 
 def _origin(found: Imported) -> Iterator[str]:
@@ -246,26 +237,3 @@ def _origin(found: Imported) -> Iterator[str]:
     yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
     if found.is_changed:
         yield "The file has been changed since tpucc wrote it: its nodes are read here, not the graph that it carries."
-
-
-def grouped(notes: Sequence[str]) -> Iterator[str]:
-    """Notes as sentences. Of those that differ in one word, a name, there is the first, with a sentence that names the next few."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for note in notes:
-        for around in _without_a_word(note):
-            alike.setdefault(around, []).append(note)
-    told: set[str] = set()
-    for note in notes:
-        if note in told:
-            continue
-        before, behind = max(_without_a_word(note), key=lambda around: len(alike[around]))
-        told.add(note)
-        others = [other[len(before) : len(other) - len(behind)].strip(",") for other in alike[before, behind] if other not in told]
-        told.update(alike[before, behind])
-        rest = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
-        yield f"{note}. The same is true of {listed([*others[:NAMED], *rest])}." if others else f"{note}."
-
-
-def _without_a_word(note: str) -> list[tuple[str, str]]:
-    """What stands before and behind each word of a note."""
-    return [(note[: word.start()], note[word.end() :]) for word in re.finditer(r"\S+", note)]

@@ -1,11 +1,9 @@
-"""Open sizes of a file that follow from each other: its network takes two only with one value, as where it adds [batch, s] and [batch, t],
-or one of them is always larger by the same number. They become one."""
+"""Open sizes of a file that are one: its network takes them only with one value, as where it adds [batch, s] and [batch, t]."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations
 
 from tpucc.diagnostics import Error, listed
 from tpucc.interop.onnx.reading import Imported, as_given
@@ -14,7 +12,7 @@ from tpucc.interop.onnx.reading.network_of import WITH_SIZES, Built
 
 MOST = 6
 """Open sizes of which each choice is tried."""
-TRIED = (64, 96)
+TRIED = (64, 96, 1000)
 """Values of sizes that aren't given, to see whether an error is due to them."""
 
 
@@ -41,14 +39,14 @@ def built_with_ties(found: Imported, given: Mapping[str, int]) -> tuple[Imported
         return found, found.built(sizes)
     except Error as error:
         own = [found.names.called[name] for name in given]
-        said = {found.ties.get(name, (name, 0))[0] for name in own}
+        said = {found.ties.get(name, name) for name in own}
         is_other = any(problem.code == "E1006" for problem in error.diagnostics)  # that no size mends
         for first, second in () if is_other else _unequal(sizes, said):
             if not _follows(found, {**sizes, second: sizes[first]}, second):
                 continue
             if second not in said:
                 is_batch = second == BATCH or (second in found.batches and first not in found.batches)
-                tie = {first: (second, 0)} if is_batch else {second: (first, 0)}
+                tie = {first: second} if is_batch else {second: first}
                 return built_with_ties(found.tied(tie), given)
             values = f"{first} is {sizes[first]:,} and {second} is {sizes[second]:,}"
             equal = as_given({first: sizes[first], second: sizes[first]})
@@ -68,31 +66,35 @@ def _with_missing_tied(found: Imported, given: Mapping[str, int]) -> Imported:
     whatever that is."""
     sizes = found.known_sizes(given)
     missing = [name for name, size in sizes.items() if size is None]
-    own = [found.ties.get(name, (name, 0))[0] for name in (found.names.called[name] for name in given)]
+    own = [found.ties.get(name, name) for name in (found.names.called[name] for name in given)]
     for first in dict.fromkeys([*own, *found.batches]) if missing else ():
         equal = {name: size or sizes[first] or 0 for name, size in sizes.items()}
         is_open = first in own or _works(found, {**equal, **{name: 2 * equal[name] for name in (first, *missing)}})
-        if ties := {name: (first, 0) for name in missing if is_open and _follows(found, equal, name)}:
+        if ties := {name: first for name in missing if is_open and _follows(found, equal, name)}:
             return found.tied(ties)
     return found
 
 
 def _require_that_missing_ones_may_fit(found: Imported, given: Mapping[str, int]) -> None:
     """Raises the error that the network has whatever those sizes are that aren't given: nobody needs to say them then."""
-    known = found.known_sizes(given)
-    if None not in known.values():
-        return
-    errors = [_error(found, {name: size or tried + place for place, (name, size) in enumerate(known.items())}) for tried in TRIED]
-    said = [[problem.message.partition(WITH_SIZES)[0] for problem in error.diagnostics] for error in errors if error is not None]
-    if len(said) < len(TRIED) or said[0] != said[1] or errors[0] is None:
+    known, error, said = found.known_sizes(given), None, list[str]()
+    for tried in TRIED if None in known.values() else ():
+        error = _error(found, {name: size or tried + place for place, (name, size) in enumerate(known.items())})
+        texts = [problem.message.partition(WITH_SIZES)[0] for problem in error.diagnostics] if error is not None else []
+        if error is None or said not in ([], texts):
+            return
+        said = texts
+    if error is not None and found.batch != 1:  # a network may take one item only
+        _require_that_missing_ones_may_fit(replace(found, batch=1), given)
+    if error is None or found.batch != 1:
         return
     values = {**found.numbers, **{name: size for name, size in known.items() if size is not None}}
     shown = listed([f"{name} = {size:,}" for name, size in values.items()])
     problems = [
         replace(problem, message=f"{text}{WITH_SIZES}{shown}" if WITH_SIZES in problem.message else text)
-        for problem, text in zip(errors[0].diagnostics, said[0], strict=True)
+        for problem, text in zip(error.diagnostics, said, strict=True)
     ]
-    raise type(errors[0])(problems, errors[0].source)
+    raise type(error)(problems, error.source)
 
 
 def _follows(found: Imported, sizes: Mapping[str, int | None], name: str) -> bool:
@@ -113,30 +115,18 @@ def _unequal(sizes: Mapping[str, int], said: set[str]) -> Iterator[tuple[str, st
 
 
 def with_ties(found: Imported, sizes: Mapping[str, int]) -> tuple[Imported, list[str]]:
-    """The file with a tie for each size that can change only together with others, by as much; and the sizes that can change then."""
+    """The file with a tie for each size that can change only together with equal ones; and the sizes that can change then."""
     apart = {name: 2 * size + place for place, (name, size) in enumerate(sizes.items())}
     if not 1 < len(sizes) <= MOST or _works(found, apart):
         return found, list(sizes)
     still = [name for name in sizes if working_pair(found, sizes, name) is None]
-    ties: dict[str, tuple[str, int]] = {}
-    for place, name in enumerate(still):
-        rest = [other for other in still[place + 1 :] if other not in ties]
-        if name not in ties:
-            ties |= {other: (name, sizes[other] - sizes[name]) for other in _moved_with(found, sizes, name, rest)}
-    bases = {name for name, _ in ties.values()}
-    return found.tied(ties), [name for name in sizes if name not in ties and (name in bases or name not in still)]
-
-
-def _moved_with(found: Imported, sizes: Mapping[str, int], name: str, others: list[str]) -> tuple[str, ...]:
-    """The fewest of the others with which a size can change; none where it can't."""
-    choices = (chosen for count in range(1, len(others) + 1) for chosen in combinations(others, count))
-    return next((chosen for chosen in choices if _change_together(found, sizes, (name, *chosen))), ())
-
-
-def _change_together(found: Imported, sizes: Mapping[str, int], names: Sequence[str]) -> bool:
-    """Whether the network takes two other values of the first of these sizes, with as much added to the others."""
-    pairs = ([value - sizes[names[0]] for value in pair] for pair in other_sizes(sizes[names[0]]))
-    return any(all(_works(found, {**sizes, **{name: sizes[name] + more for name in names}}) for more in pair) for pair in pairs)
+    ties: dict[str, str] = {}
+    for name in still:
+        equal = [other for other in still if sizes[other] == sizes[name] and other not in ties]
+        pairs = other_sizes(sizes[name]) if equal[:1] == [name] != equal else ()
+        if any(all(_works(found, {**sizes, **dict.fromkeys(equal, value)}) for value in pair) for pair in pairs):
+            ties |= dict.fromkeys(equal[1:], name)
+    return found.tied(ties), [name for name in sizes if name not in ties and (name in ties.values() or name not in still)]
 
 
 def _works(found: Imported, sizes: Mapping[str, int]) -> bool:

@@ -18,11 +18,16 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Span, UsageError
-from tpucc.interop.onnx.writing.by_hand import dequantised_by_hand
+from tpucc.interop.onnx.writing.file import OnnxModel, OnnxNode
 from tpucc.interop.onnx.writing.layers import layer_form
-from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
-from tpucc.interop.onnx.writing.patches import without_patches
-from tpucc.interop.onnx.writing.rewriting import array_of, is_dequantised, moving_integers, with_biases
+from tpucc.interop.onnx.writing.rewriting import (
+    array_of,
+    dequantised_by_hand,
+    is_dequantised,
+    moving_integers,
+    with_biases,
+    without_patches,
+)
 from tpucc.ir import Graph, Node
 from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray

@@ -1,17 +1,32 @@
-"""Graphs as ONNX can say them, by operators of ours: what is changed before nodes are written."""
+"""Graphs as ONNX can say them, by operators of ours: what is changed before nodes are written, and after.
+
+Convolutions of patches become those of the image: rows of pixels are the machine's matter, not the network's.
+
+ONNX Runtime's optimizer takes operators that only move values, or choose among them, to the front of DequantizeLinear. In opset 21 the node
+that it makes is invalid, and the model is refused (seen with 1.31; the message is "output_dtype INT8 does not match y_zero_point type
+UINT8"). So where such an operator follows, DequantizeLinear is written as what it computes: the integer less the zero point, times the
+scale, in float32. Likewise before a product of more than two axes to which something is added: the optimizer makes Reshape and Gemm of it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from tpucc.ir import Graph, GraphBuilder, Node
+from tpucc.interop.onnx.writing.file import OnnxNode
+from tpucc.ir import Constant, Graph, GraphBuilder, Node, TensorType
+from tpucc.layers.kinds import Conv
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
+from tpucc.ops.axis import Axis, sides
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.facts import Values
 from tpucc.ops.fused import fused_form
 from tpucc.ops.onnx_form import Form, Layout
+from tpucc.ops.patches import PatchesAttributes, window_axes
+from tpucc.ops.quantize import QuantizeAttributes
+from tpucc.passes.rewriter import Names
 
 MOVES = frozenset({Values.VIEWED, Values.PICKED})
 """Operators that only move values, or leave some out."""
@@ -65,3 +80,104 @@ def is_dequantised(node: Node) -> bool:
 def array_of(node: Node) -> AnyArray | None:
     """The value of a constant."""
     return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
+
+
+def without_patches(graph: Graph) -> Graph:
+    """The graph of layers with convolutions of images where the host packs patches for them (`passes/pack_patches.py`).
+
+    The integers are the same: the pixels of a patch are quantised as those of the image, and its padding, zeros, as the zero point.
+    """
+    found = {node.name: packed for node in graph if (packed := _packed(graph, node)) is not None}
+    if not found:
+        return graph
+    names, quantised = Names(graph), dict[tuple[str, QuantizeAttributes], Node]()
+    return graph.with_nodes(
+        made for node in graph for made in (found[node.name].unpacked(node, quantised, names) if node.name in found else [node])
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """What a convolution of patches is in whole: `held` are its quantised patches, and the axes have the windows of the image."""
+
+    image: Node
+    held: Node
+    attributes: QuantizeAttributes
+    layer: Conv
+    kernel: Node
+    height: Axis
+    width: Axis
+
+    def unpacked(self, node: Node, quantised: dict[tuple[str, QuantizeAttributes], Node], names: Names) -> Iterator[Node]:
+        """The nodes in the place of the convolution. `quantised` are the images that have been quantised already."""
+        key, windows = (self.image.name, self.attributes), (self.height, self.width)
+        if key not in quantised:
+            type_ = replace(self.held.type, shape=self.image.type.shape)
+            name = names.fresh(f"{self.image.name}.{type_.dtype}")
+            quantised[key] = replace(self.held, name=name, operands=(self.image.name,), type=type_, holds=())
+            yield quantised[key]
+        kernel = self._kernel(names)
+        yield kernel
+        stride, dilation = (self.height.stride, self.width.stride), (self.height.dilation, self.width.dilation)
+        layer = replace(self.layer, stride=stride, sides=sides(*windows), dilation=dilation)
+        yield replace(node, operands=(quantised[key].name, kernel.name, *node.operands[2:]), attributes=layer)
+
+    def _kernel(self, names: Names) -> Node:
+        """The kernel as that of whole windows."""
+        array = array_of(self.kernel)
+        assert array is not None
+        whole = array.reshape(self.height.window, self.width.window, -1, array.shape[-1])
+        type_ = TensorType(self.kernel.type.dtype, whole.shape, quantisation=self.kernel.type.quantisation)
+        return replace(self.kernel, name=names.fresh(self.kernel.name), attributes=ConstantAttributes(Constant(whole)), type=type_)
+
+
+def _packed(graph: Graph, node: Node) -> _Packed | None:
+    """None for what is no convolution of patches that the host packs."""
+    layer = node.attributes
+    if not isinstance(layer, Conv) or any(layer.sides):
+        return None
+    held, kernel = (graph[name] for name in node.operands[:2])
+    quantised, patches = held.attributes, graph[held.operands[0]] if held.operands else held
+    if not isinstance(quantised, QuantizeAttributes) or not isinstance(patches.attributes, PatchesAttributes) or array_of(kernel) is None:
+        return None
+    image = graph[patches.operands[0]]
+    own = zip(kernel.type.shape[:2], layer.stride, layer.dilation, strict=True)
+    height, width = map(_whole, window_axes(patches.attributes, image.type.shape), own)
+    if height is None or width is None or quantised.zero_point != layer.outside:
+        return None
+    return _Packed(image, held, quantised, layer, kernel, height, width)
+
+
+def _whole(packed: Axis, own: tuple[int, int, int]) -> Axis | None:
+    """The windows along an axis, of which the patches have one side and the convolution, with a window, a stride and a dilation, the
+    other."""
+    window, stride, dilation = own
+    if packed.window == packed.stride == 1:
+        return replace(packed, window=window, stride=stride, dilation=dilation)
+    return packed if window == stride == 1 else None
+
+
+TO_THE_FRONT = frozenset({"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+MATRIX = 2
+"""Axes of what Gemm multiplies."""
+
+
+def dequantised_by_hand(nodes: Sequence[OnnxNode], ranks: Mapping[str, int]) -> Iterator[OnnxNode]:
+    """The nodes, with others for each DequantizeLinear that such an operator follows. `ranks` are the numbers of axes of results."""
+    moved = {name for node in nodes if node.op in TO_THE_FRONT for name in node.inputs}
+    added = {name for node in nodes if node.op == "Add" for name in node.inputs}
+    moved |= {node.inputs[0] for node in nodes if node.op == "MatMul" and node.result in added and ranks.get(node.inputs[0], 0) > MATRIX}
+    for node in nodes:
+        if node.op == "DequantizeLinear" and node.result in moved:
+            yield from _by_hand(node)
+        else:
+            yield node
+
+
+def _by_hand(node: OnnxNode) -> Iterator[OnnxNode]:
+    integers, scale, zero = node.inputs
+    values, zeros, centred = (f"{node.result}.{part}" for part in ("Cast", "zero", "Sub"))
+    for name, taken in ((values, integers), (zeros, zero)):
+        yield OnnxNode(name, "Cast", (taken,), name, {"to": "f32"}, node.origin)
+    yield OnnxNode(centred, "Sub", (values, zeros), centred, {}, node.origin)
+    yield replace(node, op="Mul", inputs=(centred, scale))

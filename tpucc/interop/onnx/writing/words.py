@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from tpucc.diagnostics import Origin
+from tpucc.interop.onnx.writing.file import OnnxNode
 from tpucc.interop.onnx.writing.graph import onnx_model
-from tpucc.interop.onnx.writing.model import OnnxNode
 from tpucc.ir import Graph, NoAttributes, Node, Output
 from tpucc.ops.onnx_form import Declared, Form, NoForm
 from tpucc.ops.opdef import Example, OpDef

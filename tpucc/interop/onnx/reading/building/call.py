@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported, shortened
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require
+from tpucc.numerics import AnyArray
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,23 @@ class Call:
 Result = Value | tuple[Value, ...]
 
 
+def known(value: Value, what: str) -> AnyArray:
+    """The array of a value that must be known. Raises `Unsupported`."""
+    if isinstance(value, Tensor):
+        raise Unsupported(f"the network computes {what}", "a constant of the file is needed: a program's shapes and tables are fixed")
+    return value.array
+
+
 def normal(axis: int, rank: int) -> int:
-    """An axis counted from the first. Raises `Damaged` for one that isn't there."""
-    if not -rank <= axis < max(rank, 1):
-        raise Damaged(f"axis {axis} of a tensor with {counted(rank, 'axis', 'axes')}")
+    """An axis counted from the first. Raises `Misfit` for one that isn't there."""
+    require(-rank <= axis < max(rank, 1))
     return axis % max(rank, 1)
 
 
 def normal_axes(axes: Sequence[int], rank: int) -> list[int]:
-    """Axes counted from the first. Raises `Damaged` for one that isn't there, or is there twice."""
+    """Axes counted from the first. Raises `Misfit` for one that isn't there, or is there twice."""
     found = [normal(axis, rank) for axis in axes]
-    if len(set(found)) < len(found):
-        raise Damaged(f"the list of axes {shortened(list(axes))} has one twice")
+    require(len(set(found)) == len(found))
     return found
 
 

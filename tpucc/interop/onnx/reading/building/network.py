@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Origin
-from tpucc.interop.onnx.reading.building.arrays import (
+from tpucc.diagnostics import Origin, counted, listed
+from tpucc.interop.onnx.reading.building.values import (
+    Axes,
+    Grid,
+    Kind,
+    Static,
+    Tensor,
+    Value,
+    axes_of,
+    broadcast,
     is_same,
+    order_of,
+    order_of_result,
+    placed,
+    plain,
+    ranked,
+    refined,
     repeated_axes,
     size_in_memory,
-    unlike,
+    split_axes,
     without_ones,
     without_repetition,
 )
-from tpucc.interop.onnx.reading.building.axes import axes_of, order_of, order_of_result, placed, ranked, refined, split_axes
-from tpucc.interop.onnx.reading.building.own_keys import Called
-from tpucc.interop.onnx.reading.building.remarks import Remark
-from tpucc.interop.onnx.reading.building.values import Axes, Grid, Kind, Static, Tensor, Value, plain
-from tpucc.interop.onnx.reading.building.weight_nodes import WeightNodes
+from tpucc.interop.onnx.reading.building.weights import Called, Weights
 from tpucc.interop.onnx.reading.files import names as keys
-from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, INDICES, Misfit, Unsupported, named
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, ELSEWHERE, Misfit, Unsupported, named
 from tpucc.ir import Constant, Graph, GraphBuilder, Node, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
@@ -39,6 +49,8 @@ COPIES = 8
 """How often the constants of a file may be computed anew while it is read."""
 
 
+NAMED = 3
+"""Names of which a comment says the same as of another; the others are counted."""
 ROLES: Mapping[str, str] = {"add": "bias", "div": "scale", "mul": "scale", "sub": "bias"}
 """What constants are to operators of elements."""
 
@@ -49,14 +61,11 @@ class Network:
 
     def __init__(self, name: str, constants: Mapping[str, AnyArray], called: Called, single: Collection[str] = ()) -> None:
         self.builder = GraphBuilder(name)
-        self._weights = WeightNodes()
-        self.notes: dict[str | Remark, None] = {}
-        self.made_of: dict[str, dict[str, None]] = {}
-        """The nodes of weights, by the names of the known values that they have."""
+        self._weights = Weights()
+        self._notes: dict[str, dict[str, None]] = {}
+        """What comments say, with `{}` for a name, and the names of which it is true."""
         self._room = MAX_ELEMENTS
         self.allow(constants.values())
-        self.erf: dict[str, str] = {}
-        """The nodes that compute the error function, and their operands."""
         self.grids: dict[str, Grid] = {}
         """The scales of constants that the file has as integers."""
         self.held: dict[str, Grid] = {}
@@ -73,6 +82,17 @@ class Network:
         self.called = called
         self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
         self._rounded: dict[tuple[str, Grid], Node] = {}
+
+    def note(self, text: str, name: str = "") -> None:
+        """Adds a comment; `{}` in the text stands for the name."""
+        self._notes.setdefault(text, {})[named(name)] = None
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """The comments. One that is true of several names has the first, and a sentence with the next few."""
+        for text, (first, *others) in self._notes.items():
+            rest = [counted(len(others) - NAMED, "other")] if len(others) > NAMED else []
+            yield text.replace("{}", first) + (f". The same is true of {listed([*others[:NAMED], *rest])}" if others else "")
 
     @property
     def weights(self) -> Mapping[str, AnyArray]:
@@ -94,7 +114,7 @@ class Network:
             type_ = operator.infer(given, [operand.type for operand in operands])
         except RuleError as error:
             message, _ = error.named([operand.name for operand in operands])  # its help speaks of tpucc's language
-            raise Unsupported(message, INDICES if any(operand.type.dtype == "i32" for operand in operands) else ELSEWHERE) from None
+            raise Unsupported(message, COMPUTED if any(operand.type.dtype == "i32" for operand in operands) else ELSEWHERE) from None
         return self._node(op, tuple(operand.name for operand in operands), given, type_, name)
 
     def input(self, name: str, type_: TensorType) -> Node:
@@ -168,7 +188,7 @@ class Network:
         if self.held.get(node.name) == grid:
             return node
         if grid.bits == 16 and node.name in self.known:
-            self.notes["Constants that the file rounds to 16 bits are computed in float32"] = None
+            self.note("Constants that the file rounds to 16 bits are computed in float32")
             return node
         if node.op == "weight":
             return self._rounding(node, grid, name)
@@ -191,22 +211,16 @@ class Network:
             raise Unsupported("a constant is not a number (NaN)", "the model's weights are damaged, or it was never trained")
         if (np.abs(values) > LARGEST).any():
             if np.isinf(values).any():
-                self.notes[f"Infinite constants, as masks have them, are {LARGEST:g} or its negative here"] = None
+                self.note(f"Infinite constants, as masks have them, are {LARGEST:g} or its negative here")
             values = np.clip(values, -LARGEST, LARGEST)
         return values
 
     def _weight(self, values: AnyArray, name: str, role: str) -> Node:
-        node = self._weight_or_numbers(values, name, role)
-        self.made_of.setdefault(name, {})[node.name] = None
-        return node
-
-    def _weight_or_numbers(self, values: AnyArray, name: str, role: str) -> Node:
         if values.size == 0:
             raise Unsupported(f"the weight {named(name)} has the shape {list(values.shape)}", NO_VALUES)
         own = self.called.name(name)
         wanted = keys.key(own, self.path, role or ("weight" if values.ndim > 1 else "bias"))
-        number = int(self.called.is_part(name) and not is_same(self._constants[own], values))
-        key = self._weights.key(wanted, number, values)
+        key = self._weights.key(wanted, self.called.is_part(name) and not is_same(self._constants[own], values), values)
         is_named = key in self._constants or name in self.grids
         made = self._weights.of(key) or (None if is_named else self._weights.like(values))
         if made is not None:
@@ -309,11 +323,8 @@ class Network:
 
     def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
         """Nodes that broadcast as the values do, and the axes of the result. Raises `Misfit` for shapes that don't."""
-        try:
-            shape = np.broadcast_shapes(*(value.shape for value in values))
-        except ValueError:
-            shapes = [value.shape for value in values]
-            raise Misfit(f"shapes that don't broadcast: {', '.join(str(list(shape)) for shape in shapes)}", unlike(shapes)) from None
+        if (shape := broadcast([value.shape for value in values])) is None:
+            raise Misfit
         own = [value for value in values if isinstance(value, Tensor)]
         tensors = [ranked(t, len(shape)) for t in own]
         fitting = [t for t in tensors if t.shape == shape]

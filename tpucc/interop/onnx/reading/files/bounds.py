@@ -5,9 +5,10 @@ A walk over the wire format counts fields, nodes and the depth of graphs. Bytes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from tpucc.interop.onnx.reading.files.problems import malformed
+from tpucc.interop.onnx.wire import WireError, fields
 
 MAX_FIELDS = 1_000_000
 """Fields of all messages of a file; the largest networks have some hundred thousands."""
@@ -18,7 +19,6 @@ MAX_PACKED = 2**25
 """Bytes of integers that are packed: each may be one of 8 bytes in memory. Larger constants are raw bytes."""
 PACKED: Mapping[str, frozenset[int]] = {"attribute": frozenset({8}), "tensor": frozenset({1, 5, 7, 11})}
 """The fields of such integers, by the kind of their message."""
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MESSAGES: Mapping[str, Mapping[int, str]] = {
     "attribute": {
         1: "text",
@@ -53,10 +53,6 @@ OUTPUT = 2
 """The field of a node's results."""
 
 
-class WireError(Exception):
-    """Bytes that aren't fields; the text says why."""
-
-
 def require_bounds(data: bytes) -> None:
     """Raises `ProgramError` E1003 for a file that says more than a network has, and E1001 for one that isn't made of fields."""
     try:
@@ -69,24 +65,24 @@ def require_bounds(data: bytes) -> None:
 
 
 def _count(data: memoryview) -> None:
-    fields = nodes = results = packed = 0
+    count = nodes = results = packed = 0
     waiting = [("model", data, 0)]
     while waiting:
         kind, message, depth = waiting.pop()
         if depth > MAX_DEPTH + 1:
             raise malformed(f"graphs lie inside each other, more than {MAX_DEPTH} deep", code="E1003")
         nodes += kind == "node"
-        for number, value in fields_of(message):
-            fields += 1
-            if fields > MAX_FIELDS:
+        for number, value in fields(message):
+            count += 1
+            if count > MAX_FIELDS:
                 raise WireError(f"it has more than {MAX_FIELDS:,} fields")
             inner = MESSAGES[kind].get(number)
-            if inner == "text" and value is not None:
+            if inner == "text" and isinstance(value, memoryview):
                 _require_text(value)
-            elif inner is not None and value is not None:
+            elif inner is not None and isinstance(value, memoryview):
                 waiting.append((inner, value, depth + (inner == "graph")))
             results += kind == "node" and number == OUTPUT
-            packed += len(value) if value is not None and number in PACKED.get(kind, ()) else 0
+            packed += len(value) if isinstance(value, memoryview) and number in PACKED.get(kind, ()) else 0
         if packed > MAX_PACKED:
             raise malformed(f"it has more than {MAX_PACKED:,} bytes of packed integers", code="E1003")
         if max(nodes, results) > MAX_NODES:
@@ -98,40 +94,3 @@ def _require_text(value: memoryview) -> None:
         str(value, "utf-8")
     except UnicodeDecodeError:
         raise WireError("a name is not UTF-8") from None
-
-
-def fields_of(data: memoryview) -> Iterator[tuple[int, memoryview | None]]:
-    """The fields of a message in order: the number of each, and its bytes if it has a length. Raises `WireError`."""
-    place, end = 0, len(data)
-    while place < end:
-        key, place = _varint(data, place)
-        number, kind = key >> 3, key & 7
-        if not number:
-            raise WireError("a field has the number 0")
-        if kind == VARINT:
-            _, place = _varint(data, place)
-            yield number, None
-            continue
-        if kind == BYTES:
-            size, place = _varint(data, place)
-        elif kind in (FIXED32, FIXED64):
-            size = 4 if kind == FIXED32 else 8
-        else:
-            raise WireError(f"a field of the unknown kind {kind}")
-        if size > end - place:
-            raise WireError("it ends inside a field")
-        yield number, data[place : place + size] if kind == BYTES else None
-        place += size
-
-
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
-    """The number at a place, seven bits a byte, and the place behind it."""
-    number = shift = 0
-    while place < len(data) and shift < 70:
-        byte = data[place]
-        place += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number & (2**64 - 1), place
-        shift += 7
-    raise WireError("it ends inside a number" if shift < 70 else "a number of more than ten bytes")

@@ -1,22 +1,24 @@
 """From the bytes of an ONNX file to its value: the package onnx decodes them.
 
-Nothing of a file is executed. Names are defined once, and something computes each; what is wrong is an error before any network is built.
+Nothing of a file is executed. Nodes stand behind those whose results they read, as not every tool writes them. Names are defined once, and
+something computes each; what is wrong is an error before any network is built.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tpucc.diagnostics import listed
 from tpucc.interop.onnx.reading.files.bounds import require_bounds
-from tpucc.interop.onnx.reading.files.casts import without_needless_casts
-from tpucc.interop.onnx.reading.files.labels import with_numbers_of_classes
+from tpucc.interop.onnx.reading.files.checker import onnx_package, require_operators
 from tpucc.interop.onnx.reading.files.model import (
     NO_TENSOR,
     OPSETS,
@@ -27,10 +29,7 @@ from tpucc.interop.onnx.reading.files.model import (
     OnnxValue,
     type_name,
 )
-from tpucc.interop.onnx.reading.files.order import in_order, require_names
-from tpucc.interop.onnx.reading.files.package import onnx_package
 from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named, no_tensor, refused
-from tpucc.interop.onnx.reading.files.schemas import require_operators, require_types
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, NAMES, TYPES, Files, tensor
 from tpucc.numerics import AnyArray
 
@@ -56,12 +55,10 @@ def decoded(data: bytes, folder: Path | None) -> OnnxModel:
     except message.DecodeError:
         raise malformed("not a model in ONNX's format: its fields aren't those of a model") from None
     _require_opsets(model)
-    _require_imported(model.graph, model.opsets)
     model = replace(model, graph=in_order(model.graph))
     require_names(model.graph)
     require_operators(model.graph, model.opsets)
-    graph = without_needless_casts(model.graph, model.opsets, require_types(model.graph, model.opsets))
-    return replace(model, graph=with_numbers_of_classes(graph))
+    return model
 
 
 def _model(proto: Any, files: Files) -> OnnxModel:
@@ -88,11 +85,9 @@ def _graph(proto: Any, files: Files, is_inner: bool = True) -> OnnxGraph:
     inputs = [_value(value, "an input") for value in proto.input]
     outputs = [_value(value, "an output") for value in proto.output]
     _require_tensors([*inputs, *outputs] if is_inner else inputs)
-    declared = {value.name: _declared(value) for value in proto.value_info}
-    declared |= {value.name: value.type for value in inputs if value.name in constants}
     folded = {value.name: sources for value in proto.value_info if value.name in constants and (sources := _sources(value))}
     given = tuple(value for value in inputs if value.name not in constants)
-    return OnnxGraph(proto.name, nodes, constants, given, tuple(outputs), declared, folded)
+    return OnnxGraph(proto.name, nodes, constants, given, tuple(outputs), folded)
 
 
 def _require_tensors(values: Iterable[OnnxValue]) -> None:
@@ -137,35 +132,24 @@ def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> 
     constants[key] = array
 
 
-ATTRIBUTES = ("f", "i", "s", "t", "g")
-LISTS = ("floats", "ints", "strings")
-"""The fields of an attribute, in the order of the numbers of its types: from 1 on, and from 6 on."""
-
-
 def _attribute(proto: Any, files: Files) -> Any:
-    """An attribute's value. Old files don't say its type: then it is that of the one field there is."""
+    """An attribute's value: a number, a text, an array, a graph, or a tuple; None for other kinds."""
     if proto.ref_attr_name:
         raise malformed(f"an attribute is that of a function, {named(proto.ref_attr_name)}, and the node is in none", CHECKER)
-    there = [field for field in ATTRIBUTES if proto.HasField(field)]
-    wanted = ATTRIBUTES[proto.type - 1 : proto.type] if proto.type else there[:1]
-    match (*wanted, ""):
-        case ("f", *_):
-            return _shortest(proto.f)
-        case ("i", *_):
-            return proto.i
-        case ("s", *_):
-            return proto.s.decode("utf-8", "replace")
-        case ("t", *_):
-            return tensor(proto.t, files) if there else None
-        case ("g", *_):
-            return _graph(proto.g, files) if there else None
-    lists = {
-        "floats": map(_shortest, proto.floats),
-        "ints": proto.ints,
-        "strings": (text.decode("utf-8", "replace") for text in proto.strings),
-    }
-    said = LISTS[proto.type - 6] if 6 <= proto.type < 9 else next((field for field in LISTS if getattr(proto, field)), "ints")
-    return tuple(lists[said])
+    kinds = type(proto)
+    if proto.type == kinds.TENSOR:
+        return tensor(proto.t, files)
+    if proto.type == kinds.GRAPH:
+        return _graph(proto.g, files)
+    if proto.type not in (kinds.FLOAT, kinds.INT, kinds.STRING, kinds.FLOATS, kinds.INTS, kinds.STRINGS):
+        return None
+    value = onnx_package("onnx.helper").get_attribute_value(proto)
+    return tuple(map(_plain, value)) if isinstance(value, list) else _plain(value)
+
+
+def _plain(value: float | bytes) -> Any:
+    """A number or a text of an attribute."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else _shortest(value) if isinstance(value, float) else value
 
 
 def _shortest(number: float) -> float:
@@ -183,28 +167,14 @@ def _value(proto: Any, who: str) -> OnnxValue:
     shape = tuple(_dimension(size) for size in found.shape.dim) if found.HasField("shape") else None
     if shape is not None and len(shape) > MAX_RANK:
         raise refused("E1007", f"{who} has {len(shape):,} axes; the limit is {MAX_RANK}")
-    _require_type(found.elem_type, who)
+    if found.elem_type not in TYPES and found.elem_type not in NAMES:
+        raise malformed(f"{who} has elements of {type_name(found.elem_type)}", CHECKER)
     return OnnxValue(proto.name, found.elem_type, shape)
-
-
-def _declared(proto: Any) -> int:
-    """The type of a value's elements, 0 of a value that is no tensor."""
-    if proto.type.WhichOneof("value") != "tensor_type":
-        return 0
-    _require_type(proto.type.tensor_type.elem_type, named(proto.name))
-    kind: int = proto.type.tensor_type.elem_type
-    return kind
 
 
 def _sources(proto: Any) -> tuple[str, ...]:
     """Of which values an optimiser has computed a constant, where the file says so, in the text of a list."""
     return tuple(re.findall(r"'([^']*)'", _entry(proto, FOLDED)))
-
-
-def _require_type(kind: int, who: str) -> None:
-    """The elements of a tensor have a type that there is. Raises `ProgramError` E1001."""
-    if kind not in TYPES and kind not in NAMES:
-        raise malformed(f"{who} has elements of {type_name(kind)}", CHECKER)
 
 
 def _dimension(proto: Any) -> Dimension:
@@ -223,12 +193,59 @@ def _require_opsets(model: OnnxModel) -> None:
         raise refused("E1005", found, "onnx.version_converter.convert_version(model, 21) makes another version of it")
 
 
-def _require_imported(graph: OnnxGraph, opsets: Mapping[str, int]) -> None:
-    """Each node of the graph, and of graphs inside it, is of a domain of which the model has an opset. Raises `ProgramError` E1001."""
+NAMED = 6
+"""Nodes that a message names."""
+
+
+def in_order(graph: OnnxGraph) -> OnnxGraph:
+    """The graph with its nodes in order, and those of the graphs inside them; what is in order stays as it is. Raises `ProgramError` E1002
+    for nodes in a circle."""
+    nodes = [node.with_graphs(in_order) for node in graph.nodes]
+    given = {*graph.constants, *(value.name for value in graph.inputs)}
+    makers = {name: index for index, node in reversed([*enumerate(nodes)]) for name in node.outputs if name and name not in given}
+    before = {index: [makers[name] for name in _read(node) if name in makers] for index, node in enumerate(nodes)}
+    if all(maker < index for index, found in before.items() for maker in found):
+        return replace(graph, nodes=tuple(nodes))
+    try:
+        return replace(graph, nodes=tuple(nodes[index] for index in TopologicalSorter(before).static_order()))
+    except CycleError as error:
+        circle = [nodes[index] for index in error.args[1][:0:-1]]
+        names = [node.title for node in circle[:NAMED]] + [f"{len(circle) - NAMED} more"] * (len(circle) > NAMED)
+        what = "reads its own result" if len(circle) == 1 else "are in a circle: each reads what the next one computes"
+        raise malformed(f"{listed(names)} {what}", code="E1002") from None
+
+
+def _read(node: OnnxNode) -> Iterator[str]:
+    """The names that a node reads, or that a graph inside it reads from outside."""
+    yield from node.inputs
+    for inner in node.graphs:
+        own = {*inner.constants, *(value.name for value in inner.inputs), *(name for one in inner.nodes for name in one.outputs)}
+        names = (name for one in inner.nodes for name in _read(one))
+        yield from (name for name in (*names, *(value.name for value in inner.outputs)) if name not in own)
+
+
+def require_names(graph: OnnxGraph, outside: frozenset[str] = frozenset()) -> None:
+    """Raises `ProgramError` E1002 for a name that is defined twice or never, in a graph that is in order or in those of its nodes."""
+    defined = set(outside) | set(graph.constants)
+    _define([value.name for value in graph.inputs], defined, "input")
     for node in graph.nodes:
-        if node.domain not in opsets:
-            of = named(node.domain) or "ONNX's own domain"
-            raise malformed(f"{node.title} ({named(node.op)}): it is of {of}, and the model has no opset of that", CHECKER)
-        for inner in node.attributes.values():
-            if isinstance(inner, OnnxGraph):
-                _require_imported(inner, opsets)
+        _require_defined(node.inputs, defined, f"{node.title} ({named(node.op)})")
+        _define(filter(None, node.outputs), defined, node.title)
+        for inner in node.graphs:
+            require_names(inner, frozenset(defined))
+    _require_defined([value.name for value in graph.outputs], defined, "the model's result")
+    if not graph.outputs:
+        raise malformed("the model has no outputs")
+    _define([value.name for value in graph.outputs], set(), "the list of results")
+
+
+def _require_defined(names: Iterable[str], defined: set[str], who: str) -> None:
+    if (unknown := next((name for name in names if name and name not in defined), None)) is not None:
+        raise malformed(f"{who} reads {named(unknown)}, which nothing computes", code="E1002")
+
+
+def _define(names: Iterable[str], defined: set[str], who: str) -> None:
+    for name in names:
+        if name in defined:
+            raise malformed(f"{named(name)} is defined twice, the second time by {who}", code="E1002")
+        defined.add(name)

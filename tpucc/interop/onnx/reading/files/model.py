@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -64,23 +64,30 @@ class OnnxNode:
         """The operator with its domain, as tables have it: `Conv`, `com.microsoft.QLinearAdd`."""
         return f"{self.domain}.{self.op}" if self.domain else self.op
 
+    @property
+    def graphs(self) -> Iterator[OnnxGraph]:
+        """The graphs inside it: the branches of a condition, the body of a loop."""
+        return (value for value in self.attributes.values() if isinstance(value, OnnxGraph))
+
+    def with_graphs(self, change: Callable[[OnnxGraph], OnnxGraph]) -> OnnxNode:
+        """The node with its graphs changed."""
+        changed = {name: change(value) for name, value in self.attributes.items() if isinstance(value, OnnxGraph)}
+        return replace(self, attributes={**self.attributes, **changed}) if changed else self
+
     def read_names(self) -> Iterator[str]:
         """The names of the values that it reads, by itself or in its graphs."""
         yield from self.inputs
-        for inner in self.attributes.values():
-            if isinstance(inner, OnnxGraph):
-                yield from inner.read_names()
+        for inner in self.graphs:
+            yield from inner.read_names()
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxValue:
-    """An input or an output: the type is ONNX's number; a shape of None isn't known. `note` is what a comment says of
-    it."""
+    """An input or an output: the type is ONNX's number; a shape of None isn't known."""
 
     name: str
     type: int
     shape: tuple[Dimension, ...] | None
-    note: str = ""
 
     @property
     def is_number(self) -> bool:
@@ -97,8 +104,6 @@ class OnnxGraph:
     constants: Mapping[str, AnyArray]
     inputs: tuple[OnnxValue, ...]
     outputs: tuple[OnnxValue, ...]
-    declared: Mapping[str, int] = field(default_factory=dict)
-    """ONNX's numbers of the types that the file says of other values, by their names."""
     folded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The names of the values of which PyTorch's export has computed constants, by the names of these."""
 

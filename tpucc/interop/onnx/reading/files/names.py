@@ -10,42 +10,45 @@ from typing import TypeVar
 
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import named
-from tpucc.interop.onnx.reading.files.tensorflow import UNKNOWN_SIZE, layer_of
 from tpucc.language.frame import is_function
+from tpucc.language.literals import KEYWORDS
+from tpucc.source.names import TOP_LEVEL
+
+UNKNOWN_SIZE = re.compile(r"unk__\d+|(p2o\.)?DynamicDimension\.\d+")
+"""Names that tf2onnx and Paddle2ONNX make up for sizes that had none."""
+OPERATION = re.compile(
+    r"(Add|BiasAdd|Cast|ExpandDims|GatherV2|MatMul|ReadVariableOp|Reshape|Squeeze|Tensordot|convolution|depthwise|merged_input|resource)"
+    r"(_?\d+)?"
+)
+"""Operations of a layer: the last parts of names."""
+KERNELS = ("/convolution", "/depthwise", "/MatMul")
+"""Those by which a layer is known, of several that TensorFlow Lite has made one."""
+
+
+def layer_of(name: str) -> str:
+    """`net.dense`, of `net/dense/BiasAdd/ReadVariableOp:0`, or of `net/dense/Relu;net/dense/MatMul`. Empty for a name of no operation.
+
+    Recurrent layers have a part `while` for their loops, and not for what is computed before them.
+    """
+    joined = name.removesuffix(":0").split(";")
+    parts = [part for part in next((part for part in joined if part.endswith(KERNELS)), joined[0]).split("/") if part]
+    if len(parts) < 2 or not (name.endswith(":0") or len(joined) > 1 or OPERATION.fullmatch(parts[-1])):
+        return ""
+    parts.pop()
+    while len(parts) > 1 and OPERATION.fullmatch(parts[-1]):
+        parts.pop()
+    return ".".join(part for part in parts if part != "while")
+
 
 K = TypeVar("K")
 LONGEST = 60
+STATE = 3
+"""The axes of states."""
 BATCH = "batch"
 """The name of a first size that has none."""
 LONGEST_KEY = 1000
 """A member of an archive has a name of at most 65,535 bytes."""
-RESERVED = frozenset(
-    [
-        "activations",
-        "and",
-        "calibration",
-        "def",
-        "elif",
-        "else",
-        "examples",
-        "False",
-        "fixed",
-        "for",
-        "if",
-        "in",
-        "model",
-        "not",
-        "optimizer",
-        "or",
-        "param",
-        "pass",
-        "return",
-        "train",
-        "True",
-        "weight",
-        "weights",
-    ]
-)
+RESERVED = frozenset((*KEYWORDS, *TOP_LEVEL, "weight"))
 
 
 def identifier(text: str, otherwise: str) -> str:
@@ -93,10 +96,12 @@ def names_of(graph: OnnxGraph) -> Names:
     axes: dict[tuple[str, int], str | tuple[str, int]] = {}
     wanted: dict[str | tuple[str, int], str] = {}
     batches = _batches(graph)
+    has_batch = any((value.shape or ("",))[0] is None for value in graph.inputs)
     for value in graph.inputs:
+        is_state = has_batch and len(value.shape or ()) == STATE and isinstance((value.shape or ("",))[0], int)  # [layers, batch, units]
         for axis, size in enumerate(value.shape or ()):
             if not isinstance(size, int):
-                is_batch = size in batches if size else axis == 0
+                is_batch = size in batches if size else axis == is_state
                 key = axes[value.name, axis] = BATCH if is_batch else size or (value.name, axis)
                 wanted[key] = of_value(key if isinstance(key, str) else f"{value.name}_size{axis}", "size")
     symbols = _apart(wanted, ())

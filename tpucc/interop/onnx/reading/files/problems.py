@@ -23,20 +23,15 @@ USUAL = {
 LONGEST = 60
 """Characters of what a file has, in a message."""
 
-INDICES = "numbers of rows stay integers: give the model the same numbers as a second input, of float32"
-"""What to do where a network computes with the integers that it takes rows by."""
-
 E = TypeVar("E", bound=Error)
 
 ELSEWHERE = "change this layer in the program that makes the model, and export it again"
 """What to do where an operator of tpucc doesn't take what the file has."""
 COMPUTED = (
-    "tpucc has integers as inputs and constants only: compute them in your own program, and give them to the model as an input; between "
-    "two rows of a table Where chooses by a condition"
+    "tpucc has integers as inputs and constants only: compute these in your own program, and give them to the model as an input, or as a "
+    "second one of float32 where they are values like others"
 )
-"""What to do where a network computes the numbers that it takes rows by."""
-INTEGERS = "compute them in your own program, and give them to the model as an input"
-"""What to do where a network makes integers of other numbers."""
+"""What to do where a network computes numbers of rows or places, or with them."""
 
 
 class Unsupported(Exception):
@@ -48,25 +43,18 @@ class Unsupported(Exception):
         self.help = help
 
 
-class Damaged(Exception):
-    """A use of an operator that no sound file has; the text says what it is, and `help` what may be meant."""
-
-    def __init__(self, message: str, help: str = "") -> None:
-        super().__init__(message)
-        self.help = help
+class Misfit(Exception):
+    """Operands, or attributes, of a node that can't be together. The message shows all of them, and has nothing of its own."""
 
 
-class Misfit(Damaged):
-    """Shapes that can't be together. In a file that leaves sizes open those that were given may be the reason, if they are among `sizes`:
-    the numbers that don't fit."""
-
-    def __init__(self, message: str, sizes: object = None) -> None:
-        super().__init__(message)
-        self.sizes = message if sizes is None else sizes
-
-
-class TooLarge(Damaged):
+class TooLarge(Exception):
     """A result that no memory has."""
+
+
+def require(fits: bool) -> None:
+    """Raises `Misfit` where operands or attributes of a node don't fit each other, or its operator."""
+    if not fits:
+        raise Misfit
 
 
 def shortened(value: object) -> str:
@@ -83,11 +71,6 @@ def named(text: str) -> str:
 def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError:
     """The error of a file that isn't what ONNX says."""
     return ProgramError(Diagnostic(code, message, help=(help or USUAL[code],)))
-
-
-def changed(message: str) -> ProgramError:
-    """The error of a quantised export of tpucc's that contradicts what its metadata say: no other program can tell."""
-    return malformed(message, "something has changed the file since `tpucc export` wrote it: export the model again")
 
 
 def no_tensor(name: str) -> CompileError:

@@ -1,233 +1,189 @@
-"""What exporters take apart is put together again: the logistic function, softplus, GELU, SiLU, hard swish, normalisation of layers, and
-local response normalisation."""
+"""What exporters take apart is put together again by rules: the logistic function, softplus, GELU, SiLU, hard swish, layer
+normalisation. What changes nothing is left out: factors 1, terms 0, and what a first state of zeros leaves in the first step of a
+recurrence.
+
+Exporters, and the import itself, compute the product of such a state and weights. Then the first step is another one than the others, and
+is written out: what is left of the state in it, `+ zeros` and `* zeros`, goes. Where the product is there, the first step is like the
+others, and the state stays as their loop begins. x + 0 is x, but for the sign of a zero. x * 0 is 0 where x is finite, as in a program.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.idioms.layer_norms import LayerNorms, number_of, one_operator, short
 from tpucc.ir import Graph, Node
-from tpucc.numerics import AnyArray
-from tpucc.ops.lrn import LrnAttributes, summed
-from tpucc.ops.pad import PadAttributes
+from tpucc.ops import names as op
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.full import FullAttributes
+from tpucc.ops.opdef import Expression, Term
 from tpucc.ops.weight import WeightAttributes
+from tpucc.passes.base import Context
 from tpucc.passes.dead_code import live
+from tpucc.passes.rewriter import Rewriter
+from tpucc.passes.rules import Guarded, Match, Rule, Rules, Variable, called, rule, value, variable, view
+from tpucc.target import load_target
 
 CLOSE = 1e-4
 """The relative difference of a constant that is still meant: exporters round them."""
 PAST_ONE = 17.0
 """From here on 1 + exp(-x) is 1 in float32, and log(1 + exp(x)) is x."""
-DEEP = 5
-"""Products and roots, one in another, that a power is made of: x^1.75 has four."""
+_NUMBERS = count()
 
 
-def recognised(graph: Graph, erf: Mapping[str, str], weights: Mapping[str, AnyArray]) -> Graph:
-    """The graph with these functions as one operator each, and without what nothing reads any more. `erf` are the nodes that compute the
-    error function, and their operands; `weights` the arrays of weights by their keys."""
-    found = _Idioms(graph, erf, weights)
+def recognised(graph: Graph) -> Graph:
+    """The graph with these functions as one operator each, and without what changes nothing or is read by nothing."""
+    context = Context(load_target("tpu_v1"))
+    for rules in (Rules("taken-apart", *_gates(), *_layer_norms()), Rules("neutral", *_neutral())):
+        graph = live(rules.run(graph, context))
+    return graph.without_firings()
+
+
+def number_of(node: Node) -> float | None:
+    """The value of a constant of one element."""
+    if isinstance(node.attributes, ConstantAttributes) and node.type.size == 1:
+        return float(node.attributes.value.data.reshape(()))
+    return None
+
+
+def number(wanted: float) -> Variable:
+    """A constant of one element that has about this value."""
+
+    def holds(node: Node) -> bool:
+        found = number_of(node)
+        return found is not None and math.isclose(found, wanted, rel_tol=CLOSE)
+
+    return variable(f"number {next(_NUMBERS)}", holds)
+
+
+x, epsilon = value("x"), variable("epsilon", lambda node: bool(number_of(node)))
+limit = variable("limit", lambda node: (number_of(node) or 0.0) >= PAST_ONE)
+
+
+def _columns(name: str) -> Variable:
+    """A weight or a number with one value a column of the node that reads it."""
+    return Variable(
+        name,
+        lambda node, reader: isinstance(node.attributes, WeightAttributes | FullAttributes) and node.type.shape == reader.type.shape[-1:],
+    )
+
+
+def _negative(form: Term) -> Term:
+    return op.mul(form, number(-1.0))
+
+
+def _halved(gate: Term) -> Iterator[Term]:
+    """x/2 times a gate, in the orders in which exporters multiply."""
+    yield from (op.mul(op.mul(x, number(0.5)), gate), op.mul(x, op.mul(gate, number(0.5))), op.mul(op.mul(x, gate), number(0.5)))
+
+
+def _gates() -> Iterator[Rule]:
+    """Functions of each element."""
+    softplus = op.add(op.maximum(x, number(0.0)), op.log(op.add(op.exp(_negative(op.abs(x))), number(1.0))))
+    chosen = op.where(op.greater(x, limit), x, called("softplus", softplus))
+    yield rule("softplus", chosen, lambda m: m.softplus, lambda m: m.softplus.type.shape == m.root.type.shape)
+    yield rule("sigmoid", op.div(number(1.0), op.add(op.exp(_negative(x)), number(1.0))), lambda m: op.sigmoid(m.x))
+    shifted = op.relu6(op.add(x, number(3.0)))
+    yield rule("hard sigmoid", op.mul(shifted, number(1 / 6)), lambda m: op.hard_sigmoid(m.x))
+    for swish in (op.mul(op.mul(x, shifted), number(1 / 6)), op.mul(op.mul(x, number(1 / 6)), shifted), op.mul(x, op.hard_sigmoid(x))):
+        yield rule("hard swish", swish, lambda m: op.hard_swish(m.x))
+    yield rule("SiLU", op.mul(x, op.sigmoid(x)), lambda m: op.silu(m.x))
+    for gate in _halved(op.add(_error_function(), number(1.0))):
+        yield rule("GELU", gate, lambda m: op.gelu(m.x))
+    for cube in (op.mul(op.mul(op.mul(x, x), x), number(0.044715)), op.mul(op.mul(op.mul(x, number(0.044715)), x), x)):
+        for gate in _halved(op.add(op.tanh(op.mul(op.add(x, cube), number(math.sqrt(2 / math.pi)))), number(1.0))):
+            yield rule("GELU by tanh", gate, lambda m: op.gelu(m.x, approximate=True))
+
+
+def _error_function() -> Term:
+    """erf(x / √2), as the row of Erf makes it: 2 · op.gelu(y) / y - 1, where y, √2 times its operand, is x again."""
+    y = called("y", op.mul(op.mul(x, number(math.sqrt(0.5))), number(math.sqrt(2))))
+    share = op.mul(op.div(op.gelu(value("y")), value("y")), number(2.0))
+    return op.where(op.equal(y, number(0.0)), number(0.0), op.sub(share, number(1.0)))
+
+
+def _layer_norms() -> Iterator[Rule]:
+    """Along the last axis: (x - mean) / root · gamma + beta, as of PyTorch, and x · s + (beta - mean · s), where s is gamma / root, as of
+    TensorFlow. The variance is the mean of squares of x - mean, or that of x² less mean², as of Flax."""
+    average, gamma, beta = _mean(x), _columns("gamma"), _columns("beta")
+    apart = called("apart", op.sub(x, view(average)))
+    by_squares = op.sub(_mean(op.mul(x, x)), op.mul(average, average))
+    variances = (_mean(op.mul(apart, value("apart"))), op.maximum(by_squares, number(0.0)), by_squares)
+    for variance in variances:
+        root = op.sqrt(op.add(variance, epsilon))
+        scale = called("scale", op.mul(view(op.div(number(1.0), root)), gamma))
+        for normed in (
+            op.add(op.mul(op.div(apart, view(root)), gamma), beta),
+            op.add(op.mul(x, scale), op.add(op.mul(view(_negative(average)), value("scale")), beta)),
+        ):
+            yield rule("layer norm", normed, _layer_norm)
+
+
+def _layer_norm(m: Match) -> Expression:
+    """With the shortest epsilon that is this one in float32."""
+    return op.layer_norm(m.x, m.gamma, m.beta, epsilon=float(str(np.float32(number_of(m.epsilon)))))
+
+
+def _mean(form: Term) -> Term:
+    """The mean along the last axis."""
+
+    def is_last(node: Node, rewriter: Rewriter) -> bool:
+        return op.mean.made(node) and getattr(node.attributes, "axis", None) in (-1, rewriter.operands(node)[0].type.rank - 1)
+
+    return Guarded(op.mean(form), is_last)
+
+
+def _neutral() -> Iterator[Rule]:
+    """Factors and divisors 1, also where 1 has a shape, and terms 0. Zeros that have a shape may be a first state."""
+    one = variable("one", lambda node: number_of(node) == 1 or (isinstance(node.attributes, FullAttributes) and node.attributes.value == 1))
+    zero = variable("zero", lambda node: number_of(node) == 0)
+    for same in (op.mul(x, one), op.div(x, one), op.add(x, zero), op.sub(x, zero)):
+        yield rule("neutral", same, lambda m: m.x, lambda m: m.x.type.shape == m.root.type.shape)
+
+
+OF_ELEMENTS = frozenset({"add", "mul", "sub"})
+
+
+def without_zero_terms(graph: Graph, computed: int) -> Graph:
+    """The graph without sums and products with zeros of their own shape; as it is where other operators read such zeros.
+
+    It stays, too, where there are more such products of elements than products of a first state were computed: with a mask, which
+    multiplies states, the first step is a call of the others' function.
+    """
+    if not computed:
+        return graph
+    zeros = {node.name for node in graph if _is_zeros(node)}
+    if any(user.op not in OF_ELEMENTS for name in zeros for user in graph.users[name]) or zeros & graph.output_nodes:
+        return graph
+    same: dict[str, str] = {}
+    products = 0
     for node in graph:
-        found.nodes[node.name] = found.better(node)
-    return live(graph.with_nodes(found.nodes.values()))
+        own = [same.get(name, name) for name in node.operands]
+        whole = [name for name in own if name in zeros and graph[name].type.shape == node.type.shape]
+        others = [name for name in own if name not in whole]
+        if node.op == "mul" and whole:
+            same[node.name] = whole[0]
+            products += 1
+        elif whole and len(others) == 1 and graph[others[0]].type.shape == node.type.shape and (node.op == "add" or own[1] in whole):
+            same[node.name] = others[0]
+    return _with(graph, same) if products <= computed else graph
 
 
-class _Idioms:
-    def __init__(self, graph: Graph, erf: Mapping[str, str], weights: Mapping[str, AnyArray]) -> None:
-        self.nodes: dict[str, Node] = {}
-        self.erf = erf
-        self.weights = weights
-        self.graph = graph
-
-    def better(self, node: Node) -> Node:
-        """The node, or one operator in its place."""
-        if node.op == "mul":
-            made = self._gate(node)
-            return self._response_norm(node) if made is node else made
-        if node.op == "div":
-            made = self._logistic(node)
-            return self._response_norm(node) if made is node else made
-        if node.op == "add":
-            return LayerNorms(self.nodes).better(node)
-        if node.op == "where":
-            return self._softplus(node)
-        return node
-
-    def _softplus(self, node: Node) -> Node:
-        """Softplus, of the choice of x where it is above a limit, and else softplus of x: PyTorch's exporter writes it so."""
-        condition, x, other = (self.nodes[name] for name in node.operands)
-        if condition.op == "greater" and condition.operands[0] == x.name and other.type.shape == node.type.shape:
-            limit = number_of(self.nodes[condition.operands[1]])
-            if limit is not None and limit >= PAST_ONE and self._is_softplus(other, x.name):
-                return replace(other, name=node.name)
-        return node
-
-    def _is_softplus(self, node: Node, x: str) -> bool:
-        """Whether this is max(x, 0) + log(1 + exp(-|x|))."""
-        positive, log = (self.nodes[name] for name in node.operands) if node.op == "add" else (node, node)
-        if positive.op != "maximum" or positive.operands[0] != x or number_of(self.nodes[positive.operands[1]]) != 0 or log.op != "log":
-            return False
-        power = self._plus(log.operands[0], 1.0)
-        if not power or self.nodes[power].op != "exp":
-            return False
-        factor, factors = self._factors(self.nodes[self.nodes[power].operands[0]])
-        return factor == -1 and len(factors) == 1 and self.nodes[factors[0]].op == "abs" and self.nodes[factors[0]].operands == (x,)
-
-    def _logistic(self, node: Node) -> Node:
-        """1 / (1 + exp(-x)), whose parts are infinite where x is far from 0."""
-        above, below = node.operands
-        if number_of(self.nodes[above]) == 1 and (power := self._plus(below, 1.0)) and self.nodes[power].op == "exp":
-            factor, factors = self._factors(self.nodes[self.nodes[power].operands[0]])
-            if factor == -1 and len(factors) == 1:
-                return one_operator(node, "sigmoid", factors[0])
-        return node
-
-    def _gate(self, node: Node) -> Node:
-        factor, factors = self._factors(node)
-        if len(factors) == 1 and _is(factor, 1 / 6) and self._shifted(factors[0]):
-            return one_operator(node, "hard_sigmoid", self._shifted(factors[0]))
-        for other in factors:
-            for op, x, share, attributes in self._gated(other):
-                found, values = self._factors(node, x)
-                if _is(found, share) and sorted(values) == sorted((x, other)):
-                    return one_operator(node, op, x, **attributes)
-        return node
-
-    def _gated(self, name: str) -> Iterator[tuple[str, str, float, dict[str, bool]]]:
-        """What a product of x and this value is, if it has this factor, too: the operator, x, the factor, and attributes."""
-        of = self.nodes[name]
-        if of.op == "sigmoid":
-            yield "silu", of.operands[0], 1, {}
-        elif of.op == "hard_sigmoid":
-            yield "hard_swish", of.operands[0], 1, {}
-        elif x := self._shifted(name):
-            yield "hard_swish", x, 1 / 6, {}
-        elif rest := self._plus(name, 1.0):
-            if x := self._halved(self.erf.get(rest, "")):
-                yield "gelu", x, 0.5, {}
-            elif self.nodes[rest].op == "tanh" and (x := self._cubed(self.nodes[rest].operands[0])):
-                yield "gelu", x, 0.5, {"approximate": True}
-
-    def _shifted(self, name: str) -> str:
-        """x, of relu6(x + 3)."""
-        node = self.nodes[name]
-        return self._plus(node.operands[0], 3.0) if node.op == "relu6" else ""
-
-    def _halved(self, name: str) -> str:
-        """x, of x / √2."""
-        for x in self.nodes[name].operands if name else ():
-            factor, factors = self._factors(self.nodes[name], x)
-            if factors == [x] and _is(factor, math.sqrt(0.5)):
-                return x
-        return ""
-
-    def _cubed(self, name: str) -> str:
-        """x, of √(2/π) · (x + 0.044715 · x³)."""
-        factor, factors = self._factors(self.nodes[name])
-        if len(factors) != 1 or not _is(factor, math.sqrt(2 / math.pi)) or self.nodes[factors[0]].op != "add":
-            return ""
-        for x, cube in (self.nodes[factors[0]].operands, self.nodes[factors[0]].operands[::-1]):
-            share, parts = self._factors(self.nodes[cube], x)
-            if _is(share, 0.044715) and parts == [x, x, x]:
-                return x
-        return ""
-
-    def _factors(self, node: Node, whole: str = "") -> tuple[float, list[str]]:
-        """A product as a number and the values that it multiplies, not more than a few deep; `whole` is one of these, if it is a product,
-        too."""
-        found: list[str] = []
-        number, waiting = 1.0, [node.name]
-        while waiting:
-            name = waiting.pop(0)
-            inner = node if name == node.name else self.nodes[name]
-            if (scalar := number_of(inner)) is not None:
-                number *= scalar
-            elif inner.op == "mul" and name != whole and len(waiting) + len(found) < 4:
-                waiting = [*inner.operands, *waiting]
-            else:
-                found.append(name)
-        return number, found
-
-    def _plus(self, name: str, number: float) -> str:
-        """x, of x + number; else empty."""
-        node = self.nodes[name]
-        if node.op == "add":
-            for x, other in (node.operands, node.operands[::-1]):
-                if (scalar := number_of(self.nodes[other])) is not None and _is(scalar, number):
-                    return x
-        return ""
-
-    def _response_norm(self, node: Node) -> Node:
-        """x / (k + share · sums of x² over neighbouring channels)^beta, or times the reciprocal."""
-        for x, below in self._quotients(node):
-            total, beta = self._power(below)
-            if self.nodes[total].op != "add" or self.nodes[x].type.shape != node.type.shape:
-                continue
-            for terms, other in (self.nodes[total].operands, self.nodes[total].operands[::-1]):
-                bias = number_of(self.nodes[other])
-                share, sums = self._factors(self.nodes[terms])
-                if bias and bias > 0 and len(sums) == 1 and (found := self._window(sums[0], x)):
-                    size, weight = found
-                    alpha = short(share * weight * size)
-                    if alpha >= 0:
-                        return one_operator(node, "lrn", x, size=size, alpha=alpha, beta=beta, bias=short(bias))
-        return node
-
-    def _quotients(self, node: Node) -> list[tuple[str, str]]:
-        """x and v, of x / v, and of a product with the reciprocal of v."""
-        a, b = node.operands
-        if node.op == "div":
-            return [(a, b)]
-        inner = [(x, self.nodes[self._unshaped(other)]) for x, other in ((a, b), (b, a))]
-        return [(x, of.operands[1]) for x, of in inner if of.op == "div" and number_of(self.nodes[of.operands[0]]) == 1]
-
-    def _power(self, name: str, deep: int = DEEP) -> tuple[str, float]:
-        """A base and the power of it that a value is, as products, roots, or exp and log make them, not more than a few deep."""
-        name = self._unshaped(name)
-        node = self.nodes[name]
-        if deep and node.op == "sqrt":
-            base, exponent = self._power(node.operands[0], deep - 1)
-            return base, exponent / 2
-        if deep and node.op == "mul":
-            (base, first), (other, second) = (self._power(operand, deep - 1) for operand in node.operands)
-            return (base, first + second) if base == other else (name, 1.0)
-        if node.op == "exp":
-            number, factors = self._factors(self.nodes[node.operands[0]])
-            if len(factors) == 1 and self.nodes[factors[0]].op == "log":
-                return self._unshaped(self.nodes[factors[0]].operands[0]), short(number)
-        return name, 1.0
-
-    def _window(self, name: str, x: str) -> tuple[int, float] | None:
-        """How many neighbouring channels of the squares of x a product adds up, and with which weight: its matrix is a band around the
-        diagonal. A band of more than all channels is that of the fewest that reach as far."""
-        product = self.nodes[self._unshaped(name)]
-        channels = product.type.shape[-1] if product.op == "matmul" else 0
-        known = self.nodes[product.operands[1]].attributes if channels else None
-        if not isinstance(known, WeightAttributes) or self.weights[known.key].ndim != 2:
-            return None
-        padded = self.nodes[self._unshaped(product.operands[0])]
-        widths = padded.attributes.pads if isinstance(padded.attributes, PadAttributes) else ((0, 0),)
-        square = self.nodes[self._unshaped(padded.operands[0])] if padded.op == "pad" else padded
-        if square.op != "mul" or set(square.operands) != {x} or square.type.shape[-1] != channels or any(map(any, widths[:-1])):
-            return None
-        return band(self.weights[known.key][widths[-1][0] :][:channels])
-
-    def _unshaped(self, name: str) -> str:
-        """What a value was before it got another shape with the same last axis."""
-        while (node := self.nodes[name]).op == "reshape" and self.nodes[node.operands[0]].type.shape[-1:] == node.type.shape[-1:]:
-            (name,) = node.operands
-        return name
+def _is_zeros(node: Node) -> bool:
+    return node.op == "zeros" or (isinstance(node.attributes, FullAttributes) and node.attributes.value == 0)
 
 
-def band(matrix: AnyArray) -> tuple[int, float] | None:
-    """The size and the weight of which a matrix, [channels, channels], is the sum of neighbours that `lrn` has; else None."""
-    weight = float(matrix[0, 0])
-    size = int(np.count_nonzero(matrix[0]) + np.count_nonzero(matrix[:, 0])) - 1
-    wanted = summed(LrnAttributes(size), len(matrix)) * np.float32(weight) if weight > 0 else None
-    return (size, weight) if wanted is not None and np.array_equal(matrix, wanted) else None
-
-
-def _is(number: float, wanted: float) -> bool:
-    return math.isclose(number, wanted, rel_tol=CLOSE)
+def _with(graph: Graph, same: Mapping[str, str]) -> Graph:
+    """The graph with other nodes in the places of some."""
+    if not same:
+        return graph
+    last: dict[str, str] = {}
+    for name, other in same.items():
+        last[name] = last.get(other, other)
+    nodes = (replace(node, operands=tuple(last.get(name, name) for name in node.operands)) for node in graph if node.name not in last)
+    outputs = tuple(replace(output, node=last.get(output.node, output.node)) for output in graph.outputs)
+    return live(replace(graph, nodes=tuple(nodes), outputs=outputs))

@@ -2,36 +2,8 @@
 
 from __future__ import annotations
 
-from tpucc.interop.onnx.reading.operators import (
-    convolutions,
-    einsum,
-    elements,
-    gate_functions,
-    gather_elements,
-    machine_learning,
-    normalisation,
-    places,
-    products,
-    quantised,
-    recurrent,
-    reductions,
-    resizing,
-    shapes,
-)
+from importlib import import_module
 
-FAMILIES = (
-    convolutions,
-    einsum,
-    elements,
-    gate_functions,
-    gather_elements,
-    machine_learning,
-    normalisation,
-    places,
-    products,
-    quantised,
-    recurrent,
-    reductions,
-    resizing,
-    shapes,
-)
+_NAMES = "convolutions einsum elements gather_elements machine_learning normalisation places products quantised recurrent reductions"
+FAMILIES = tuple(import_module(f"{__name__}.{name}") for name in f"{_NAMES} resizing shapes".split())
+"""The files; each adds its rows when it is imported."""

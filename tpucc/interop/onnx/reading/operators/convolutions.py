@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from tpucc.diagnostics import counted
-from tpucc.interop.onnx.reading.building.axes import axes_of
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported, shortened
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, axes_of
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.places import mixed
 from tpucc.interop.onnx.reading.operators.reductions import reduced
 from tpucc.interop.onnx.reading.operators.rows import Fact, Ints, Positive, operator
@@ -41,22 +39,17 @@ class WindowAttributes:
     def require(self, x: Tensor, output_padding: Ints = ()) -> None:
         """Raises `Misfit` for an image without pixels, and for numbers of windows that aren't those of its axes of pixels."""
         count = x.rank - 2
-        if count < 1:
-            raise Misfit(f"an image {list(x.shape)}, where ONNX has [N, C, …]", x.rank)
-        lists = {"kernel_shape": self.kernel_shape, "strides": self.strides, "dilations": self.dilations, "pads": self.pads}
-        for name, numbers in (lists | {"output_padding": output_padding}).items():
-            least = 0 if name in ("pads", "output_padding") else 1
-            if numbers and len(numbers) != (2 if name == "pads" else 1) * count:
-                raise Misfit(f"{name} is {shortened(list(numbers))}, of {counted(count, 'axis', 'axes')} of pixels")
-            if any(number < least for number in numbers):
-                raise Damaged(f"{name} is {shortened(list(numbers))}, and each is at least {least}")
-        if self.has_auto_pad and self.pads:
-            raise Damaged("it has auto_pad and pads, and ONNX has one of them")
+        require(count > 0 and not (self.has_auto_pad and self.pads))
+        for numbers, each, least in (
+            *((numbers, 1, 1) for numbers in (self.kernel_shape, self.strides, self.dilations)),
+            (self.pads, 2, 0),
+            (output_padding, 1, 0),
+        ):
+            require(len(numbers) in (0, each * count) and min(numbers, default=least) >= least)
 
     def of(self, x: Tensor, size: Ints) -> Windows:
         """The windows of this size over an image `x` [N, C, H, W]."""
-        if not size:
-            raise Damaged("it has no kernel_shape")
+        require(bool(size))
         found = pair(size, "kernel_shape"), pair(self.strides or (1, 1), "strides"), pair(self.dilations or (1, 1), "dilations")
         made = Windows(*found[:2], (0, 0, 0, 0), found[2])
         return Windows(*found[:2], _padding(self, x.shape[2:], made), found[2])
@@ -100,19 +93,10 @@ def require_channels(x: Tensor, w: Value, bias: Value | None, group: int, kernel
     """Raises `Misfit` for weights [filters, channels / group, …] that aren't those of an image, of a transposed convolution
     [channels, filters / group, …]."""
     shape = w.shape
-    if x.rank < 3 or len(shape) != x.rank:
-        raise Misfit(
-            f"an image {list(x.shape)} and weights {list(shape)}, where ONNX has [N, C, …] and as many axes of weights",
-            (x.rank, len(shape)),
-        )
-    if kernel_shape not in ((), shape[2:]):
-        raise Misfit(f"kernel_shape is {shortened(list(kernel_shape))}, and the weights have the shape {list(shape)}")
+    require(len(shape) == x.rank > 2 and kernel_shape in ((), shape[2:]))
     channels, filters = (shape[0], shape[1] * group) if transposed else (shape[1] * group, shape[0])
-    if x.shape[1] != channels or (channels if transposed else filters) % group:
-        groups = f"weights {list(shape)} in {counted(group, 'group')}"
-        raise Misfit(f"{groups}, of an image {list(x.shape)} with {counted(x.shape[1], 'channel')}", (x.shape[1], shape, group))
-    if bias is not None and bias.shape != (filters,):
-        raise Misfit(f"the bias has the shape {list(bias.shape)}, and the result {counted(filters, 'channel')}")
+    require(x.shape[1] == channels and (channels if transposed else filters) % group == 0)
+    require(bias is None or bias.shape == (filters,))
 
 
 def require_fit(x: Tensor, made: Windows, *, ceil: bool = False) -> None:
@@ -230,11 +214,8 @@ def conv_transpose(
     require_channels(x, w, bias, group, windows.kernel_shape, transposed=True)
     windows.require(x, output_padding)
     ones = (1,) * len(output_padding)
-    for more, step, apart in zip(output_padding, strides or ones, dilations or ones, strict=False):
-        if more >= max(step, apart):
-            raise Damaged(f"output_padding has {more:,}, and less than the stride {step:,} or the dilation {apart:,} is possible")
-    if len(output_shape) not in (0, x.rank - 2, x.rank):
-        raise Misfit(f"output_shape is {shortened(list(output_shape))}, of {counted(x.rank - 2, 'axis', 'axes')} of pixels")
+    require(all(more < max(both) for more, *both in zip(output_padding, strides or ones, dilations or ones, strict=False)))
+    require(len(output_shape) in (0, x.rank - 2, x.rank))
     at, shape = image(net, x), _kernel_shape(w)
     stride, between = pair(strides or (1, 1), "strides"), pair(dilations or (1, 1), "dilations")
     extent = (shape[2] - 1) * between[0] + 1, (shape[3] - 1) * between[1] + 1
@@ -331,9 +312,18 @@ class _Cut:
 def max_pool(c: Call, x: Tensor, *, ceil_mode: bool = False, windows: WindowAttributes) -> Result:
     windows.require(x)
     at = image(c.net, x)
-    made = _pool(c, at, "max_pool", windows.of(at, windows.kernel_shape), ceil_mode)
+    made = _pool(c, at, "max_pool", _with_a_window(at, windows.of(at, windows.kernel_shape)), ceil_mode)
     found = from_channels_last(c.net, made, x.rank)
     return Tensor(found.node, found.axes, x.kind)
+
+
+def _with_a_window(x: Tensor, made: Windows) -> Windows:
+    """Where less than a stride of an image is missing for the first window, ONNX's formula gives none, and ONNX Runtime one: over the edge,
+    behind which nothing is larger."""
+    top, bottom, left, right = made.padding
+    missing = [made.extent[axis] - x.shape[axis + 2] - sum(made.padding[2 * axis : 2 * axis + 2]) for axis in range(2)]
+    below, behind = (max(0, more) if more < stride else 0 for more, stride in zip(missing, made.stride, strict=True))
+    return replace(made, padding=(top, bottom + below, left, right + behind))
 
 
 @operator("AveragePool", Fact.IMAGES)
@@ -399,7 +389,6 @@ def global_max_pool(c: Call, x: Tensor) -> Result:
 
 @operator("LRN", Fact.IMAGES)
 def response_norm(c: Call, x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Result:
-    if size < 1 or size % 2 == 0:
-        raise Damaged(f"size is {size:,}, and ONNX has an odd number there")
+    require(size > 0 and size % 2 == 1)
     node = c.net.add("lrn", channels_last(c.net, x), size=size, alpha=alpha, beta=beta, bias=bias)
     return from_channels_last(c.net, node, x.rank)

@@ -8,11 +8,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from string import ascii_letters
 
-from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported, shortened
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require, shortened
 from tpucc.interop.onnx.reading.operators.products import product
 from tpucc.interop.onnx.reading.operators.reductions import reduced
 from tpucc.interop.onnx.reading.operators.rows import operator
@@ -33,8 +32,7 @@ class Term:
 @operator("Einsum")
 def einsum(c: Call, *values: Value, equation: str) -> Result:
     net = c.net
-    _require_fit(equation, values)
-    words, result = _words(equation, [len(value.shape) for value in values])
+    words, result = _words(equation, values)
     terms = _broadcast([Term(word, value) for word, value in zip(words, values, strict=True)])
     found = terms[0]
     for index, term in enumerate(terms[1:], 2):
@@ -46,41 +44,26 @@ def einsum(c: Call, *values: Value, equation: str) -> Result:
     return Tensor(made.node, tuple(made.axes[found.letters.index(letter)] for letter in result))
 
 
-def _require_fit(equation: str, values: Sequence[Value]) -> None:
-    """Raises `Damaged` for an equation of other operands, and `Misfit` for axes of one letter with several sizes."""
-    given, _, result = equation.replace(" ", "").partition("->")
-    words, shown = given.split(","), shortened(equation)
-    if len(words) != len(values):
-        raise Damaged(f"the equation {shown} has {counted(len(words), 'operand')}, and the node {len(values)}")
-    if not {*result.replace("...", "")} <= {*given}:
-        raise Damaged(f"the equation {shown} has letters in its result that stand in no operand")
-    sizes: dict[str, set[int]] = {}
-    for index, (word, value) in enumerate(zip(words, values, strict=True), 1):
-        before, dots, after = word.partition("...")
-        if len(before + after) > len(value.shape) or (not dots and len(before) < len(value.shape)):
-            raise Misfit(f"the equation {shown} names axes of operand {index} that {list(value.shape)} hasn't, or too few")
-        for letter, size in (*zip(before, value.shape, strict=False), *zip(after[::-1], value.shape[::-1], strict=False)):
-            sizes.setdefault(letter, set()).add(size)
-    if apart := next((letter for letter, found in sizes.items() if len(found - {1}) > 1), ""):
-        raise Misfit(f"the axes {apart} of the equation {shown} have the sizes {sorted(sizes[apart])}")
-
-
-def _words(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+def _words(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
     """The letters of the operands and of the result. Three dots are the axes that have no letter, the last one first; they get letters that
-    the equation doesn't use. Without an arrow the result has the letters that stand once."""
+    the equation doesn't use. Without an arrow the result has the letters that stand once. Raises `Misfit` for an equation of other
+    operands, and for axes of one letter with several sizes."""
     given, arrow, result = equation.replace(" ", "").partition("->")
     words = given.split(",")
+    require(len(words) == len(values) and {*result.replace("...", "")} <= {*given})
     free = "".join(letter for letter in ascii_letters if letter not in equation)
-    dots = [rank - len(word.replace("...", "")) if "..." in word else 0 for word, rank in zip(words, ranks, strict=False)]
-    named = [word.replace("...", free[most - count : most]) for most in [max(dots)] for word, count in zip(words, dots, strict=False)]
+    dots = [len(value.shape) - len(word.replace("...", "")) for word, value in zip(words, values, strict=True)]
+    require(all(count == 0 or (count > 0 and "..." in word) for word, count in zip(words, dots, strict=True)))
+    named = [word.replace("...", free[most - count : most]) for most in [max(dots)] for word, count in zip(words, dots, strict=True)]
+    sizes: dict[str, set[int]] = {}
+    for word, value in zip(named, values, strict=True):
+        for letter, size in zip(word, value.shape, strict=True):
+            sizes.setdefault(letter, set()).add(size)
+    require(all(len(found - {1}) < 2 for found in sizes.values()))
     if not arrow:
         result = "..." * ("..." in given) + "".join(sorted(letter for letter in {*given} - {*".,"} if given.count(letter) == 1))
     result = result.replace("...", free[: max(dots)])
-    if (
-        [len(word) for word in named] != list(ranks)
-        or any(len({*word}) < len(word) for word in (*named, result))
-        or not {*result} <= {*"".join(named)} <= {*ascii_letters}
-    ):
+    if any(len({*word}) < len(word) for word in (*named, result)) or not {*result} <= {*"".join(named)} <= {*ascii_letters}:
         raise Unsupported(f"the equation {shortened(equation)}", "each axis of an operand needs a letter of its own; diagonals aren't read")
     return named, result
 

@@ -12,13 +12,12 @@ import numpy as np
 
 from tpucc.floating.double import log
 from tpucc.interop import folded_functions as folded
-from tpucc.interop.onnx.reading.building.arrays import beyond, broadcast
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Kind, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Classes, Grid, Kind, Static, Tensor, Value, broadcast, is_count
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import COMPUTED, INDICES, INTEGERS, Misfit, Unsupported
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, Unsupported, require
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16, BOOL, FLOATS, TYPES
 from tpucc.interop.onnx.reading.operators.rows import Fact, add_row, nothing, of_constants, operator
 from tpucc.interop.onnx.reading.operators.shapes import expanded
@@ -62,7 +61,7 @@ def identity(c: Call, x: Value) -> Result:
 @operator("Dropout", AXES, ignored="ratio seed")
 def dropout(c: Call, x: Value, ratio: Value | None, training: Value | None) -> Result:
     if isinstance(training, Static) and training.array.any():
-        c.net.notes["Dropout changes nothing here, as outside of training"] = None
+        c.net.note("Dropout changes nothing here, as outside of training")
     c.alone()
     return x
 
@@ -74,8 +73,13 @@ CONDITIONS = {"And": "mul", "Or": "maximum", "Xor": "not_equal"}
 
 def _boolean(name: str, op: str) -> None:
     def compared(c: Call, a: Value, b: Value) -> Result:
-        if isinstance(a, Tensor) and a.kind == "int" and isinstance(b, Static) and b.array.size == 1:
-            return _compared_rows(c.net, op, a, b)
+        for rows, known in ((a, b), (b, a)):
+            if isinstance(rows, Tensor) and rows.kind == "int" and isinstance(known, Static):
+                if known.array.size == 1 and rows is a:
+                    return _compared_rows(c.net, op, rows, known)
+                if op == "equal" and is_count(known.array) and rows.shape[-1:] == (1,) and known.array.ndim <= rows.rank:
+                    node = c.net.add("one_hot", rows.node, n=known.array.size)
+                    return Tensor(node, (*rows.axes[:-1], (node.type.rank - 1,)), "bool")
         return c.net.elementwise(op, a, b, kind="bool")
 
     add_row(name, compared, (EXACT, Fact.CONDITION))
@@ -89,7 +93,7 @@ def _compared_rows(net: Network, op: str, rows: Tensor, number: Static) -> Tenso
     """Numbers of rows compared with one number, as padding tokens are: the rows of a table of ones and zeros."""
     limits = rows.node.type.range
     if limits is None:
-        raise Unsupported("it compares numbers of rows, whose largest isn't known", INDICES)
+        raise Unsupported("it compares numbers of rows, whose largest isn't known", COMPUTED)
     places, known = np.arange(limits.high + 1, dtype=np.float32), number.array.astype(np.float32).reshape(1)
     table = OPS[op].reference(OPS[op].attributes(), (places, known))
     node = net.add("embedding", rows.node, net.weight(table[:, np.newaxis], "", "table"))
@@ -200,9 +204,7 @@ def _error_function(net: Network, x: Node) -> Node:
     y = net.add("mul", x, net.scalar(math.sqrt(2)))
     share = net.add("div", net.add("gelu", y), y)
     found = net.add("sub", net.add("mul", share, net.scalar(2.0)), net.scalar(1.0))
-    made = net.add("where", net.add("equal", y, net.scalar(0.0)), net.scalar(0.0), found)
-    net.erf[made.name] = x.name
-    return made
+    return net.add("where", net.add("equal", y, net.scalar(0.0)), net.scalar(0.0), found)
 
 
 _of_element("Erf", _error_function)
@@ -268,9 +270,7 @@ def clipped_affine(net: Network, x: Node, alpha: float, beta: float) -> Node:
 def prelu(c: Call, x: Tensor, slope: Value) -> Result:
     """max(x, 0) + slope · min(x, 0); one slope for all is a leaky ReLU."""
     net = c.net
-    if broadcast([slope.shape, x.shape]) != x.shape:
-        what = f"the slope has the shape {list(slope.shape)}, which doesn't broadcast to {list(x.shape)}"
-        raise Misfit(what, beyond(slope.shape, x.shape))
+    require(broadcast([slope.shape, x.shape]) == x.shape)
     if isinstance(slope, Static) and slope.array.size == 1:
         return net.map(x, "leaky_relu", alpha=float(slope.array.reshape(())))
     if isinstance(slope, Static):
@@ -282,7 +282,7 @@ def prelu(c: Call, x: Tensor, slope: Value) -> Result:
 @operator("Clip", AXES, EXACT, WHOLE)
 def clip(c: Call, x: Value, min_: Value | None, max_: Value | None, *, min: float | None = None, max: float | None = None) -> Result:
     net = c.net
-    low, high = _bound(min_, min, "least"), _bound(max_, max, "largest")
+    low, high = _bound(min_, min), _bound(max_, max)
     if isinstance(low, float | None) and isinstance(high, float | None):
         return net.apply(net.tensor(x), partial(clipped, net, low, high))
     for op, bound in (("maximum", low), ("minimum", high)):
@@ -303,10 +303,9 @@ def clipped(net: Network, low: float | None, high: float | None, x: Node) -> Nod
     return net.add("clip", x, low=min(low, high), high=high)
 
 
-def _bound(value: Value | None, given: float | None, what: str) -> float | Tensor | None:
+def _bound(value: Value | None, given: float | None) -> float | Tensor | None:
     """A bound, an operand or else the attribute that is given; None where there is none, or none that a float32 reaches."""
-    if value is not None and value.shape not in ((), (1,)):
-        raise Misfit(f"the {what} value has the shape {list(value.shape)}, and ONNX has one number there")
+    require(value is None or value.shape in ((), (1,)))
     if isinstance(value, Tensor):
         return value
     number = float(str(value.array.reshape(()).astype(np.float32))) if value is not None else given  # with the digits that it has
@@ -377,10 +376,16 @@ def _converted(node: OnnxNode, arrays: Sequence[AnyArray]) -> AnyArray:
 @operator("Cast", AXES, EXACT, Fact.REAL, fold=_converted, ignored="saturate round_mode")
 def cast(c: Call, x: Tensor, *, to: int) -> Result:
     """The values in ONNX's type of this number. Raises `Unsupported` where they would change."""
+    if isinstance(x.kind, Classes):
+        return x
+    if isinstance(x.kind, Grid) and not x.kind.measured:  # PyTorch writes one behind each QuantizeLinear
+        if to in TYPES and TYPES[to].name == x.kind.type:
+            return x
+        raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
     if x.kind == "int":
         if to in WIDE:
             return x
-        raise Unsupported("it makes other values of numbers of rows", INDICES)
+        raise Unsupported("it makes other values of numbers of rows", COMPUTED)
     if to in FLOATS:
         return Tensor(x.node, x.axes)
     if to == BOOL:
@@ -388,7 +393,7 @@ def cast(c: Call, x: Tensor, *, to: int) -> Result:
         return Tensor(x.node if is_mask else c.net.add("not_equal", x.node, c.net.scalar(0.0)), x.axes, "bool")
     if x.kind == "bool" or (x.kind == "whole" and to in WIDE):
         return Tensor(x.node, x.axes, "whole")
-    raise Unsupported("it makes integers of computed values", INTEGERS)
+    raise Unsupported("it makes integers of computed values", COMPUTED)
 
 
 KIND_TYPES: Mapping[Kind, type] = {"float": np.float32, "bool": np.bool_}
@@ -398,7 +403,11 @@ KIND_TYPES: Mapping[Kind, type] = {"float": np.float32, "bool": np.bool_}
 @operator("CastLike", AXES, Fact.REAL, ignored="saturate round_mode")
 def cast_like(c: Call, x: Value, like: Value) -> Result:
     """The values in the other operand's type; of one that the network computes, only the kind is known."""
-    type_ = like.array.dtype if isinstance(like, Static) else np.dtype(KIND_TYPES.get(like.kind, np.int64))
+    type_ = (
+        like.array.dtype
+        if isinstance(like, Static)
+        else np.dtype(like.kind.type if isinstance(like.kind, Grid) else KIND_TYPES.get(like.kind, np.int64))
+    )
     if isinstance(x, Static):
         return replace(x, array=x.array.astype(type_))
     return cast(c, x, to=next(number for number, known in TYPES.items() if known == type_))

@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.places import MOST_PICKS, part, taken
 from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, operator
 from tpucc.interop.onnx.reading.operators.shapes import joined
@@ -20,8 +20,7 @@ from tpucc.numerics import AnyArray
 def _places(net: Network, indices: AnyArray, size: int) -> AnyArray:
     """The places of an axis, counted from 0."""
     net.require_room(indices.size)
-    if (beyond := (indices < -size) | (indices >= size)).any():
-        raise Damaged(f"the index {indices[beyond][0]:,} of an axis of {size:,}")
+    require(indices.dtype.kind in "iu" and bool(((indices >= -size) & (indices < size)).all()))
     return indices.astype(np.int64) % size
 
 

@@ -11,12 +11,11 @@ import numpy as np
 from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.labels import Class, in_words, is_counted
+from tpucc.interop.onnx.reading.building.values import Class, Classes, Static, Tensor, Value, class_names, is_counted
 from tpucc.interop.onnx.reading.files.names import identifier
-from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.normalisation import SMALLEST
-from tpucc.interop.onnx.reading.operators.places import rows_of, taken
+from tpucc.interop.onnx.reading.operators.places import taken
 from tpucc.interop.onnx.reading.operators.products import product
 from tpucc.interop.onnx.reading.operators.reductions import argmax, reduced, softmax
 from tpucc.interop.onnx.reading.operators.rows import Fact, Floats, Ints, Positive, Texts, operator
@@ -45,9 +44,7 @@ def _numbers(values: Sequence[float]) -> Float32:
 @operator("ai.onnx.ml.Scaler", REAL)
 def scaler(c: Call, x: Value, *, offset: Floats = (), scale: Floats = ()) -> Result:
     """(x - offset) · scale, each of one number or of one for each feature."""
-    if not len(offset) == len(scale) in (1, *x.shape[-1:]):
-        features = counted(x.shape[-1] if x.shape else 1, "feature")
-        raise Misfit(f"it has {counted(len(offset), 'offset')} and {counted(len(scale), 'scale')} of {features}")
+    require(len(offset) == len(scale) in (1, *x.shape[-1:]))
     less, factor = _numbers(offset), _numbers(scale)
     moved = c.net.elementwise("sub", x, Static(less, "")) if less.any() else c.net.tensor(x)
     return moved if (factor == 1).all() else c.net.elementwise("mul", moved, Static(factor, ""))
@@ -83,9 +80,7 @@ def _product(net: Network, x: Tensor, coefficients: Float32, intercepts: Float32
 
 def _matrix(x: Tensor, coefficients: Floats, intercepts: Floats, rows: int) -> tuple[Float32, Float32]:
     """The coefficients, [rows, f], and an intercept for each row. Raises `Misfit` for other numbers of them."""
-    if len(coefficients) != rows * x.shape[1] or len(intercepts) not in (0, rows):
-        has = f"{counted(len(coefficients), 'coefficient')} and {counted(len(intercepts), 'intercept')}"
-        raise Misfit(f"it has {has} for {counted(rows, 'row')} of {counted(x.shape[1], 'feature')}")
+    require(len(coefficients) == rows * x.shape[1] and len(intercepts) in (0, rows))
     return _numbers(coefficients).reshape(rows, x.shape[1]), _numbers(intercepts)
 
 
@@ -124,22 +119,24 @@ def classifier(
     """
     net, features = c.net, _rows(c.net, x)
     classes: Sequence[Class] = classlabels_ints or classlabels_strings
-    if not classes:
-        raise Damaged("it doesn't say its classes")
+    require(bool(classes))
     rows = 1 if len(classes) == 2 and len(coefficients) == features.shape[1] else len(classes)
     if post_transform not in (("LOGISTIC",) if rows == 1 else ("NONE", "LOGISTIC", "SOFTMAX")):  # of one score, runtimes differ in others
         of = "one score for two classes" if rows == 1 else "a score for each class"
         raise Unsupported(f"post_transform is {post_transform}, of {of}", "of one score LOGISTIC is read, of several NONE and SOFTMAX, too")
-    if c.reads(0) and not is_counted(classes):
-        raise Unsupported("the network computes with the names of its classes", "names of classes may only be a result")
     matrix, terms = _matrix(features, coefficients, intercepts, rows)
     if rows == 1:
         matrix, terms = (np.concatenate([-part, part]) for part in (matrix, terms))
     scores = _product(net, features, matrix, terms)
-    label = argmax(net, scores, 1, keep=False)
+    label = _labelled(argmax(net, scores, 1, keep=False), classes)
     if post_transform == "LOGISTIC":
         return label, net.map(scores, "sigmoid")
     return label, softmax(net, scores, 1) if post_transform == "SOFTMAX" else scores
+
+
+def _labelled(numbers: Tensor, classes: Sequence[Class]) -> Tensor:
+    """Numbers of classes, in the place of the names that the file has."""
+    return numbers if is_counted(classes) else Tensor(numbers.node, numbers.axes, Classes(tuple(classes)))
 
 
 @operator("ai.onnx.ml.ArrayFeatureExtractor", WHOLE)
@@ -147,15 +144,12 @@ def extractor(c: Call, x: Value, places: Value) -> Result:
     """Columns: [..., k] of k places in any shape; of a vector [1, k]."""
     net = c.net
     if isinstance(places, Tensor):
-        numbers = net.reshaped(places, (1, places.size))
-        if not isinstance(x, Static) or x.array.ndim != 1:
-            raise Unsupported("columns that the network computes", "columns at fixed places are read, and entries of a constant list")
-        return numbers if is_counted(tuple(x.array.tolist())) else rows_of(net, x, numbers, 0)
-    if not x.shape:
-        raise Damaged("its operand is a single number")
+        if not isinstance(x, Static) or x.array.ndim != 1 or x.array.dtype.kind not in "iO" or places.kind != "int":
+            raise Unsupported("columns that the network computes", "columns at fixed places are read, and the names of classes")
+        return _labelled(net.reshaped(places, (1, places.size)), x.array.tolist())
+    require(bool(x.shape))
     chosen, size = places.array.reshape(-1), x.shape[-1]
-    if (wrong := chosen[(chosen < 0) | (chosen >= size)]).size:
-        raise Damaged(f"the column {wrong[0]:,} of {size:,}")
+    require(bool(((chosen >= 0) & (chosen < size)).all()))
     net.require_room(chosen.size)
     if isinstance(x, Static):
         return c.static(np.atleast_2d(x.array[..., chosen]))
@@ -176,7 +170,7 @@ def imputer(c: Call, x: Value, *, replaced_value_float: float = 0.0, replaced_va
         raise Unsupported(
             "it replaces another value than NaN", "replace it in your own program, and leave SimpleImputer out of the pipeline"
         )
-    c.net.notes["The file replaces values that are missing (NaN), which are no inputs here: replace them before"] = None
+    c.net.note("The file replaces values that are missing (NaN), which are no inputs here: replace them before")
     return x
 
 
@@ -185,6 +179,6 @@ def zip_map(c: Call, x: Value, *, classlabels_int64s: Ints = (), classlabels_str
     """The tensor itself, [n, classes]: a source has no maps."""
     classes: Sequence[Class] = classlabels_int64s or classlabels_strings
     name = identifier(c.node.outputs[0], "out")
-    which = "" if is_counted(classes) else f": {in_words(classes)}"
-    c.net.notes[f"{name} has a column for each class, in the file a map for each row{which}"] = None
+    which = "" if is_counted(classes) else f": {class_names(classes)}"
+    c.net.note(f"{{}} has a column for each class, in the file a map for each row{which}", name)
     return x

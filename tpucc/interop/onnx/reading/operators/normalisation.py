@@ -8,13 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.diagnostics import counted
-from tpucc.interop.onnx.reading.building.arrays import beyond, broadcast
-from tpucc.interop.onnx.reading.building.axes import axes_of
 from tpucc.interop.onnx.reading.building.call import Call, Result, normal_axes
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import Misfit, Unsupported
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, axes_of, broadcast
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.reductions import reduced
 from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, Ints, Positive, operator
 from tpucc.ir import Node
@@ -23,12 +20,9 @@ SMALLEST = float(np.finfo(np.float32).tiny)
 """What a norm of 0 is taken for: the values stay 0, as ONNX says."""
 
 
-def _require_channels(x: Value, values: Sequence[Value], channels: int) -> None:
-    """Raises `Misfit` for operands, from the second on, that don't have one number for each channel."""
-    for index, value in enumerate(values, 2):
-        if value.shape != (channels,):
-            what = f"operand {index} has the shape {list(value.shape)}, and {list(x.shape)} {counted(channels, 'channel')}"
-            raise Misfit(what, (value.shape, channels))
+def _require_channels(values: Sequence[Value], channels: int) -> None:
+    """Raises `Misfit` for operands that don't have one number for each channel."""
+    require(all(value.shape == (channels,) for value in values))
 
 
 def _channels(x: Value) -> int:
@@ -51,7 +45,7 @@ def batch_norm(
     net, x = c.net, c.net.tensor(value)
     is_standardised = training_mode and isinstance(value, Static)
     if spatial:
-        _require_channels(x, (scale, bias, mean, variance), _channels(x))
+        _require_channels((scale, bias, mean, variance), _channels(x))
     if not is_standardised and (training_mode or not spatial):
         raise Unsupported("statistics of the batch itself", "export the model for inference: model.eval()")
     c.alone()
@@ -89,7 +83,7 @@ def _of_channels(value: Value, rank: int) -> Value:
 
 @operator("InstanceNormalization", Fact.IMAGES)
 def instance_norm(c: Call, x: Tensor, scale: Value, bias: Value, *, epsilon: float = 1e-5) -> Result:
-    _require_channels(x, (scale, bias), _channels(x))
+    _require_channels((scale, bias), _channels(x))
     made = centred(c.net, x, range(2, x.rank), epsilon)
     if isinstance(scale, Static) and (scale.array == 1).all() and isinstance(bias, Static) and not bias.array.any():
         return made
@@ -99,11 +93,8 @@ def instance_norm(c: Call, x: Tensor, scale: Value, bias: Value, *, epsilon: flo
 @operator("GroupNormalization", ignored="stash_type")
 def group_norm(c: Call, x: Tensor, scale: Value, bias: Value, *, num_groups: Positive, epsilon: float = 1e-5) -> Result:
     net = c.net
-    if x.rank < 2 or x.shape[1] % num_groups:
-        raise Misfit(f"{counted(num_groups, 'group')} of the channels of {list(x.shape)}")
-    for index, value in enumerate((scale, bias), 2):
-        if value.shape != (x.shape[1] if c.opset >= 21 else num_groups,):
-            raise Misfit(f"operand {index} has the shape {list(value.shape)}, and {list(x.shape)} {counted(x.shape[1], 'channel')}")
+    require(x.rank > 1 and x.shape[1] % num_groups == 0)
+    _require_channels((scale, bias), x.shape[1] if c.opset >= 21 else num_groups)
     split = net.reshaped(x, (x.shape[0], num_groups, x.shape[1] // num_groups, *x.shape[2:]))
     made = centred(net, split, range(2, split.rank), epsilon)
     if c.opset < 21:
@@ -117,10 +108,7 @@ def layer_norm_of(c: Call, x: Tensor, scale: Value, bias: Value | None, *, axis:
     their mean and variance."""
     c.alone()
     own = [value for value in (scale, bias) if value is not None]
-    for index, value in enumerate(own, 2):
-        if broadcast([value.shape, x.shape]) != x.shape:
-            what = f"operand {index} has the shape {list(value.shape)}, which doesn't broadcast to {list(x.shape)}"
-            raise Misfit(what, beyond(value.shape, x.shape))
+    require(all(broadcast([value.shape, x.shape]) == x.shape for value in own))
     if axis < x.rank - 1 or any(math.prod(value.shape[:-1]) > 1 for value in own):
         return _scaled(c.net, centred(c.net, x, range(axis, x.rank), epsilon), scale, bias)
     return layer_norm(c.net, x, scale, bias, epsilon)

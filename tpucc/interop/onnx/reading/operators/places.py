@@ -9,15 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.diagnostics import counted
 from tpucc.interop.onnx.reading.building.call import Call, Result, normal, normal_axes
 from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.building.values import Axes, Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import COMPUTED, Damaged, Misfit, Unsupported, shortened
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, Misfit, Unsupported, require
 from tpucc.interop.onnx.reading.operators.products import product
 from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, Ints, Number, nothing, operator
-from tpucc.interop.onnx.reading.operators.shapes import joined, require_least, require_memory
+from tpucc.interop.onnx.reading.operators.shapes import joined, require_memory
 from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.concat import ConcatAttributes
@@ -157,14 +156,9 @@ def _columns(net: Network, node: Node, ranges: Sequence[range], gone: tuple[int,
 @operator("Slice", AXES, EXACT, KEEPS, VIEW, WHOLE, size=nothing)
 def slice_of(c: Call, x: Tensor, starts: Ints, ends: Ints | None, axes: Ints | None, steps: Ints | None) -> Result:
     if ends is None:
-        raise Damaged("it has no ends")
+        raise Misfit
     lists = [numbers for numbers in (starts, ends, axes, steps) if numbers is not None]
-    if len({*map(len, lists)}) > 1:
-        raise Damaged("its starts, ends, axes and steps are lists of different lengths")
-    if len(starts) > x.rank:
-        raise Damaged(f"it cuts {counted(len(starts), 'axis', 'axes')} of {list(x.shape)}")
-    if steps is not None and 0 in steps:
-        raise Damaged("a step is 0")
+    require(len({*map(len, lists)}) == 1 and len(starts) <= x.rank and 0 not in (steps or ()))
     cut = range(len(starts)) if axes is None else normal_axes(axes, x.rank)
     paces = steps or (1,) * len(starts)
     return part(c.net, x, {a: range(*slice(s, e, d).indices(x.shape[a])) for a, s, e, d in zip(cut, starts, ends, paces, strict=True)})
@@ -173,18 +167,12 @@ def slice_of(c: Call, x: Tensor, starts: Ints, ends: Ints | None, axes: Ints | N
 @operator("Split", AXES, EXACT, KEEPS, WHOLE, size=nothing)
 def split_in_parts(c: Call, x: Tensor, split: Ints | None, *, axis: Axis = 0, num_outputs: int | None = None) -> Result:
     count, size = len(c.node.outputs), x.shape[axis]
-    if num_outputs not in (None, count):
-        raise Damaged(f"num_outputs is {num_outputs:,}, and it has {counted(count, 'result')}")
-    if c.opset >= 18 and (split is None) != (num_outputs is not None):
-        raise Damaged("ONNX has the sizes of its parts, or num_outputs, from opset 18 on")
-    if split is None and c.opset < 18 and size % count:
-        raise Misfit(f"{counted(count, 'part')} of one size, of an axis of {size:,}")
-    require_least(split or (), 0, "sizes")
+    require(num_outputs in (None, count) and (c.opset < 18 or (split is None) == (num_outputs is not None)))
+    require(split is not None or c.opset >= 18 or size % count == 0)
     if split is None:
         each = -(-size // count)
         split = tuple(min(each, size - each * index) for index in range(count))
-    elif sum(split) != size or len(split) != count:
-        raise Misfit(f"{counted(count, 'part')} of the sizes {shortened(list(split))}, of an axis of {size:,}")
+    require(min(split) >= 0 and sum(split) == size and len(split) == count)
     if min(split) < 1:
         raise Unsupported(f"parts of {list(split)}, of an axis of {size}", NO_VALUES)
     starts = np.cumsum([0, *split]).tolist()
@@ -199,9 +187,8 @@ def _gathered(node: OnnxNode, arrays: Sequence[AnyArray]) -> int:
 
 
 def _require_within(indices: AnyArray, size: int) -> None:
-    """Raises `Damaged` for places that an axis of this size hasn't."""
-    if (wrong := indices[(indices < -size) | (indices >= size)]).size:
-        raise Damaged(f"the index {wrong[0]:,} of an axis of {size:,}")
+    """Raises `Misfit` for places that an axis of this size hasn't."""
+    require(indices.dtype.kind in "iu" and bool(((indices >= -size) & (indices < size)).all()))
 
 
 @operator("Gather", EXACT, KEEPS, WHOLE, size=_gathered)
@@ -249,12 +236,9 @@ def gather_nd(c: Call, x: Tensor, indices: AnyArray, *, batch_dims: int = 0) -> 
 
 
 def require_places(indices: AnyArray, sizes: Sequence[int]) -> None:
-    """Raises `Damaged` for lists of places, one for each of some axes, that aren't there."""
-    if indices.shape[-1:] != (len(sizes),):
-        raise Damaged(f"lists of {counted(indices.shape[-1], 'place')} in {counted(len(sizes), 'axis', 'axes')}")
-    beyond = (indices < -np.array(sizes)) | (indices >= np.array(sizes))
-    if beyond.any():
-        raise Damaged(f"the place {shortened(indices[beyond.any(axis=-1)][0].tolist())} of axes of the sizes {list(sizes)}")
+    """Raises `Misfit` for lists of places, one for each of some axes, that aren't there."""
+    require(indices.dtype.kind in "iu" and indices.shape[-1:] == (len(sizes),))
+    require(bool(((indices >= -np.array(sizes)) & (indices < np.array(sizes))).all()))
 
 
 def rows_of(net: Network, data: Value, indices: Tensor, axis: int) -> Tensor:
@@ -356,14 +340,12 @@ def pad(
 ) -> Result:
     net = c.net
     if pads is None:
-        raise Damaged("it has no pads")
+        raise Misfit
     around = range(x.rank) if axes is None else normal_axes(axes, x.rank)
-    if len(pads) != 2 * len(around):
-        raise Damaged(f"it has {len(pads)} pads for {counted(len(around), 'axis', 'axes')}, and each has two")
+    require(len(pads) == 2 * len(around))
     pairs = {axis: (pads[index], pads[len(around) + index]) for index, axis in enumerate(around)}
     sizes = [size + sum(pairs.get(axis, (0, 0))) for axis, size in enumerate(x.shape)]
-    if min(sizes, default=0) < 0:
-        raise Damaged(f"the pads {shortened(list(pads))} leave nothing of {list(x.shape)}")
+    require(min(sizes, default=0) >= 0)
     require_memory(sizes)
     for axis, (before, after) in pairs.items():
         if min(before, after) < 0:
@@ -403,13 +385,8 @@ def _block(x: Tensor, axis: int, count: int, value: float) -> Static:
 
 
 def _require_classes(depth: float, values: AnyArray, count: int) -> None:
-    """Raises `Damaged` for classes that aren't as many as one, and for other values than those of off and on."""
-    if not math.isfinite(depth):
-        raise Damaged(f"the depth is {depth}")
-    if depth < 1:
-        raise Damaged(f"the depth is {depth:g}, and it is at least 1")
-    if values.size != 2:
-        raise Damaged(f"it has {counted(values.size, 'value')}, and ONNX has two: off and on")
+    """Raises `Misfit` for classes that aren't as many as one, and for other values than those of off and on."""
+    require(math.isfinite(depth) and depth >= 1 and values.size == 2)
     require_memory((count, depth))
 
 
@@ -436,8 +413,7 @@ def one_hot(c: Call, indices: Tensor, depth: Number, values: AnyArray, *, axis: 
 def reverse_sequence(c: Call, x: Tensor, lengths: Ints, *, time_axis: Axis = 0, batch_axis: Axis = 1) -> Result:
     """The first values of each sequence of a batch in reverse order, as many as its length says."""
     steps, count = x.shape[time_axis], x.shape[batch_axis]
-    if len(lengths) != count or not 0 <= min(lengths) <= max(lengths) <= steps:
-        raise Damaged(f"lengths of sequences {shortened(list(lengths))}, of {counted(count, 'sequence')} of {counted(steps, 'step')}")
+    require(len(lengths) == count and 0 <= min(lengths) <= max(lengths) <= steps)
     parts, start = list[Value](), 0
     for length, same in groupby(lengths):
         stop = start + len(list(same))

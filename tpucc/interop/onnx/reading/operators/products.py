@@ -9,13 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.floating.exact import matmul
-from tpucc.interop.onnx.reading.building.arrays import beyond, broadcast, unlike
-from tpucc.interop.onnx.reading.building.axes import order_of
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, plain
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, broadcast, order_of, plain
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Misfit, Unsupported
+from tpucc.interop.onnx.reading.files.problems import require
 from tpucc.interop.onnx.reading.operators.rows import Fact, operator
 from tpucc.interop.onnx.reading.operators.shapes import Shape
 from tpucc.ir import Node
@@ -24,19 +22,13 @@ from tpucc.numerics import AnyArray
 
 def require_inner(a: Shape, b: Shape) -> None:
     """Raises `Misfit` for shapes of which there is no product."""
-    if not a or not b:
-        raise Misfit(f"a product of {list(a)} and {list(b)}: one of them is a single number", (len(a), len(b)))
-    if a[-1] != b[-2:][0] or broadcast([a[:-2], b[:-2]]) is None:
-        which = "the inner sizes" if a[-1] != b[-2:][0] else "the axes before the last two"
-        raise Misfit(f"a product of {list(a)} and {list(b)}: {which} differ", (a[-1], b[-2:][0], unlike([a[:-2], b[:-2]])))
+    require(bool(a) and bool(b) and a[-1] == b[-2:][0] and broadcast([a[:-2], b[:-2]]) is not None)
 
 
 def product(net: Network, a: Value, b: Value) -> Tensor:
     """a @ b, with NumPy's rules."""
     if isinstance(a, Tensor) and isinstance(b, Static) and b.array.ndim == 2:
         return _by_weight(net, a, b)
-    if not a.shape or not b.shape:
-        raise Unsupported("a product with a scalar", "Mul multiplies by a number")
     left, right = _matrix(net, a), _matrix(net, b)
     if len(b.shape) == 1:
         made = plain(net.add("matmul", left, net.add("reshape", right, shape=(*b.shape, 1))))
@@ -50,8 +42,7 @@ def _matrix(net: Network, value: Value) -> Node:
 
 def _by_weight(net: Network, x: Tensor, w: Static) -> Tensor:
     """x @ w: the axes before the last stay where they are, and the rows of w go where the parts of the last axis are."""
-    if x.rank == 0 or x.shape[-1] != w.shape[0]:
-        raise Unsupported(f"a product of {list(x.shape)} and {list(w.shape)}")
+    require(x.rank > 0 and x.shape[-1] == w.shape[0])
     if x.node.op == "reshape" and len(x.order) < x.node.type.rank and all(len(axis) == 1 for axis in x.axes):
         x = net.laid(x, order_of(x))  # axes of size 1 that the file has no more
     rows = w.array
@@ -101,12 +92,8 @@ def gemm(
     """alpha · A' @ B' + beta · C."""
     net = c.net
     left, right = (value.shape[::-1] if turned else value.shape for value, turned in ((a, transA), (b, transB)))
-    if len(left) != 2 or len(right) != 2 or left[1] != right[0]:
-        numbers = (len(left), len(right), left[-1:], right[:1])
-        raise Misfit(f"a product of {list(left)} and {list(right)}, where ONNX has two matrices with equal inner sizes", numbers)
-    if term is not None and broadcast([term.shape, (left[0], right[1])]) != (left[0], right[1]):
-        what = f"what is added has the shape {list(term.shape)}, which doesn't broadcast to {[left[0], right[1]]}"
-        raise Misfit(what, beyond(term.shape, (left[0], right[1])))
+    require(len(left) == len(right) == 2 and left[1] == right[0])
+    require(term is None or broadcast([term.shape, (left[0], right[1])]) == (left[0], right[1]))
     a, b = _turned(a, transA), _turned(b, transB)
     scaled = _scaled(net, b, alpha) if alpha != 1 else b
     made = product(net, a, b if scaled is None else scaled)

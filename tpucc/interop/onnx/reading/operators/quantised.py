@@ -7,59 +7,60 @@ with a zero point that is smaller by 128.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor, normal
+from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor, known, normal
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.remarks import Remark
-from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported
+from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.files.problems import Unsupported, named, require
+from tpucc.interop.onnx.reading.files.tensors import TYPES
 from tpucc.interop.onnx.reading.operators import convolutions, elements, products, reductions, shapes
 from tpucc.interop.onnx.reading.operators.convolutions import WindowAttributes
 from tpucc.interop.onnx.reading.operators.rows import Fact, Joined, Positive, operator
-from tpucc.interop.onnx.reading.operators.usable_scales import SMALLEST, require_finite, require_usable
 from tpucc.interop.onnx.scales import largest_weights
 from tpucc.numerics import WEIGHT_MAX, AnyArray
 
 AXES, REAL = Fact.AXES, Fact.REAL
-BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16": (16, 0), "uint16": (16, 32768)}
-"""The bits of integers, and what is taken from unsigned ones."""
 UNKNOWN = "integers have a scale from QuantizeLinear, or from the first operator that reads them, and it is a constant of the file"
 FARTHEST = 1e9
 """How often one scale of the same integers may be another one: what is between them stays within float32."""
-BY_NUMBER: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
-"""The types of integers, by ONNX's number."""
+SMALLEST = float(np.finfo(np.float32).tiny)
+"""The smallest scale that integers have here."""
+ALWAYS_ZERO = (
+    "a quantiser writes such a scale where what it measured is always 0: measure with other examples, or leave these values in float32"
+)
+INFINITE = (
+    "its quantiser saw an infinite value or NaN there. Let the network mask by -30 in the place of -inf, and quantise it again; or leave "
+    "out the nodes that add the mask and take the softmax of it, by nodes_to_exclude of quantize_static"
+)
+
+
+def require_usable(scale: AnyArray, name: str) -> None:
+    """Raises `Unsupported` for scales that values can't have, though ONNX allows any number: infinite ones, NaN, and 0."""
+    if (wrong := scale[~np.isfinite(scale)]).size:
+        raise Unsupported(f"the scale {named(name)} is {wrong.flat[0]}", INFINITE)
+    if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
+        raise Unsupported(
+            f"the scale {named(name)} is {float(scale.reshape(())):g}, and the smallest one here is {SMALLEST:g}", ALWAYS_ZERO
+        )
 
 
 def _number(value: Value, what: str) -> float:
-    array = _array(value, what)
+    array = known(value, what)
     if array.size != 1:
         raise Unsupported(f"{what} is no single number", "one number for the whole tensor is read")
     return float(array.reshape(()))
 
 
-def _array(value: Value, what: str) -> AnyArray:
-    if isinstance(value, Tensor):
-        raise Unsupported(f"the network computes {what}", "a constant of the file is needed: a program's shapes and tables are fixed")
-    return value.array
-
-
-def _require_float(scale: AnyArray) -> None:
-    """Raises `Damaged` for a scale of another type."""
-    if scale.dtype.kind != "f":
-        raise Damaged(f"the scale is {scale.dtype.name}, and it is a float")
-
-
 def grid_of(scale: Value, zero: Value | None, name: str, type_: str = "uint8") -> Grid:
     """The grid that a scale and a zero point say; both must be known, and one for the whole tensor. `name` is that of the scale."""
-    _require_float(_array(scale, "the scale"))
+    require(known(scale, "the scale").dtype.kind == "f")
     size = _number(scale, "the scale")
-    require_usable(size, name)
-    array = None if zero is None else _array(zero, "the zero point")
+    require_usable(np.asarray(size), name)
+    array = None if zero is None else known(zero, "the zero point")
     if array is not None and array.size != 1:
         raise Unsupported(f"zero points of the shape {list(array.shape)}", "values have one scale and one zero point")
     found = array.dtype.name if array is not None else type_
@@ -85,11 +86,11 @@ class Scale(Joined):
 
     @property
     def sizes(self) -> AnyArray:
-        return _array(self.scale, "the scale")
+        return known(self.scale, "the scale")
 
     @property
     def zeros(self) -> AnyArray | None:
-        return None if self.zero is None else _array(self.zero, "the zero point")
+        return None if self.zero is None else known(self.zero, "the zero point")
 
     def grid(self, type_: str = "uint8") -> Grid:
         """The grid of integers, of a type where there is no zero point."""
@@ -118,7 +119,7 @@ class Quantised(Joined):
         """The type of the integers, which is the result's, too, where no zero point says one."""
         if isinstance(self.value, Static):
             return self.value.array.dtype.name
-        return _type_name(self.value.kind) if isinstance(self.value.kind, Grid) else "uint8"
+        return self.value.kind.type if isinstance(self.value.kind, Grid) else "uint8"
 
     @property
     def real(self) -> Value:
@@ -143,27 +144,20 @@ def on_grid(net: Network, t: Tensor, grid: Grid) -> Tensor:
 
 
 def _require_scales(x: Value, by: Scale, axis: int, block_size: int) -> None:
-    """Raises `Damaged` and `Misfit` for scales that are neither one nor one for each place of an axis."""
+    """Raises `Misfit` for scales that are neither one nor one for each place of an axis."""
     scales = by.scale.shape
-    if by.zero is not None and by.zero.shape not in (scales, (), (1,)):
-        raise Damaged(f"zero points of the shape {list(by.zero.shape)}, and scales of the shape {list(scales)}: ONNX has as many of both")
+    require(by.zero is None or by.zero.shape in (scales, (), (1,)))
     if block_size:
         raise Unsupported("blocks with scales of their own", "quantise it with one scale for each tensor, or for each column of a weight")
-    if scales not in ((), (1,)):
-        place = normal(axis, len(x.shape))
-        if scales != x.shape[place : place + 1]:
-            what = f"scales of the shape {list(scales)} along axis {place} of {list(x.shape)}"
-            raise Misfit(what, (scales, x.shape[place]))
+    require(scales in ((), (1,)) or scales == x.shape[normal(axis, len(x.shape)) :][:1])
 
 
 @operator("QuantizeLinear", "com.microsoft.QuantizeLinear", AXES, ignored="precision saturate")
 def quantize(c: Call, x: Value, by: Scale, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0) -> Result:
     _require_scales(x, by, axis, block_size)
-    given = BY_NUMBER.get(output_dtype, "uint8")
-    if output_dtype and isinstance(by.zero, Static) and by.zero.array.dtype.name != given:
-        raise Damaged(f"output_dtype is {given}, and the zero point is {by.zero.array.dtype.name}: ONNX has one type for both")
-    if isinstance(x, Tensor) and isinstance(x.kind, Grid):
-        raise Damaged("it quantises integers")
+    given = TYPES[output_dtype].name if output_dtype in TYPES else "uint8"
+    require(not output_dtype or not isinstance(by.zero, Static) or by.zero.array.dtype.name == given)
+    require(isinstance(x, Static) or not isinstance(x.kind, Grid))
     if not isinstance(x, Static):
         return on_grid(c.net, x, by.grid(given))
     sizes, zeros = by.sizes, np.zeros((), given) if by.zeros is None else by.zeros
@@ -193,14 +187,10 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
     integers, name = x.array, x.name.removesuffix("_quantized")
 
-    def remark(before: str, after: str) -> None:
-        net.notes[Remark(before, name, x.name, after)] = None
-
-    if integers.dtype.kind not in "iu":
-        raise Damaged(f"quantised values are {integers.dtype.name}, and they are integers")
-    _require_float(scale)
+    require(integers.dtype.kind in "iu" and scale.dtype.kind == "f")
     scale = scale.astype(np.float32)
-    require_finite(scale, f"of {x.name}")
+    if not np.isfinite(scale).all():
+        require_usable(scale, f"of {x.name}")
     axis = normal(given, integers.ndim) if scale.size > 1 else 0
     offset = np.zeros((), integers.dtype) if zero is None else zero
     centred = integers.astype(np.int64) - _along(offset.astype(np.int64), integers, axis)
@@ -211,19 +201,19 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
         if (scale == scale.flat[0]).all() and (offset == offset.flat[0]).all() and not (largest == WEIGHT_MAX).all():
             scale, offset = scale.flat[0], offset.flat[0]  # one for all columns, which a source can say
         if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
-            remark("", f", whose scale is {float(scale.reshape(())):g}, is quantised anew")
+            net.note(f"{{}}, whose scale is {float(scale.reshape(())):g}, is quantised anew", name)
         elif scale.size == 1 and not (by_column and (largest == WEIGHT_MAX).all()):
             bits, less = BITS[integers.dtype.name]
             net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
             if net.grids[name].zero_point:
-                remark("", ", whose zero point isn't 0, is quantised anew where it is a weight of a layer")
+                net.note("{}, whose zero point isn't 0, is quantised anew where it is a weight of a layer", name)
             elif (centred < -WEIGHT_MAX).any():
-                remark(f"The integers {-WEIGHT_MAX - 1} of ", f" are {-WEIGHT_MAX} here where they are weights of a layer")
+                net.note(f"The integers {-WEIGHT_MAX - 1} of {{}} are {-WEIGHT_MAX} here where they are weights of a layer", name)
         elif (largest == WEIGHT_MAX).all():
             exact = largest_weights(scale.reshape(-1))
             values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
         else:
-            remark("Columns of ", f" whose largest integer isn't {WEIGHT_MAX} are quantised anew")
+            net.note(f"Columns of {{}} whose largest integer isn't {WEIGHT_MAX} are quantised anew", name)
     return Static(values, name)
 
 
@@ -238,7 +228,7 @@ def real_of(net: Network, x: Tensor, by: Scale) -> Tensor:
         raise Unsupported("an operand that isn't quantised", UNKNOWN)
     if x.kind.measured:
         raise Unsupported("integers whose scale the file finds anew in each run", "MatMulInteger and ConvInteger of them are read")
-    made = integers_read(net, x, by.grid(_type_name(x.kind)))
+    made = integers_read(net, x, by.grid(x.kind.type))
     return Tensor(made.node, made.axes)
 
 
@@ -246,8 +236,7 @@ def integers_read(net: Network, x: Tensor, grid: Grid) -> Tensor:
     """The same integers by another scale and zero point."""
     if not isinstance(x.kind, Grid) or grid == x.kind:
         return x
-    if (grid.bits, grid.shift) != (x.kind.bits, x.kind.shift):
-        raise Damaged(f"integers of the types {_type_name(x.kind)} and {_type_name(grid)}, which are the same ones")
+    require((grid.bits, grid.shift) == (x.kind.bits, x.kind.shift))
     ratio = grid.scale / x.kind.scale
     if not 1 / FARTHEST <= ratio <= FARTHEST:
         raise Unsupported(f"the scale {grid.scale:g} of integers that have the scale {x.kind.scale:g} elsewhere", "no network needs both")
@@ -260,18 +249,13 @@ def table_of(net: Network, table: Static, grid: Grid) -> Static:
     return _real_values(net, table, np.array(grid.scale, np.float32), np.array(grid.zero_point + grid.shift, table.array.dtype), 0)
 
 
-def _type_name(grid: Grid) -> str:
-    """ONNX's name of the integers of a grid."""
-    return next(name for name, found in BITS.items() if found == (grid.bits, grid.shift))
-
-
 def _bias(x: Quantised, w: Quantised, bias: Value | None, factor: float = 1.0) -> Static | None:
     """A bias as real values: its scale is the product of those of both factors. None where there is none."""
     if bias is None:
         return None
     scale = np.float32(_number(x.scale.scale, "the scale")) * w.scale.sizes.astype(np.float32) * np.float32(factor)
     name = bias.name if isinstance(bias, Static) else ""
-    return _real_values(x.net, Static(_array(bias, "the bias"), name), scale, None, 0)
+    return _real_values(x.net, Static(known(bias, "the bias"), name), scale, None, 0)
 
 
 @operator("QLinearConv", Fact.IMAGES)
@@ -306,14 +290,9 @@ def linear_gemm(
     return made if y is None else y.put(c.net, made, a.type)
 
 
-@operator("com.microsoft.QLinearAdd")
-def linear_sum(c: Call, a: Quantised, b: Quantised, y: Scale) -> Result:
-    return y.put(c.net, c.net.elementwise("add", a.tensor, b.real), a.type)
-
-
-@operator("com.microsoft.QLinearMul")
-def linear_factors(c: Call, a: Quantised, b: Quantised, y: Scale) -> Result:
-    return y.put(c.net, c.net.elementwise("mul", a.tensor, b.real), a.type)
+@operator("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
+def linear_of_two(c: Call, a: Quantised, b: Quantised, y: Scale) -> Result:
+    return y.put(c.net, c.net.elementwise("add" if c.node.op == "QLinearAdd" else "mul", a.tensor, b.real), a.type)
 
 
 @operator("com.microsoft.QLinearAveragePool")
@@ -372,7 +351,7 @@ def linear_where(c: Call, condition: Value, a: Quantised, b: Quantised, y: Scale
 @operator("DynamicQuantizeLinear", AXES)
 def measured(c: Call, x: Tensor) -> Result:
     """The scale of each run's own values: here calibration finds one, and what follows is computed with real values."""
-    c.net.notes["What the file quantises anew in each run is quantised here by calibration"] = None
+    c.net.note("What the file quantises anew in each run is quantised here by calibration")
     names = (*c.node.outputs, "", "")
     return (
         Tensor(x.node, x.axes, Grid(1.0, 0, 8, measured=True)),
@@ -391,7 +370,7 @@ def _integer_product(x: Tensor, w: Value, x_zero: Value | None, w_zero: Value | 
         raise Unsupported(
             "integers with another zero point than that of their QuantizeLinear", "both read one constant in what quantisers write"
         )
-    zero = np.zeros((), np.float32) if w_zero is None else _array(w_zero, "the zero point").astype(np.float32)
+    zero = np.zeros((), np.float32) if w_zero is None else known(w_zero, "the zero point").astype(np.float32)
     if zero.size > 1:
         raise Unsupported("zero points for each column", "weights are symmetric, or have one zero point")
     centred = Static(w.array.astype(np.float32) - zero.reshape(()), w.name.removesuffix("_quantized"))

@@ -9,15 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tpucc.diagnostics import counted
-from tpucc.interop.onnx.reading.building.call import Call, Result
+from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, plain
 from tpucc.interop.onnx.reading.files.names import module_of
-from tpucc.interop.onnx.reading.files.problems import Damaged, Misfit, Unsupported, shortened
-from tpucc.interop.onnx.reading.operators.gate_functions import GateFunction, gate_functions
+from tpucc.interop.onnx.reading.files.problems import Unsupported, named, require
 from tpucc.interop.onnx.reading.operators.places import part
-from tpucc.interop.onnx.reading.operators.rows import Floats, Positive, Texts, operator
+from tpucc.interop.onnx.reading.operators.rows import ROWS, Floats, Positive, Row, Texts, operator
 from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
@@ -27,6 +25,40 @@ Arrays = tuple[Any, ...]
 MOST_STEPS = 2_000
 LSTM_ORDER = (0, 2, 3, 1)
 """ONNX's gates are input, output, forget, cell; Keras's and ours input, forget, cell, output."""
+
+
+@dataclass(frozen=True)
+class GateFunction:
+    """A function in the gates: the operator of the same name, with the values that the node gives to its attributes alpha and beta."""
+
+    call: Call
+    row: Row
+    numbers: Mapping[str, float]
+
+    def of(self, x: Node, name: str) -> Node:
+        """The function's result; `name` is that of its node."""
+        own, self.call.net.name = self.call.net.name, name or self.row.op.lower()
+        made = as_tensor(self.row.result(self.call, plain(x), **self.numbers))
+        self.call.net.name = own
+        return made.node
+
+
+def gate_functions(c: Call, said: CellAttributes, defaults: Sequence[str], directions: int) -> list[list[GateFunction]]:
+    """The functions of each direction. Those that have numbers take them from the node's lists, in their order, as far as these go."""
+    names, numbers = (
+        said.activations or [*defaults] * directions,
+        {"alpha": iter(said.activation_alpha), "beta": iter(said.activation_beta)},
+    )
+    require(len(names) >= len(defaults) * directions)
+    found: list[GateFunction] = []
+    for name in names:
+        row = next((row for row in ROWS.values() if row.op.lower() == name.lower()), None)
+        if row is None or len(row.operands) != 1 or not row.attributes.keys() <= numbers.keys():
+            raise Unsupported(
+                f"the function {named(name)}", "functions of one value that are operators of ONNX are read, as Sigmoid and Tanh"
+            )
+        found.append(GateFunction(c, row, {key: next(numbers[key], each.default) for key, each in row.attributes.items()}))
+    return [found[start : start + len(defaults)] for start in range(0, len(defaults) * directions, len(defaults))]
 
 
 @dataclass(frozen=True)
@@ -66,7 +98,7 @@ class Cell:
         return self.network.add("mul", a, b, name=name)
 
     def activation(self, index: int, x: Node, name: str = "") -> Node:
-        return self.activations[index].of(self.network, x, name)
+        return self.activations[index].of(x, name)
 
 
 FUNCTIONS: Mapping[int, Sequence[str]] = {4: ("Sigmoid", "Tanh", "Tanh"), 3: ("Sigmoid", "Tanh"), 1: ("Tanh",)}
@@ -233,39 +265,26 @@ def _final(net: Network, states: Sequence[Node], layout: bool) -> Tensor:
 
 
 def _require_shapes(s: Sequences, hidden_size: int | None) -> None:
-    """Raises `Damaged` and `Misfit` for weights and states that aren't those of the units."""
+    """Raises `Misfit` for weights and states that aren't those of the units."""
     directions = len(s.functions)
-    if s.x.rank != 3:
-        raise Damaged(f"a sequence {list(s.x.shape)}, and ONNX has three axes: steps, examples and features")
-    if s.r.ndim != 3:
-        raise Damaged(f"the recurrent weights have the shape {list(s.r.shape)}, and ONNX has three axes: directions, gates and units")
+    require(s.x.rank == s.r.ndim == 3)
     units = s.r.shape[2] if hidden_size is None else hidden_size
     wanted = (directions, s.gates * units, units)
-    if s.r.shape != wanted:
-        of = f"of hidden_size {shortened(units)} in {counted(directions, 'direction')}"
-        raise Damaged(f"the recurrent weights have the shape {list(s.r.shape)}, and {of} they have {list(wanted)}")
     _, batch = s.x.shape[1::-1] if s.layout else s.x.shape[:2]
     first = (batch, directions, units) if s.layout else (directions, batch, units)
-    known: dict[str, tuple[AnyArray, tuple[int, ...]]] = {
-        f"the weights of {counted(s.x.shape[2], 'feature')} and": (s.w, (*wanted[:2], s.x.shape[2]))
-    }
-    known |= {"the bias of": (s.bias, (directions, 2 * s.gates * units))} if s.bias is not None else {}
-    for what, (array, shape) in known.items():
-        if array.shape != shape:
-            raise Misfit(f"{what} {counted(units, 'unit')}: the shape is {list(array.shape)}, and ONNX has {list(shape)} there")
-    for what, value in zip(("the first state of", "the first state of the cell of"), s.states, strict=False):
-        if value is not None and value.shape != first:
-            raise Misfit(f"{what} {counted(units, 'unit')}: the shape is {list(value.shape)}, and ONNX has {list(first)} there")
+    require(s.r.shape == wanted and s.w.shape == (*wanted[:2], s.x.shape[2]))
+    require(s.bias is None or s.bias.shape == (directions, 2 * s.gates * units))
+    require(all(state is None or state.shape == first for state in s.states))
 
 
 def _sequences(
-    step: Callable[[Cell, Node, State], State], gates: int, arrays: Arrays, lengths: AnyArray | None, said: CellAttributes
+    c: Call, step: Callable[[Cell, Node, State], State], gates: int, arrays: Arrays, lengths: AnyArray | None, said: CellAttributes
 ) -> Sequences:
-    """A recurrent operator with its operands: x, both weights, the bias and the first states. Raises `Damaged` and `Misfit` for weights
-    that aren't those of its units, and `Unsupported` for what has no counterpart: sequences of several lengths, clipped cells."""
+    """A recurrent operator with its operands: x, both weights, the bias and the first states. Raises `Misfit` for weights that
+    aren't those of its units, and `Unsupported` for what has no counterpart: sequences of several lengths, clipped cells."""
     x, w, r, bias, *states = arrays
     directions = 2 if said.direction == "bidirectional" else 1
-    functions = gate_functions(said.activations, said.activation_alpha, said.activation_beta, FUNCTIONS[gates], directions)
+    functions = gate_functions(c, said, FUNCTIONS[gates], directions)
     found = Sequences(gates, step, x, w, r, bias, states, said.direction, said.layout, functions)
     _require_shapes(found, said.hidden_size)
     time = x.shape[1 if said.layout else 0]
@@ -294,7 +313,7 @@ def lstm(
     said: CellAttributes,
 ) -> Result:
     said = replace(said, clip=0.0) if input_forget else said
-    return replace(_sequences(_lstm, 4, (x, w, r, bias, hidden, cell), lengths, said), peepholes=peepholes).result(c)
+    return replace(_sequences(c, _lstm, 4, (x, w, r, bias, hidden, cell), lengths, said), peepholes=peepholes).result(c)
 
 
 @operator("GRU")
@@ -310,7 +329,7 @@ def gru(
     linear_before_reset: bool = False,
     said: CellAttributes,
 ) -> Result:
-    return replace(_sequences(_gru, 3, (x, w, r, bias, hidden), lengths, said), reset_after=linear_before_reset).result(c)
+    return replace(_sequences(c, _gru, 3, (x, w, r, bias, hidden), lengths, said), reset_after=linear_before_reset).result(c)
 
 
 @operator("RNN")
@@ -325,4 +344,4 @@ def rnn(
     *,
     said: CellAttributes,
 ) -> Result:
-    return _sequences(_rnn, 1, (x, w, r, bias, hidden), lengths, said).result(c)
+    return _sequences(c, _rnn, 1, (x, w, r, bias, hidden), lengths, said).result(c)

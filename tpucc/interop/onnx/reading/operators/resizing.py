@@ -9,15 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.diagnostics import counted
-from tpucc.interop.onnx.reading.building.call import Call, Result, normal_axes
+from tpucc.interop.onnx.reading.building.call import Call, Result, known, normal_axes
 from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.building.values import Grid, Tensor, Value
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported, shortened
+from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.convolutions import channels_last, from_channels_last
 from tpucc.interop.onnx.reading.operators.places import mixed, require_few_picks, taken
 from tpucc.interop.onnx.reading.operators.rows import Fact, Floats, Ints, operator
-from tpucc.interop.onnx.reading.operators.shapes import require_least, require_memory
+from tpucc.interop.onnx.reading.operators.shapes import require_memory
 from tpucc.numerics import AnyArray
 from tpucc.ops.resize import between, nearest
 
@@ -93,27 +92,15 @@ def resize(
 
 def _factors(scales: Value | None) -> Floats:
     """The scales of a Resize. Raises `Unsupported` where the network computes them."""
-    if scales is None:
-        return ()
-    if isinstance(scales, Tensor):
-        raise Unsupported("the network computes its scales", "a constant of the file is needed: a program's shapes and tables are fixed")
-    if scales.array.ndim != 1:
-        raise Damaged(f"the scales have the shape {list(scales.shape)}, and ONNX has a list there")
-    return tuple(float(scale) for scale in scales.array)
+    array = np.zeros(0) if scales is None else known(scales, "its scales")
+    require(array.ndim == 1)
+    return tuple(float(scale) for scale in array)
 
 
 def _require_numbers(scales: Sequence[float], sizes: Ints | None, axes: Sequence[int], shape: tuple[int, ...]) -> Sequence[int]:
-    """The sizes; none where there are scales. Raises `Damaged` for numbers that are none of the axes."""
-    if not all(math.isfinite(scale) and scale > 0 for scale in scales):
-        raise Damaged(f"the scales are {shortened(list(scales))}, and each is a finite number above 0")
-    require_least(sizes or (), 1, "sizes")
-    if scales and sizes:
-        raise Damaged("it has scales and sizes, and ONNX has one of them")
-    for what, numbers in (("scales", scales), ("sizes", sizes or ())):
-        if numbers and len(numbers) != len(axes):
-            raise Damaged(f"the {what} are {shortened(list(numbers))}, of {counted(len(axes), 'axis', 'axes')}")
-    if not scales and not sizes:
-        raise Damaged("it has neither scales nor sizes")
+    """The sizes; none where there are scales. Raises `Misfit` for numbers that are none of the axes."""
+    require(all(math.isfinite(number) and number > 0 for number in (*scales, *(sizes or ()))))
+    require(bool(scales) != bool(sizes) and len(scales or sizes or ()) == len(axes))
     require_memory([shape[axis] * scale for axis, scale in zip(axes, scales, strict=True)] if scales else sizes or ())
     return sizes or ()
 

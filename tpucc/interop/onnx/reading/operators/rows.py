@@ -18,13 +18,10 @@ from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-import numpy as np
-
-from tpucc.diagnostics import counted, did_you_mean, listed
-from tpucc.interop.onnx.reading.building.call import Call, Result, normal
+from tpucc.interop.onnx.reading.building.call import Call, Result, known, normal
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import Damaged, Unsupported, shortened
+from tpucc.interop.onnx.reading.files.problems import Misfit, require
 from tpucc.numerics import AnyArray
 
 Number = Annotated[float, "a number"]
@@ -103,12 +100,12 @@ class Row:
     """The dataclasses of attributes that several operators have, by the names of the parameters."""
 
     def built(self, call: Call) -> Result:
-        """The result of a node. Raises `Damaged` for operands and attributes of other kinds, and `Unsupported`."""
+        """The result of a node. Raises `Misfit` for operands and attributes of other kinds, and `Unsupported`."""
         assert self.build is not None
         return self.build(call, *self._given(call), **self._attributes(call))
 
     def require_kinds(self, call: Call) -> None:
-        """Raises `Damaged` for attributes, lists and numbers of other kinds than the operator's."""
+        """Raises `Misfit` for attributes, lists and numbers of other kinds than the operator's."""
         for index, parameter in self._places():
             if parameter.kind in CONSTANT and call.has(index):
                 _of_kind(call, call.value(index), parameter.kind, parameter.name.rstrip("_"))
@@ -123,8 +120,7 @@ class Row:
 
     def _given(self, call: Call) -> list[Any]:
         most, count = sum(_width(operand.kind) for operand in self.operands), len(call.inputs)
-        if count > most and not any(operand.is_any_number for operand in self.operands):
-            raise Damaged(f"it has {counted(count, 'operand')}, and at most {most} are possible")
+        require(count <= most or any(operand.is_any_number for operand in self.operands))
         given: list[Any] = []
         for index, parameter in self._places():
             if parameter.is_any_number:
@@ -138,9 +134,9 @@ class Row:
         for name, parameter in self.attributes.items():
             into = groups[parameter.group] if parameter.group else found
             if name in call.node.attributes:
-                into[parameter.name] = _attribute(call, name, call.node.attributes[name], parameter.kind)
+                into[parameter.name] = _attribute(call, call.node.attributes[name], parameter.kind)
             elif parameter.default is Kind.empty:
-                raise Damaged(f"it has no {name}")
+                raise Misfit
             elif parameter.kind is Axis and parameter.default is not None:
                 into[parameter.name] = _axis(call, parameter.default)
         return found | {name: self.groups[name](**values) for name, values in groups.items()}
@@ -151,12 +147,10 @@ class Row:
             if parameter.kind == kind:
                 yield from range(place, count, _width(kind)) if parameter.is_any_number else [place] * (place < count)
 
-    def unknown(self, names: Sequence[str]) -> str | None:
-        """The first of the names of attributes that is none of the operator's. Names that begin with two underscores are notes of a
-        program's own."""
-        operands = {parameter.name.rstrip("_") for parameter in self.operands}
-        known = {*self.attributes, *self.ignored, *operands}
-        return next((name for name in names if name not in known and not name.startswith("__")), None)
+    def result(self, call: Call, *operands: Value, **attributes: Any) -> Result:
+        """What the row makes of these operands and attributes."""
+        assert self.build is not None
+        return self.build(call, *operands, **attributes)
 
 
 ROWS: dict[str, Row] = {}
@@ -272,9 +266,8 @@ def _operand(call: Call, index: int, parameter: Parameter) -> Any:
     if parameter.kind in (Ints, Floats, Number) and name in call.node.attributes:
         found = call.node.attributes[name]
         return float(found) if parameter.kind == Number else tuple(found)
-    if parameter.is_optional:
-        return None
-    raise Damaged(f"operand {index + 1} is missing")
+    require(parameter.is_optional)
+    return None
 
 
 def _of_kind(call: Call, value: Value, kind: Any, name: str) -> Any:
@@ -282,51 +275,28 @@ def _of_kind(call: Call, value: Value, kind: Any, name: str) -> Any:
         return value
     if kind is Tensor:
         return call.net.tensor(value)
-    if isinstance(value, Tensor):
-        raise Unsupported(f"the network computes its {name}", "a constant of the file is needed: a program's shapes and tables are fixed")
+    array = known(value, f"its {name}")
     if kind is Static:
         return value
-    shape = list(value.array.shape)
+    shape = list(array.shape)
     if kind == Number:
-        if shape not in ([], [1]):
-            raise Damaged(f"the {name} has the shape {shape}, and ONNX has one number there")
-        return float(value.array.reshape(()))
-    if kind in (Floats, Ints) and len(shape) != 1 and not (call.node.op == "Unsqueeze" and not shape):  # as ONNX Runtime reads it
-        raise Damaged(f"the {name} have the shape {shape}, and ONNX has a list there")
+        require(shape in ([], [1]))
+        return float(array.reshape(()))
+    require(kind not in (Floats, Ints) or len(shape) == 1 or (call.node.op == "Unsqueeze" and not shape))  # as ONNX Runtime reads it
     if kind == Ints:
-        return tuple(int(number) for number in value.array.reshape(-1))
-    return tuple(float(number) for number in value.array.reshape(-1)) if kind == Floats else value.array
+        require(array.dtype.kind in "iu")
+        return tuple(int(number) for number in array.reshape(-1))
+    return tuple(float(number) for number in array.reshape(-1)) if kind == Floats else array
 
 
 def _axis(call: Call, axis: int) -> int:
     return normal(axis, len(call.value(0).shape))
 
 
-ATTRIBUTES: Mapping[Any, tuple[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys((int, bool, Axis, Positive), ("an integer", lambda value: isinstance(value, int))),
-    float: ("a float", lambda value: isinstance(value, float)),
-    str: ("a text", lambda value: isinstance(value, str)),
-    Ints: ("integers", lambda value: isinstance(value, tuple) and all(isinstance(part, int) for part in value)),
-    Floats: ("floats", lambda value: isinstance(value, tuple) and all(isinstance(part, float) for part in value)),
-    Texts: ("texts", lambda value: isinstance(value, tuple) and all(isinstance(part, str) for part in value)),
-    AnyArray: ("a tensor", lambda value: isinstance(value, np.ndarray)),
-}
-"""The kinds of attributes in words, and what values they have."""
-
-
-def _attribute(call: Call, name: str, value: Any, kind: Any) -> Any:
-    shown = shortened(list(value) if isinstance(value, tuple) else value)
+def _attribute(call: Call, value: Any, kind: Any) -> Any:
+    """An attribute as a row takes it; its type the package onnx has checked."""
     if get_origin(kind) is Literal:
-        words = get_args(kind)
-        if value in ("", *words):
-            return value
-        mend = did_you_mean(value, words) if isinstance(value, str) else ""
-        raise Damaged(f"{name} is {shown}, and ONNX has {listed(sorted(map(str, words)), 'or')}", mend)
-    what, fits = ATTRIBUTES[kind]
-    if not fits(value):
-        raise Damaged(f"{name} is {shown}, and ONNX has {what} there")
-    if kind is Positive and value < 1:
-        raise Damaged(f"{name} is {value:,}, and it is at least 1")
-    if kind is bool and value not in (0, 1):
-        raise Damaged(f"{name} is {value:,}, and ONNX has 0 or 1")
+        require(value in ("", *get_args(kind)))
+    require(kind is not Positive or value >= 1)
+    require(kind is not bool or value in (0, 1))
     return _axis(call, value) if kind is Axis else bool(value) if kind is bool else value

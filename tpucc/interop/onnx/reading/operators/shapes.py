@@ -9,13 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.diagnostics import counted, listed
-from tpucc.interop.onnx.reading.building.arrays import broadcast, own_sizes, unlike
 from tpucc.interop.onnx.reading.building.call import Call, Result, normal, normal_axes
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value, broadcast, own_sizes
 from tpucc.interop.onnx.reading.files.model import OnnxNode
-from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Damaged, Misfit, TooLarge, Unsupported, shortened
+from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Misfit, TooLarge, Unsupported, require
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, MAX_SIZE
 from tpucc.interop.onnx.reading.operators.rows import Fact, Ints, Number, Positive, nothing, of_constants, operator
 from tpucc.ir import Node
@@ -40,12 +38,6 @@ def require_rank(count: int) -> None:
         raise Unsupported(f"its result has {count:,} axes; the limit is {MAX_RANK}", ELSEWHERE)
 
 
-def require_least(numbers: Sequence[int], least: int, what: str) -> None:
-    """Raises `Damaged` for integers below the least one."""
-    if any(number < least for number in numbers):
-        raise Damaged(f"the {what} are {shortened(list(numbers))}, and none may be below {least}")
-
-
 @operator("Reshape", *MOVES)
 def reshape(c: Call, x: Tensor, sizes: Ints, *, allowzero: bool = False) -> Result:
     return c.net.reshaped(x, resolved(x.shape, sizes, allowzero))
@@ -53,16 +45,11 @@ def reshape(c: Call, x: Tensor, sizes: Ints, *, allowzero: bool = False) -> Resu
 
 def resolved(shape: Shape, sizes: Ints, zeros: bool = False) -> Shape:
     """A shape without -1, and without 0, which copies a size unless `zeros` are sizes. Raises `Misfit` for one that doesn't fit."""
-    require_least(sizes, -1, "sizes")
     require_memory([size for size in sizes if size > 0])
-    if sizes.count(-1) > 1:
-        raise Damaged(f"the sizes are {shortened(list(sizes))}, and only one may be left open by -1")
-    if not zeros and any(size == 0 and axis >= len(shape) for axis, size in enumerate(sizes)):
-        raise Misfit(f"the sizes {shortened(list(sizes))} copy one that {list(shape)} hasn't")
+    require(min(sizes, default=1) >= -1 and sizes.count(-1) <= 1 and (zeros or 0 not in sizes[len(shape) :]))
     named = [shape[axis] if size == 0 and not zeros else size for axis, size in enumerate(sizes)]
     count, known = math.prod(shape), math.prod(size for size in named if size != -1)
-    if (-1 not in named and known != count) or (-1 in named and (known == 0 or count % known)):
-        raise Misfit(f"{list(shape)} in the shape {shortened(list(sizes))}")
+    require(known == count if -1 not in named else known > 0 and count % known == 0)
     return tuple(count // known if size == -1 else size for size in named)
 
 
@@ -75,16 +62,14 @@ def flatten(c: Call, x: Tensor, *, axis: int = 1) -> Result:
 @operator("Squeeze", *MOVES, size=nothing)
 def squeeze(c: Call, x: Tensor, axes: Ints | None) -> Result:
     dropped = [axis for axis, size in enumerate(x.shape) if size == 1] if axes is None else normal_axes(axes, x.rank)
-    if any(x.shape[axis] != 1 for axis in dropped):
-        sizes = [x.shape[axis] for axis in dropped]
-        raise Misfit(f"the axes {shortened(list(axes or ()))} of {list(x.shape)} are dropped, and their sizes aren't 1", sizes)
+    require(all(x.shape[axis] == 1 for axis in dropped))
     return Tensor(x.node, tuple(parts for axis, parts in enumerate(x.axes) if axis not in dropped), x.kind)
 
 
 @operator("Unsqueeze", *MOVES, size=nothing)
 def unsqueeze(c: Call, x: Tensor, axes: Ints | None) -> Result:
     if axes is None:
-        raise Damaged("it has no axes")
+        raise Misfit
     added, parts = normal_axes(axes, x.rank + len(axes)), iter(x.axes)
     return Tensor(x.node, tuple(() if axis in added else next(parts) for axis in range(x.rank + len(axes))), x.kind)
 
@@ -97,17 +82,15 @@ def transpose(c: Call, x: Tensor, *, perm: Ints = ()) -> Result:
 def permutation(perm: Ints, rank: int) -> Ints:
     """The axes of a Transpose in their new order."""
     perm = perm or tuple(reversed(range(rank)))
-    if sorted(perm) != list(range(rank)):
-        raise Damaged(f"perm is {shortened(list(perm))}, of {counted(rank, 'axis', 'axes')}")
+    require(sorted(perm) == list(range(rank)))
     return perm
 
 
 def repeated(array: AnyArray, sizes: Sequence[int]) -> AnyArray:
     """A view of the shape that an array and these sizes have together, which takes no memory."""
-    require_least(sizes, 0, "sizes")
     shape = broadcast([array.shape, own_sizes(tuple(sizes))])
-    if shape is None:
-        raise Misfit(f"{list(array.shape)} doesn't broadcast to {shortened(list(sizes))}")
+    if min(sizes, default=0) < 0 or shape is None:
+        raise Misfit
     require_memory(shape)
     return np.broadcast_to(array, broadcast([array.shape, tuple(sizes)]) or shape)
 
@@ -115,11 +98,11 @@ def repeated(array: AnyArray, sizes: Sequence[int]) -> AnyArray:
 @operator("Expand", *MOVES, size=nothing, fold=lambda _, arrays: repeated(arrays[0], arrays[1].reshape(-1).tolist()))
 def expand(c: Call, x: Tensor, sizes: Ints) -> Result:
     require_rank(len(sizes))
-    require_least(sizes, 0, "sizes")
+    require(min(sizes, default=0) >= 0)
     require_memory([max(pair) for pair in zip_longest(reversed(sizes), reversed(x.shape), fillvalue=1)])
     shape = broadcast([x.shape, sizes])
     if shape is None:
-        raise Misfit(f"{list(x.shape)} doesn't broadcast to {shortened(list(sizes))}")
+        raise Misfit
     return expanded(c.net, x, shape)
 
 
@@ -139,16 +122,14 @@ def expanded(net: Network, x: Tensor, shape: Sequence[int]) -> Tensor:
 
 def _tiled(_: OnnxNode, arrays: Sequence[AnyArray]) -> int:
     x, repeats = arrays
-    require_least(repeats.reshape(-1).tolist(), 0, "repeats")
+    require(bool((repeats >= 0).all()))
     require_memory(sizes := (x.size, *repeats.reshape(-1).tolist()))
     return math.prod(sizes)
 
 
 @operator("Tile", EXACT, KEEPS, WHOLE, size=_tiled)
 def tile(c: Call, x: Tensor, repeats: Ints) -> Result:
-    require_least(repeats, 0, "repeats")
-    if len(repeats) != x.rank:
-        raise Damaged(f"it has {counted(len(repeats), 'repeat')} for {counted(x.rank, 'axis', 'axes')}")
+    require(len(repeats) == x.rank and min(repeats, default=0) >= 0)
     require_memory([*x.shape, *repeats])
     if not all(1 <= count <= MOST_COPIES for count in repeats):
         raise Unsupported(f"{list(repeats)} copies along the axes of {list(x.shape)}", f"there are at most {MOST_COPIES} along an axis")
@@ -163,8 +144,7 @@ def concat(c: Call, *values: Value, axis: int) -> Result:
     shapes = [value.shape for value in values]
     axis = normal(axis, len(shapes[0]))
     others = [(*shape[:axis], *shape[axis + 1 :]) for shape in shapes]
-    if len({*others}) > 1 or len({*map(len, shapes)}) > 1:
-        raise Misfit(f"shapes that differ beside axis {axis}: {', '.join(str(list(shape)) for shape in shapes[:8])}", unlike(others))
+    require(len({*others}) == len({*map(len, shapes)}) == 1)
     return joined(c.net, _on_one_grid(values), axis)
 
 
@@ -200,11 +180,7 @@ def _arranged(net: Network, value: Value, order: Sequence[int]) -> Node:
 
 def _blocks(x: Tensor, divided: Sequence[int], size: int, power: int) -> None:
     """Raises `Misfit` for an image in which sizes aren't those of whole blocks."""
-    if x.rank != 4:
-        raise Misfit(f"blocks of the size {size:,} in an image {list(x.shape)}, where ONNX has [N, C, H, W]")
-    if any(part % size**power for part in divided):
-        parts = " and ".join(f"{part:,}" for part in divided)
-        raise Misfit(f"blocks of the size {size:,} in an image {list(x.shape)}: {parts} isn't divisible by {size**power:,}")
+    require(x.rank == 4 and not any(part % size**power for part in divided))
 
 
 @operator("DepthToSpace", EXACT, KEEPS, Fact.IMAGES)
@@ -247,8 +223,7 @@ def _size_of_matrices(_: OnnxNode, arrays: Sequence[AnyArray]) -> int:
 
 
 def _require_matrices(shape: Shape) -> None:
-    if len(shape) < 2:
-        raise Misfit(f"a triangle of {list(shape)}, where ONNX has matrices")
+    require(len(shape) > 1)
 
 
 @operator("Trilu", EXACT, WHOLE, size=_size_of_matrices)
@@ -261,8 +236,7 @@ def triangle(c: Call, x: Tensor, diagonal: Number | None, *, upper: bool = True)
 
 
 def _constant(node: OnnxNode, _: Sequence[AnyArray]) -> AnyArray:
-    if len(node.attributes) != 1:
-        raise Damaged(f"it has {listed(sorted(node.attributes)) or 'no value'}, and ONNX has one value")
+    require(len(node.attributes) == 1)
     (name, found) = next(iter(node.attributes.items()))
     if isinstance(found, np.ndarray):
         return found
@@ -273,21 +247,15 @@ def _constant(node: OnnxNode, _: Sequence[AnyArray]) -> AnyArray:
 
 def _filled(node: OnnxNode, arrays: Sequence[AnyArray]) -> AnyArray:
     value = node.attributes.get("value", np.zeros(1, np.float32))
-    if value.size != 1:
-        raise Damaged(f"its value has {counted(value.size, 'element')}, and ONNX has one")
+    require(value.size == 1)
     return repeated(value.reshape(()), arrays[0].reshape(-1).tolist())
 
 
 def steps_of(arrays: Sequence[AnyArray]) -> int:
-    """How many numbers a range has. Raises `Damaged` for one that has none, and `TooLarge`."""
-    for array, what in zip(arrays, ("start", "limit", "step"), strict=True):
-        if array.shape not in ((), (1,)):
-            raise Damaged(f"the {what} has the shape {list(array.shape)}, and ONNX has one number there")
-        if not np.isfinite(array).all():
-            raise Damaged(f"the {what} is {array.reshape(())}")
+    """How many numbers a range has. Raises `Misfit` for one that has none, and `TooLarge`."""
+    require(all(array.shape in ((), (1,)) and bool(np.isfinite(array).all()) for array in arrays))
     start, stop, step = (float(array.reshape(())) for array in arrays)
-    if step == 0:
-        raise Damaged("the step is 0")
+    require(step != 0)
     require_memory((count := max(0, math.ceil(min((stop - start) / step, 1e18))),))
     return count
 
