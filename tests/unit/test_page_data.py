@@ -17,7 +17,7 @@ from tests.support.cases import each
 from tests.support.machine import Writer
 from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
-from tpucc.explain.owners import owners
+from tpucc.explain.attribution import owners
 from tpucc.explain.recording import MOST, recorded
 from tpucc.interop.programs import folder
 from tpucc.ir import GraphBuilder, NoAttributes, Node, TensorType

@@ -14,10 +14,9 @@ import pytest
 import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
-from tpucc.explain.attribution import attribution
+from tpucc.explain.attribution import attribution, owners
 from tpucc.explain.critical import LIMITS, Limit
 from tpucc.explain.layer_error import LayerError
-from tpucc.explain.owners import owners
 from tpucc.explain.segments import Segments
 from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation

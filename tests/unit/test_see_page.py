@@ -23,9 +23,8 @@ from tests.support.pictures import BIDI, HOSTILE
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain import nesting as nesting_module
-from tpucc.explain.attribution import attribution
+from tpucc.explain.attribution import attribution, owners
 from tpucc.explain.nesting import Source, calls_of, nesting
-from tpucc.explain.owners import owners
 from tpucc.explain.summary import Accuracy, facts
 from tpucc.explain.terms import GLOSSARY, TERMS
 from tpucc.ir.parser import parse_graph

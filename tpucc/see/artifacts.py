@@ -10,10 +10,10 @@ import msgspec
 
 from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import fidelity
-from tpucc.explain.float_error import quantises_values, rounded_notes
+from tpucc.explain.noise import quantises_values, rounded_notes
+from tpucc.explain.recording import recording
 from tpucc.explain.summary import Accuracy
 from tpucc.explain.timed import Timed
-from tpucc.explain.windows import recording
 from tpucc.ir import Graph
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph

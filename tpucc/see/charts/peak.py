@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpucc.explain.cells import cells_in_use
+from tpucc.explain.occupancy import cells_in_use
 from tpucc.explain.summary import Stats, peak_words
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program

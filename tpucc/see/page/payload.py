@@ -12,12 +12,11 @@ import numpy as np
 
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
-from tpucc.explain.attribution import INPUT, Attribution, attribution
+from tpucc.explain.attribution import INPUT, Attribution, attribution, owners
 from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.nesting import Source, Turn, nesting
-from tpucc.explain.owners import owners
 from tpucc.explain.quantities import layer_rate, number
 from tpucc.explain.segments import matrix_segments
 from tpucc.explain.summary import Stats, useful_cells
