@@ -189,7 +189,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "a layer for the eye; what stands beside; slices",
     ),
     "see/diagrams/steps.py": ("conv2d", "its gradients are products too"),
-    "see/page/colouring.py": ("state", SYNTAX),
+    "see/page/__init__.py": ("state", SYNTAX),
     "see/sweeps/page.py": ("input", OTHER),
     "see/training/page.py": ("state", OTHER),
     "see/waves/page.py": ("input", OTHER),

@@ -36,8 +36,7 @@ from tpucc.see.kit import scripts
 from tpucc.see.page import SCRIPTS
 from tpucc.see.page.columns import deltas, plain
 from tpucc.see.page.machine import _left_out
-from tpucc.see.page.origins import Origins
-from tpucc.see.page.stages import Stage, stages_payload
+from tpucc.see.page.stages import Origins, Stage, stages_payload
 from tpucc.see.page.summary import HEADS, MOST_LAYERS, layer_table, summary
 
 PROGRAMS = Path(__file__).parents[2] / "programs"

@@ -19,7 +19,7 @@ from tpucc.explain.roofs import BOTTLENECKS_OF, Limit, RooflinePoint, bandwidth_
 from tpucc.see.charts.beside import REACHES, NamedPoint, Room, _places, names_of_points
 from tpucc.see.charts.roofline import ABOVE, KEPT, MOVING, READING, roofline_svg
 from tpucc.see.kit import NARROW
-from tpucc.see.rect import Rect, centred
+from tpucc.see.svg import Rect, centred
 from tpucc.see.text import SMALL, text_width
 from tpucc.target import load_target
 

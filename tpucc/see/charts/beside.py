@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from tpucc.explain.names import shortened, whole
 from tpucc.see.heading import INK_HALO
-from tpucc.see.rect import Point, Rect, centred
-from tpucc.see.svg import NOTHING, Markup, Value, joined, label, line
+from tpucc.see.svg import NOTHING, Markup, Point, Rect, Value, centred, joined, label, line
 from tpucc.see.text import SMALL, text_width
 
 REACHES = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0)

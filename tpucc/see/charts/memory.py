@@ -14,11 +14,9 @@ from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH, Scale, cycle_axis, row_axis
-from tpucc.see.heading import EDGE, heading
-from tpucc.see.legend import Entry, legend, line_sign
+from tpucc.see.heading import EDGE, Entry, heading, legend, line_sign
 from tpucc.see.palette import Kind, in_order, ink_line, kind_of_layer
-from tpucc.see.rect import Rect
-from tpucc.see.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
+from tpucc.see.svg import NOTHING, Markup, Rect, joined, kind_rect, label, picture, tag, title
 from tpucc.see.text import SMALL, fitted_name, text_width
 
 LEFT = 92.0

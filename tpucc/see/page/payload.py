@@ -6,6 +6,7 @@ there is one for each instruction are packed: see `columns`.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
-from tpucc.machines.v1 import V1, Engine, Opcode
+from tpucc.machines.v1 import SPECS, V1, Engine, Opcode
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WAITS
 from tpucc.see.charts.memory import kind_of
@@ -36,9 +37,7 @@ from tpucc.see.diagrams.insides import Inside
 from tpucc.see.page.columns import deltas, octets, plain
 from tpucc.see.page.given import PageInput
 from tpucc.see.page.machine import machine_payload
-from tpucc.see.page.origins import Origins
-from tpucc.see.page.sentences import operands_payload, sentences_payload
-from tpucc.see.page.stages import stages_payload
+from tpucc.see.page.stages import Origins, stages_payload
 from tpucc.see.page.what_if import retiming_payload
 from tpucc.see.palette import kind_of_layer
 
@@ -296,3 +295,25 @@ def _buffers(program: Program, whose: Attribution) -> dict[str, Any]:
         "first": deltas([stay.first for stay in stays]),
         "last": deltas([stay.last for stay in stays]),
     }
+
+
+PLACE = "#"
+"""Stands in a form where a number belongs."""
+_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+|\d+")
+
+
+def sentences_payload(program: Program) -> dict[str, Any]:
+    """The forms of sentences; for each instruction the number of its form, and the numbers in all of them in order."""
+    forms: dict[str, int] = {}
+    used: list[int] = []
+    numbers: list[int] = []
+    for record in program.instructions:
+        sentence = str(V1.read(record))
+        used.append(forms.setdefault(_NUMBER.sub(PLACE, sentence), len(forms)))
+        numbers += [int(found.replace(",", "")) for found in _NUMBER.findall(sentence)]
+    return {"forms": list(forms), "form": deltas(used), "numbers": plain(numbers)}
+
+
+def operands_payload(opcode: Opcode) -> dict[str, str]:
+    """What each operand of a mnemonic means, by its key in the text."""
+    return {operand.key: printable(operand.meaning) for operand in SPECS[opcode].operands}

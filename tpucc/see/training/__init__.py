@@ -13,8 +13,8 @@ from tpucc.ir.printer import print_graph
 from tpucc.language.elaborate import Model
 from tpucc.output_files import write_files
 from tpucc.see.charts.step_time import step_time_svg
-from tpucc.see.diagrams.dot import dot_source
 from tpucc.see.diagrams.paint import painted
+from tpucc.see.diagrams.render import dot_source
 from tpucc.see.diagrams.steps import StepPicture, step_picture
 from tpucc.see.training.page import SCRIPTS as SCRIPTS
 from tpucc.see.training.page import training_page
