@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from tpucc.explain.names import shortened, whole
 from tpucc.see.heading import INK_HALO
-from tpucc.see.svg import NOTHING, Markup, Point, Rect, Value, centred, joined, label, line
+from tpucc.see.svg import NOTHING, Markup, Point, Rect, centred, joined, label, line
 from tpucc.see.text import SMALL, text_width
 
 REACHES = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0)
@@ -20,15 +19,10 @@ TURNS = (-35, 35, -145, 145, 0, 180, -65, 65, -115, 115, -15, 15, -165, 165, -90
 NEAR = 9.0
 PIECE = 3.0
 """A line is looked at in pieces of so many pixels."""
-NAME: dict[str, Value] = {**INK_HALO, "pointer-events": "none"}
-"""Attributes of the name of a line, which is drawn over points: it stands where they are fewest, see `Room.clearest`."""
-
 FEW = 12
 """Points whose names may stand farther away, at the end of a line."""
 LIMITS = (24, 16, 10, 6)
 """So many characters of each name are tried."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +60,6 @@ class Room:
                 self.taken.extend((rect, *lead))
                 return _written(words, point, (left, base), end, bold)
         return NOTHING
-
-    def clearest(self, places: Iterable[tuple[float, Sequence[Rect], T]]) -> tuple[float, T]:
-        """Of several places for words, each with its cost and the rectangles that it takes: the one that costs least with the marks and
-        words that it meets, and that cost. It is taken from then on."""
-        crossed = [*self.marks, *self.words]
-        found = [(cost + sum(any(map(mark.meets, rects)) for mark in crossed), rects, place) for cost, rects, place in places]
-        cost, rects, place = min(found, key=lambda each: each[0])
-        self.words.extend(rects)
-        self.taken.extend(rects)
-        return cost, place
 
     def _is_free(self, rect: Rect, lead: Sequence[Rect], crossed: Sequence[Rect]) -> bool:
         """Whether nothing is in the way of a name, nor one of `crossed` in that of the line to it."""
