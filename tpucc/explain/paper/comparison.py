@@ -7,14 +7,16 @@ paper's applications, those of figure 11 again for each design.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from tpucc.diagnostics import Source
 from tpucc.explain.paper.applications import Measured, find_programs, known, measure, measure_file, seconds_on
 from tpucc.explain.paper.figures import Figure, Section, with_reasons
-from tpucc.explain.paper.published import Application, Matrix600, published
+from tpucc.explain.paper.published import Application, Matrix600, published, read_table
 from tpucc.target import Target, load_target, with_overrides
 
 _ONE_MATRIX = """weights random(seed=0)
@@ -24,6 +26,17 @@ model matrix(x: f32[{batch}, {size}] in [-1.0, 1.0]):
 """
 _SUM_BYTES = 4
 MIB = 2**20
+
+
+class _Texts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    title: str
+    notes: tuple[str, ...] = ()
+
+
+def _section(key: str, figures: Iterable[Figure], **words: object) -> Section:
+    """A section with its title and its notes in `sections.toml`, in which `words` are put; a note of nothing is left out."""
+    found = read_table("sections.toml", dict[str, _Texts])[key]
+    return Section(key, found.title, tuple(figures), tuple(filter(None, (note.format(**words) for note in found.notes))))
 
 
 def machine_section(target: Target) -> Section:
@@ -38,8 +51,7 @@ def machine_section(target: Target) -> Section:
         Figure("accumulators", "", "MiB", paper.accumulators_mib, accumulators),
         Figure("unified buffer", "", "MiB", paper.unified_buffer_mib, target.unified_buffer_rows * target.mxu / MIB),
     )
-    note = "The paper's cycles are 64 KiB ÷ 34 GB/s at 700 MHz; the ridge is where the rows of a tile take as long as its fetch."
-    return Section("machine", "The machine (section 2, table 2)", figures, (note,))
+    return _section("machine", figures)
 
 
 def matrix_section(target: Target) -> Section:
@@ -60,11 +72,7 @@ def matrix_section(target: Target) -> Section:
         Figure(f"{large}: fetching them", "", "µs", paper.wide_microseconds, 1e6 * wide.fetched),
         Figure(f"{large}: the whole layer", "", "µs", None, 1e6 * wide.seconds),
     )
-    note = (
-        "The paper rounds a fetch of 1.93 µs to 2 µs. The whole layer is one product at LSTM1's batch of 96, with its input and output. "
-        "Cells in use are table 3's row 2 ÷ row 1 of LSTM1."
-    )
-    return Section("matrix_600", "A 600×600 matrix (section 7)", figures, (note,))
+    return _section("matrix_600", figures)
 
 
 def _one_matrix(paper: Matrix600, target: Target) -> Measured:
@@ -90,50 +98,29 @@ Base = Mapping[str, Measured]
 
 def table3_section(base: Base) -> Section:
     """Where the cycles go, and the speed."""
-    notes = (
-        "As in the paper, the cycles are those of the device and its link. What the host computes before and after isn't counted.",
-        "Rows 1, 4, 5 and 6 add up to 100 % of the cycles; 2 and 3 are shares of the peak, 7 and 8 parts of row 6.",
-        "The paper's row 9 is from production, its other rows are from counters, and it says that they don't quite agree: CNN0's row 2 "
-        "would be 71.7 TOPS, MLP1's 8.6 and CNN1's 20.6.",
-    )
-    return Section("table_3", "Where the cycles go (table 3)", _table3(base, TABLE3, _is_any), notes)
+    return _section("table_3", _table3(base, TABLE3, _is_any))
 
 
 def plain_section(plain: Base) -> Section:
     """Where the cycles go in programs that aren't optimised: what overlapping is worth, and what the paper's programs may have lacked."""
-    notes = (
-        "Compiled with -O0: one operator after the other, each for the whole batch, and the outputs leave at the end. Rows 1 to 6 of the "
-        "paper's MLPs and LSTM0 are those of such a program within 5 points: so most of the MLPs' row 6 may be the input and the output on "
-        "the host link, of which the paper counts the input (row 8). Its CNN0 must have been overlapped.",
-    )
-    title = "Where the cycles go without optimisation (table 3, -O0)"
-    return Section("table_3_plain", title, _table3(plain, TABLE3, _is_known), notes)
+    return _section("table_3_plain", _table3(plain, TABLE3, _is_known))
 
 
 def stream_section(base: Base) -> Section:
     """Speed and input stalls in a stream of batches, where transfers cross while others compute."""
-    notes = (
-        "Each batch of a stream whose inputs arrive during the batch before and whose outputs leave during the one after. The "
-        "paper's counters are those of one batch alone: its row 8 has input stalls, and a stream whose link has time left has none. "
-        "Its row 9 is from production: it is near one batch alone for MLP0, near a stream for CNN0, and between both for MLP1.",
-    )
-    return Section("stream", "In a stream of batches (table 3)", _table3(base, STREAM, _is_known, lambda ours: ours.stats["stream"]), notes)
+    return _section("stream", _table3(base, STREAM, _is_known, lambda ours: ours.stats["stream"]))
 
 
 def table7_section(base: Base) -> Section:
     """The error of Google's model, and of ours."""
     figures = _across(base, "error in cycles", "%", lambda paper: paper.model_error, _cycle_error)
-    notes = (
-        "The paper's is Google's own performance model against the counters. Ours is what row 9 of table 3 says about cycles for the same "
-        "work: published TOPS ÷ ours − 1, without its sign.",
-    )
-    return Section("table_7", "Error of the model (table 7)", tuple(figures), notes)
+    return _section("table_7", figures)
 
 
 def table8_section(base: Base) -> Section:
     """The unified buffer's highest use."""
     figures = _across(base, "unified buffer", "MiB", lambda paper: paper.buffer_mib, lambda ours, _: ours.stats["ub_peak_bytes"] / MIB)
-    return Section("table_8", "Highest use of the unified buffer (table 8)", tuple(figures))
+    return _section("table_8", figures)
 
 
 def roofline_section(base: Base, target: Target) -> Section:
@@ -160,12 +147,7 @@ def roofline_section(base: Base, target: Target) -> Section:
         *_across(base, "reached", "TOPS", lambda paper: paper.table3["tops"], lambda ours, _: ours.stats["tops"]),
         *_across(base, "share of the roof", "%", theirs_used, ours_used),
     ]
-    notes = (
-        f"The roof is the peak or 2 × intensity × {target.weight_bandwidth / 1e9:.4g} GB/s, whichever is less; the ridge is at "
-        f"{target.ridge_macs_per_byte:,.0f}. "
-        "The paper counts weights; we count all bytes that are fetched, padding included.",
-    )
-    return Section("roofline", "Points under the roofline (table 1, figure 5)", tuple(figures), notes)
+    return _section("roofline", figures, target=target, rate=f"{target.weight_bandwidth / 1e9:.4g}")
 
 
 def inferences_section(base: Base) -> Section:
@@ -181,8 +163,7 @@ def inferences_section(base: Base) -> Section:
         Figure(f"TPU, host {application.host_percent:.0f} % more", "", "1/s", paper.tpu, whole),
     )
     batch = "" if ours is None else f" Ours are batches of {ours.batch:,}, {1e3 * ours.seconds:.2f} ms each, one after the other."
-    note = f"The second row of the TPU adds the host's share of table 5 to our time.{batch}"
-    return Section("table_4", "Inferences a second of MLP0 (table 4)", figures, (note,))
+    return _section("table_4", figures, batch=batch)
 
 
 def _is_any(application: Application) -> bool:
@@ -261,12 +242,7 @@ def sensitivity_section(of_designs: Mapping[str, Speedups]) -> Section:
         for name, application in published().applications.items():
             about, ours = variant.about[application.kind], of_designs[variant.title].get(name)
             figures.append(Figure(variant.title, name.upper(), "×", about, ours, about=True))
-    notes = (
-        "Times as fast as on the target. The paper draws weighted means and says in words what kinds of applications do; 1 stands for "
-        "“almost no impact”, “little benefit” and “slightly degrades”.",
-        "A 512×512 unit has as many bytes of unified buffer, and as many accumulators unless it says ×4.",
-    )
-    return Section("figure_11", "Sensitivity (figure 11)", tuple(figures), notes)
+    return _section("figure_11", figures)
 
 
 def prime_section(of_prime: Speedups) -> Section:
@@ -275,10 +251,9 @@ def prime_section(of_prime: Speedups) -> Section:
     figures = [Figure(name.upper(), "", "×", None, speedup) for name, speedup in of_prime.items()]
     figures.append(Figure("geometric mean", "", "×", paper.geometric_mean, _geometric_mean(of_prime)))
     figures.append(Figure("weighted mean", "", "×", paper.weighted_mean, _weighted_mean(of_prime)))
-    weights = "Weights are table 1's shares of deployed inferences, half of a pair's each."
     missing = [name.upper() for name in published().applications if name not in of_prime]
     note = f"The paper's means are over all six applications, ours without {', '.join(missing)}." if missing else ""
-    return Section("tpu_prime", "TPU′, with GDDR5 weight memory (section 7)", tuple(figures), tuple(filter(None, (weights, note))))
+    return _section("tpu_prime", figures, missing=note)
 
 
 def _geometric_mean(speedups: Speedups) -> float:
