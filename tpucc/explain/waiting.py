@@ -139,7 +139,8 @@ def _others(program: Program, timeline: Timeline, touched: Effects, free: Int64)
     )
     numbers = np.concatenate([instructions, instructions, program.instructions["index"][touched.pushes][: len(places)], [-1]])
     begins = np.concatenate([timeline.start, timeline.start, places, [-1]])
-    return _table(touched.engine[own], own, free[own], timeline.start[own], reasons[before], numbers[before], begins[before])
+    units = touched.engine[own].astype(np.int64)
+    return _table(units, own, free[own], timeline.start[own], reasons[before], numbers[before], begins[before])
 
 
 def _computing(program: Program, timeline: Timeline, touched: Effects, free: Int64) -> Int64:
@@ -148,7 +149,7 @@ def _computing(program: Program, timeline: Timeline, touched: Effects, free: Int
     own = np.flatnonzero(touched.engine == account.computes)
     lengths = np.stack([column[own] for column in (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)])
     ends = free[own] + np.cumsum(lengths, axis=0)
-    last = {other: np.full(len(touched), -1) for other in (account.finishes, account.supplies)}
+    last: dict[int, Int64] = {other: np.full(len(touched), -1, np.int64) for other in (account.finishes, account.supplies)}
     for unit, other, behind, awaited in awaited_instructions(program, touched):
         if unit == account.computes and other in last:
             last[other][behind] = awaited

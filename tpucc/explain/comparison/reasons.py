@@ -32,8 +32,6 @@ class Number:
     """Named only where its change costs more cycles than that of this other number."""
     detail: Number | None = None
     """Some of these, named behind them."""
-    words: str = ""
-    """Said before the number."""
 
     def change(self, sides: Sides) -> float:
         """How many cycles more all of them take in b."""
@@ -94,48 +92,28 @@ def _latency(runtime: Timed) -> float:
     return target.host_latency_seconds * target.clock_hz
 
 
+def _fetch_cycles(runtime: Timed) -> int:
+    return runtime.program.target.tile_fetch_cycles
+
+
+FETCHES = Number("tiles fetched", _fetches, _fetch_cycles, lambda side: f"{_fetch_cycles(side):,} cycles each")
+SHIFTS = Number("tiles shifted in", _fetches, lambda side: side.program.target.tile_shift_cycles)
+FINISHING = Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise))
+STEPS = Number("cycles of host steps", lambda side: int(side.stats["host_step_cycles"]))
 BYTES = Number(
     "bytes across the link",
-    lambda runtime: sum(runtime.stats["host_bytes"].values()),
-    lambda runtime: runtime.program.target.clock_hz / runtime.program.target.host_bandwidth,
-    lambda runtime: f"{runtime.program.target.host_bandwidth / 1e9:,.1f} GB/s",
+    lambda side: sum(side.stats["host_bytes"].values()),
+    lambda side: side.program.target.clock_hz / side.program.target.host_bandwidth,
+    lambda side: f"{side.program.target.host_bandwidth / 1e9:,.1f} GB/s",
 )
-
+TRANSFERS = Number("transfers", _transfers, _latency, lambda side: f"{_latency(side):,.0f} cycles of latency each", beyond=BYTES)
 GROUPS = (
     Group("multiplying", Limit.MATRIX_UNIT, (Number("rows multiplied", rows_of(Engine.MATRIX)),)),
-    Group(
-        "waiting for weight memory",
-        Limit.WEIGHT_MEMORY,
-        (
-            Number(
-                "tiles fetched",
-                _fetches,
-                lambda runtime: runtime.program.target.tile_fetch_cycles,
-                lambda runtime: f"{runtime.program.target.tile_fetch_cycles:,} cycles each",
-            ),
-        ),
-    ),
-    Group(
-        "waiting for the weight shift",
-        Limit.WEIGHT_SHIFT,
-        (Number("tiles shifted in", _fetches, lambda runtime: runtime.program.target.tile_shift_cycles),),
-    ),
-    Group(
-        "waiting for the activation unit",
-        Limit.ACTIVATION,
-        (Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise)),),
-    ),
-    Group(
-        "waiting for host work", Limit.HOST_WORK, (Number("cycles of host steps", lambda runtime: int(runtime.stats["host_step_cycles"])),)
-    ),
-    Group(
-        "waiting for the host link",
-        Limit.HOST_LINK,
-        (
-            BYTES,
-            Number("transfers", _transfers, _latency, lambda runtime: f"{_latency(runtime):,.0f} cycles of latency each", beyond=BYTES),
-        ),
-    ),
+    Group("waiting for weight memory", Limit.WEIGHT_MEMORY, (FETCHES,)),
+    Group("waiting for the weight shift", Limit.WEIGHT_SHIFT, (SHIFTS,)),
+    Group("waiting for the activation unit", Limit.ACTIVATION, (FINISHING,)),
+    Group("waiting for host work", Limit.HOST_WORK, (STEPS,)),
+    Group("waiting for the host link", Limit.HOST_LINK, (BYTES, TRANSFERS)),
     Group("waiting for sums to come out", Limit.DEPENDENCIES),
 )
 """One for each row of the accounting."""
@@ -229,7 +207,7 @@ def _number_words(sides: Sides, number: Number, cycles: Pair) -> Iterator[str]:
     """A number of both sides with what one of them costs; and its detail, if that explains the change."""
     before, after = sides.each(number.rate)
     rate = f", {after}{f' instead of {before}' if before and before != after else ''}" if after else ""
-    yield f"{number.words}{_instead(sides.pair(number.count), number.unit)}{rate}"
+    yield f"{_instead(sides.pair(number.count), number.unit)}{rate}"
     if number.detail and _is_telling(number.detail.change(sides), cycles):
         yield from _number_words(sides, number.detail, cycles)
 

@@ -71,18 +71,9 @@ class Figure:
 
     def json(self) -> dict[str, Any]:
         """As a JSON object."""
-        return {
-            "row": self.row,
-            "column": self.column,
-            "unit": self.unit,
-            "paper": self.paper,
-            "ours": self.ours,
-            "difference": self.difference,
-            "difference_unit": "points" if self.unit == "%" else "percent",
-            "about": self.about,
-            "large": self.large,
-            "reason": self.reason,
-        }
+        found = {name: getattr(self, name) for name in ("row", "column", "unit", "paper", "ours", "difference")}
+        found["difference_unit"] = "points" if self.unit == "%" else "percent"
+        return found | {name: getattr(self, name) for name in ("about", "large", "reason")}
 
     def _text(self, value: float | None) -> str:
         return "–" if value is None else f"{value:{_FORMATS[self.unit]}}"
