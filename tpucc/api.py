@@ -40,7 +40,6 @@ from tpucc.see import pictures
 from tpucc.see.artifacts import artifacts
 from tpucc.see.charts.tiles import tiles_svg
 from tpucc.see.notebook import Page, Shown, summary_html
-from tpucc.see.training import WRITTEN, measured, step_svg, write_training
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.texts.resume import Base, base_at
 from tpucc.texts.resume import resume as resume_text
@@ -48,6 +47,7 @@ from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
+from tpucc.training_page import WRITTEN, measured, step_svg, write_training
 from tpucc.user_options import changed, options_of
 
 if TYPE_CHECKING:
