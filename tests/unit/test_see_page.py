@@ -21,6 +21,7 @@ from tests.support.cases import each
 from tests.support.examples import examples
 from tests.support.pictures import BIDI, HOSTILE
 from tests.support.stats import made_up
+from tpucc.artifacts import artifacts
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain import nesting as nesting_module
 from tpucc.explain.attribution import attribution, owners
@@ -30,7 +31,6 @@ from tpucc.explain.terms import GLOSSARY, TERMS
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.effects import effects
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.see.artifacts import artifacts
 from tpucc.see.kit import SCRIPTS as KIT
 from tpucc.see.kit import scripts
 from tpucc.see.page import SCRIPTS

@@ -92,7 +92,8 @@ def heading(
     for text in subtitles:
         parts.append(label(text, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
         height += NORMAL + 8
-    entries = [(_sign(kind, solid), meanings.get(kind, KINDS[kind].meaning)) for kind in kinds]
+    paint = solid_paint if solid else kind_paint
+    entries = [(box_sign(paint(kind), min(4.0, RADIUS[kind])), meanings.get(kind, KINDS[kind].meaning)) for kind in kinds]
     entries += [(line_sign("soft", stroke_width=2.5), "quantised values")] if quantised else []
     key = legend(entries, EDGE, EDGE + height, EDGE + width)
     return Drawn(joined([*parts, key.markup]), width, height + key.height + 14)
@@ -101,7 +102,3 @@ def heading(
 def titled(text: str) -> str:
     """A title with its names shortened. Every word is treated as a name: a word of a sentence is shorter than the limit."""
     return shown(" ".join(map(shown, whole(text).split())), MOST_WORDS)
-
-
-def _sign(kind: Kind, solid: bool) -> Sign:
-    return box_sign(solid_paint(kind) if solid else kind_paint(kind), min(4.0, RADIUS[kind]))

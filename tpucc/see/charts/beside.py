@@ -100,14 +100,10 @@ def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:
 
 def pieces(start: Point, end: Point, first: float = 0.0) -> list[Rect]:
     """Small rectangles on a line, from `first` pixels behind its start."""
-    length = math.dist(start, end)
-    shares = [step / length for step in _steps(first, length)] if length else [0.0]
+    length = math.dist(start, end) or 1.0
+    count = max(1, math.ceil((length - first) / PIECE))
+    shares = [(first + (length - first) * place / count) / length for place in range(count + 1)]
     return [centred(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t, (2.0, 2.0)) for t in shares]
-
-
-def _steps(first: float, last: float) -> list[float]:
-    count = max(1, math.ceil((last - first) / PIECE))
-    return [first + (last - first) * place / count for place in range(count + 1)]
 
 
 def _places(point: Point, width: float, away: float) -> Iterator[tuple[float, float, Point | None]]:

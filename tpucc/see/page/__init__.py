@@ -18,10 +18,9 @@ from tpucc.explain.summary import answers, machine_of, share
 from tpucc.prose import percent
 from tpucc.see.diagrams.render import drawn_as_it_is
 from tpucc.see.kit import NARROW, THEME, by_width, embedded, page_files, page_template, scripts, shell
-from tpucc.see.page.given import PageInput
 from tpucc.see.page.losses import error_view, ranges_view
 from tpucc.see.page.machine import machine_view
-from tpucc.see.page.payload import payload, source_lines
+from tpucc.see.page.payload import PageInput, payload, source_lines
 from tpucc.see.page.summary import summary
 from tpucc.see.page.what_if import what_if_view
 from tpucc.see.palette import picture_rules
