@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tpucc
-from tpucc.explain.float_error import error_statistics
+from tpucc.explain.noise import noise_of
 from tpucc.explain.stats import stats
 from tpucc.interop.onnx.reading import read
 from tpucc.onnxruntime import session
@@ -123,7 +123,7 @@ def measured(path: Path) -> Row:
         len(model.source.splitlines()),
         difference(path, found.built(sizes).layouts, inputs, reference),
         not any(compared.unequal for compared in compare_with_reference(runtime, made.layers, inputs)),
-        min(found.snr for found in error_statistics(outputs, reference)),
+        min(found.sqnr for found in noise_of(outputs, reference).values()),
         figures["cycles"],
         figures["host_steps"],
         figures["host_step_cycles"] / figures["cycles"],

@@ -12,9 +12,8 @@ from typing import Any
 from measure import compiled, host_share, named
 from paper_page import table
 
-from tpucc.explain.assumptions import FACTORS, Assumption, assumptions
 from tpucc.explain.retiming import retimed
-from tpucc.explain.timed import Timed
+from tpucc.explain.timed import FACTORS, Assumption, Timed, assumptions
 from tpucc.options import Options
 from tpucc.sim.durations import duration
 from tpucc.target import target_names

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tpucc.see.palette import WAVE_RULES, Kind, ink_fill, ink_line, kind_paint, style_sheet, wave_paint, wave_solid_paint
 from tpucc.see.svg import NOTHING, Markup, Value, joined, label, line, number_text, picture, tag
 from tpucc.see.text import LARGE, NORMAL, SMALL
-from tpucc.see.waves.marks import chip, pill_paint
+from tpucc.see.waves.picture import chip, pill_paint
 
 SIDE, CYCLE, KERNEL = 4, 5, 3
 LEFT, TOP, WIDE, HIGH, GAP, MARGIN = 118.0, 118.0, 104.0, 74.0, 26.0, 24.0

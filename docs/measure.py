@@ -11,7 +11,7 @@ from typing import Any
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
-from tpucc.explain.scaling import HEAD, cells, scaling
+from tpucc.explain.tables import SCALING_HEADS, scaling, scaling_cells
 from tpucc.explain.timed import Timed
 from tpucc.options import Options
 from tpucc.sim.durations import duration
@@ -214,13 +214,13 @@ def _scaling() -> Iterator[str]:
         "has all weights and fetches all tiles, so that only what takes time for each row gets shorter; transfers and host steps of all "
         "cores together take as long as before.\n"
     )
-    yield f"| program | {' | '.join(HEAD)} |"
-    yield f"|{'---|' * (len(HEAD) + 1)}"
+    yield f"| program | {' | '.join(SCALING_HEADS)} |"
+    yield f"|{'---|' * (len(SCALING_HEADS) + 1)}"
     for name, params in SCALED:
         yield from _scaled_rows(name, params)
 
 
 def _scaled_rows(name: str, params: Mapping[str, str]) -> Iterator[str]:
     programs = (compiled(name, Options(params=params, cores=cores)).program for cores in CORES)
-    for row in cells(scaling([Timed(program) for program in programs if program is not None])):
+    for row in scaling_cells(scaling([Timed(program) for program in programs if program is not None])):
         yield f"| {named(name, params)} | {' | '.join(row)} |"

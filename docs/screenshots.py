@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from palette_png import Octets, palette_png
 
+from tpucc.artifacts import artifacts
 from tpucc.cli.main import main
 from tpucc.options import Options
-from tpucc.see.artifacts import artifacts
 from tpucc.watch.build import Built, Recipe, attempt
 from tpucc.watch.page import EDITOR
 from tpucc.watch.server import Board, Server

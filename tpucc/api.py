@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Never, Unpack
 import numpy.typing as npt
 
 from tpucc.arguments import is_path, mistaken, path_of
+from tpucc.artifacts import artifacts
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
@@ -36,10 +37,8 @@ from tpucc.plugins.judged import judge as verdict_on
 from tpucc.runtime.inputs import by_name
 from tpucc.runtime.judge import Verdict
 from tpucc.see import pictures
-from tpucc.see.artifacts import artifacts
 from tpucc.see.charts.tiles import tiles_svg
 from tpucc.see.notebook import Page, Shown, summary_html
-from tpucc.see.training import WRITTEN, measured, step_svg, write_training
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.texts.resume import Base, base_at
 from tpucc.texts.resume import resume as resume_text
@@ -47,6 +46,7 @@ from tpucc.training.asked import settings_of
 from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
+from tpucc.training_page import WRITTEN, measured, step_svg, write_training
 from tpucc.user_options import changed, options_of
 
 if TYPE_CHECKING:

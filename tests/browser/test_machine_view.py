@@ -17,9 +17,8 @@ from tests.support.visits import settle
 from tpucc.diagnostics import counted
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.critical import LIMITS
-from tpucc.explain.recording import usual_window
+from tpucc.explain.recording import first_part, usual_window
 from tpucc.explain.segments import matrix_segments
-from tpucc.explain.windows import first_part
 from tpucc.isa.effects import effects, resolve
 from tpucc.machines.v1 import Engine
 from tpucc.runtime.check import calibrated_inputs

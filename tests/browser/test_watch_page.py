@@ -17,9 +17,9 @@ from tests.support.legibility import legibility_in_both_themes
 from tests.support.playground import builder
 from tests.support.visits import settle
 from tests.support.watching import SMALL, WRONG, recipe
+from tpucc.artifacts import artifacts
 from tpucc.compilation import Compilation
 from tpucc.runtime.runtime import Runtime
-from tpucc.see.artifacts import artifacts
 from tpucc.watch.server import Board, Server
 from tpucc.watch.session import Session
 from tpucc.watch.site import ICON, waiting

@@ -24,7 +24,7 @@ from tpucc.api import Executable
 from tpucc.compilation import Snapshot
 from tpucc.diagnostics import Source
 from tpucc.driver import compile_source
-from tpucc.explain.float_error import error_statistics
+from tpucc.explain.noise import noise_of
 from tpucc.ir import Graph
 from tpucc.options import Options
 from tpucc.passes.pipeline import PASSES
@@ -186,10 +186,10 @@ def test_integers_mean_what_float32_says(seed: int) -> None:
     assert exe.compilation is not None
     assert exe.compilation.graph is not None
     inputs = random_inputs(exe.runtime)
-    outputs = error_statistics(exe.run(inputs), float_reference(exe.compilation.graph, inputs))
+    outputs = noise_of(exe.run(inputs), float_reference(exe.compilation.graph, inputs))
     assert outputs
-    for output in outputs:
-        assert output.snr > 6, f"{output}\n{exe.compilation.source.text}"
+    for name, noise in outputs.items():
+        assert noise.sqnr > 6, f"{name}\n{exe.compilation.source.text}"
 
 
 def test_networks_have_what_they_promise() -> None:

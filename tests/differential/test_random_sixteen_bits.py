@@ -16,7 +16,7 @@ from tests.differential.test_random_networks import MACHINES, built, check
 from tests.support.cases import LONG, one_of
 from tests.support.networks import network, seeds_of_reals
 from tests.support.slow_machine import between
-from tpucc.explain.float_error import error_statistics
+from tpucc.explain.noise import noise_of
 from tpucc.layers.kinds import Vector
 from tpucc.runtime.check import float_reference, random_inputs
 
@@ -60,7 +60,7 @@ def test_integers_mean_what_float32_says(seed: int) -> None:
     assert exe.compilation is not None
     assert exe.compilation.graph is not None
     inputs = random_inputs(exe.runtime)
-    outputs = error_statistics(exe.run(inputs), float_reference(exe.compilation.graph, inputs))
+    outputs = noise_of(exe.run(inputs), float_reference(exe.compilation.graph, inputs))
     assert outputs
-    for output in outputs:
-        assert output.snr > 12, f"{output}\n{exe.compilation.source.text}"
+    for name, noise in outputs.items():
+        assert noise.sqnr > 12, f"{name}\n{exe.compilation.source.text}"

@@ -155,7 +155,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "texts/unchanged.py": ("constant, input*2", BUFFERS),
     "lowering/room.py": ("patches", OTHER),
     "explain/attribution.py": ("input", "the name of the work on inputs"),
-    "explain/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/memories.py": ("constant", BUFFERS),
     "cli/step_work.py": ("state", OTHER),
@@ -179,16 +178,16 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "batch_norm, constant, slice, state",
         "a layer for the eye; what stands beside; slices",
     ),
-    "see/diagrams/steps.py": ("conv2d", "its gradients are products too"),
-    "see/page/colouring.py": ("state", SYNTAX),
+    "training_page/step_graph.py": ("conv2d", "its gradients are products too"),
+    "see/page/__init__.py": ("state", SYNTAX),
     "see/sweeps/page.py": ("input", OTHER),
-    "see/training/page.py": ("state", OTHER),
+    "training_page/page.py": ("state", OTHER),
     "see/waves/page.py": ("input", OTHER),
 }
 BY_NAME = {ROOT / "labs", ROOT / "interop/onnx/reading/operators"}
 """Packages whose every file asks about operators by name, or makes them."""
 WORDS = frozenset({"div", "equal", "less", "max", "mean", "min", "sum", "weight"})
-SHOWN = ("cli", "explain", "see", "watch")
+SHOWN = ("cli", "explain", "see", "training_page", "watch")
 """Rooms that write for people, in which an operator whose name is one of `WORDS` is a word, or a tag of HTML."""
 HELP = (
     "ask facts_of(node.op) instead (tpucc/ops/facts.py): where its values come from, whether it is element-wise, monotone, commutative or "

@@ -13,10 +13,9 @@ import tpucc
 from tests.support.cases import each
 from tpucc.api import Executable
 from tpucc.explain.accounting import ROWS, TABLE_3, WAIT_ROWS, cycles_by_row
-from tpucc.explain.by_lines import by_lines
 from tpucc.explain.critical import Limit
 from tpucc.explain.segments import Cause
-from tpucc.explain.summary import facts
+from tpucc.explain.summary import by_lines, facts
 from tpucc.explain.tables import MOST_ROWS, breakdown_table, layer_table, line_table, spent_percent, timeline_table
 from tpucc.see.charts.chart import WAITS
 from tpucc.see.charts.peak import UNUSED, USEFUL

@@ -18,7 +18,7 @@ from tests.support.cases import each
 from tests.support.command_line import SMALL, run
 from tpucc.cli.commands import COMMANDS
 from tpucc.data.archive import npz_bytes
-from tpucc.explain.float_error import ROUNDED
+from tpucc.explain.noise import ROUNDED
 from tpucc.sim.fast.execute import Simulator
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"

@@ -18,9 +18,9 @@ from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
 from tpucc.explain.accounting import TABLE_3
 from tpucc.explain.comparison.compare import compare
-from tpucc.explain.comparison.groups import GROUPS
 from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds
+from tpucc.explain.comparison.reasons import GROUPS
 from tpucc.explain.comparison.tables import comparison_table, equal_layers
 from tpucc.explain.critical import Limit
 from tpucc.explain.timed import Timed

@@ -15,9 +15,9 @@ from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.explain.bottleneck import bottleneck
 from tpucc.explain.critical import LIMITS, Limit, Part, activities, critical_path, path_words, shares
+from tpucc.explain.levers import TileRows
 from tpucc.explain.roofs import ridge, works_of
 from tpucc.explain.segments import Cause, matrix_segments
-from tpucc.explain.tilerows import TileRows
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Division, Program, Resident

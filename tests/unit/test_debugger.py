@@ -15,7 +15,6 @@ import tpucc
 from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.cli.debug_session import HELP, Session
-from tpucc.explain import debugger as debugging
 from tpucc.explain.debugger import Debugger
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
@@ -70,24 +69,23 @@ def test_its_memories_are_the_simulators_forwards_and_back(debugger: Debugger) -
     ports, held = runtime.ports(random_inputs(runtime)), debugger.interpreter.memories
     for port in debugger.program.outputs:
         assert np.array_equal(unpack(port, debugger.program.host, held["host"]), ports[port.name])
-    while debugger.position:
-        debugger.back()
-        if debugger.position in looked_at:
-            assert memories(debugger) == looked_at[debugger.position]
+    for position in sorted(looked_at, reverse=True):
+        debugger.back(debugger.position - position)
+        assert memories(debugger) == looked_at[position]
     for _ in range(5):
         debugger.step()
     assert debugger.position == 5
 
 
-def test_going_back_beyond_what_is_kept_runs_again(debugger: Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(debugging, "UNDO_BYTES", 1 << 12)
+def test_going_back_takes_back_one_or_several(debugger: Debugger) -> None:
     states = []
     for _ in range(12):
         states.append(memories(debugger))
         debugger.step()
-    while debugger.position:
-        debugger.back()
-        assert memories(debugger) == states[debugger.position]
+    for count, left in ((1, 11), (3, 8), (8, 0), (5, 0)):
+        debugger.back(count)
+        assert debugger.position == left
+        assert memories(debugger) == states[left]
 
 
 @pytest.mark.long

@@ -8,11 +8,11 @@ import pytest
 
 import tpucc
 from tpucc.cli.summary import compile_text
-from tpucc.explain.assumptions import assumptions
 from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.stats import stats
 from tpucc.explain.summary import facts
 from tpucc.explain.tables import counts_table, stream_table, timeline_table
+from tpucc.explain.timed import assumptions
 from tpucc.see.charts.tiles import tiles_svg
 from tpucc.see.page.summary import layer_table, left_out
 from tpucc.see.pictures import layer_diagram

@@ -16,8 +16,7 @@ from tests.support.cases import one_of
 from tpucc.api import Executable
 from tpucc.explain.bottleneck import BOTTLENECKS, Bottleneck, bottleneck
 from tpucc.explain.critical import critical_path
-from tpucc.explain.levers import Work, weight_memory
-from tpucc.explain.tilerows import TileRows
+from tpucc.explain.levers import TileRows, Work, weight_memory
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.target import load_target

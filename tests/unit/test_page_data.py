@@ -17,7 +17,7 @@ from tests.support.cases import each
 from tests.support.machine import Writer
 from tests.support.pictures import BIDI, chain_program
 from tpucc.diagnostics import Origin, Span, printable
-from tpucc.explain.owners import owners
+from tpucc.explain.attribution import owners
 from tpucc.explain.recording import MOST, recorded
 from tpucc.interop.programs import folder
 from tpucc.ir import GraphBuilder, NoAttributes, Node, TensorType
@@ -26,14 +26,11 @@ from tpucc.isa.program import Program, Resident
 from tpucc.language import literals
 from tpucc.machines.v1 import V1, Function, Opcode
 from tpucc.runtime.check import random_inputs
-from tpucc.see.page import colouring
-from tpucc.see.page.colouring import coloured
+from tpucc.see.page import KEYWORDS, coloured
 from tpucc.see.page.columns import plain
 from tpucc.see.page.machine import BOX_OF, machine_payload
-from tpucc.see.page.origins import Origins
-from tpucc.see.page.payload import source_lines
-from tpucc.see.page.sentences import sentences_payload
-from tpucc.see.page.stages import LONGEST, Stage, stages_payload
+from tpucc.see.page.payload import sentences_payload, source_lines
+from tpucc.see.page.stages import LONGEST, Origins, Stage, stages_payload
 
 
 def packed(value: int) -> bytes:
@@ -177,7 +174,7 @@ def test_the_tokens_of_a_line_have_their_classes(line: str, tokens: list[tuple[s
 
 
 def test_all_keywords_of_the_language_are_coloured() -> None:
-    assert set(colouring.KEYWORDS) == literals.KEYWORDS
+    assert set(KEYWORDS) == literals.KEYWORDS
 
 
 def test_sentences_are_those_of_the_instructions() -> None:

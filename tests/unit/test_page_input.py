@@ -13,11 +13,11 @@ import pytest
 
 import tpucc
 from tpucc.api import Executable
+from tpucc.artifacts import _notes, artifacts
 from tpucc.diagnostics import Origin
-from tpucc.explain.attribution import attribution
+from tpucc.explain.attribution import attribution, owners
 from tpucc.explain.critical import LIMITS, Limit
 from tpucc.explain.layer_error import LayerError
-from tpucc.explain.owners import owners
 from tpucc.explain.segments import Segments
 from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
@@ -29,10 +29,8 @@ from tpucc.layers.histogram import Histogram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.see import pictures
-from tpucc.see.artifacts import _notes, artifacts
 from tpucc.see.diagrams.insides import Inside
-from tpucc.see.page.given import PageInput
-from tpucc.see.page.payload import _error, _inside, _waits, payload
+from tpucc.see.page.payload import PageInput, _error, _inside, _waits, payload
 
 SOURCE = """
 weights random(seed=1)
@@ -56,7 +54,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Executable:
 def given(both: Executable, monkeypatch: pytest.MonkeyPatch) -> PageInput:
     """What the page is drawn from, diagrams left out."""
     kept: list[PageInput] = []
-    monkeypatch.setattr(importlib.import_module("tpucc.see.artifacts"), "page", lambda found: (kept.append(found), "")[1])
+    monkeypatch.setattr(importlib.import_module("tpucc.artifacts"), "page", lambda found: (kept.append(found), "")[1])
     assert both.compilation is not None
     assert both.compilation.graph is not None
     drawn = {"graph": pictures.render(pictures.operator_diagram(both.compilation.graph))}

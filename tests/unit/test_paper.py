@@ -15,12 +15,9 @@ from tpucc.cli.main import main
 from tpucc.cli.paper_command import section_text
 from tpucc.diagnostics import Source, UsageError
 from tpucc.explain.paper.applications import FREE_HOST, find_programs, measure
-from tpucc.explain.paper.comparison import compare
-from tpucc.explain.paper.figures import Figure, Section
+from tpucc.explain.paper.comparison import TABLE3, compare, scaled
+from tpucc.explain.paper.figures import UNKNOWN, Figure, Section, reasons, with_reasons
 from tpucc.explain.paper.published import Peak, published
-from tpucc.explain.paper.reasons import UNKNOWN, reasons, with_reasons
-from tpucc.explain.paper.sensitivity import scaled
-from tpucc.explain.paper.tables import TABLE3
 from tpucc.target import load_target
 
 CHAIN = """

@@ -10,7 +10,7 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, context
-from tpucc.explain.float_error import error_statistics
+from tpucc.explain.noise import noise_of
 from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
@@ -152,7 +152,7 @@ model net(x: f32[64, 16]) -> f32[64, 8]:
         assert exe.compilation is not None
         assert exe.compilation.meant is not None
         inputs = {"x": drawn(3, 64, 16)}
-        (found,) = error_statistics(exe.runtime.run(inputs), float_reference(exe.compilation.meant, inputs))
-        ratios.append(found.snr)
+        (found,) = noise_of(exe.runtime.run(inputs), float_reference(exe.compilation.meant, inputs)).values()
+        ratios.append(found.sqnr)
     assert ratios[0] < 25
     assert ratios[1] > ratios[0] + 12

@@ -8,7 +8,7 @@ import numpy as np
 
 import tpucc
 from tests.support.cases import each
-from tpucc.explain.float_error import error_statistics
+from tpucc.explain.noise import noise_of
 from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.runtime.check import compare_with_reference, float_reference
@@ -62,8 +62,8 @@ def run(results: str, folder: Path) -> tuple[tpucc.Executable, dict[str, AnyArra
 @each(QUOTIENTS)
 def test_a_numerator_is_not_rounded_on_the_way_to_its_quotient(text: str, least: float, tmp_path: Path) -> None:
     _, found, exact = run(text, tmp_path)
-    error = error_statistics(found, exact)[0]
-    assert error.snr >= least
+    error = next(iter(noise_of(found, exact).values()))
+    assert error.sqnr >= least
 
 
 def test_the_noise_of_a_quotient_is_that_of_the_layer_that_it_is_computed_from(tmp_path: Path) -> None:

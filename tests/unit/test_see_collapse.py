@@ -15,7 +15,7 @@ from tpucc.see.diagrams.grouping import LONGEST_PERIOD, TRIES, _runs
 from tpucc.see.diagrams.layout import Layout
 from tpucc.see.diagrams.paint import painted
 from tpucc.see.palette import Kind
-from tpucc.see.rect import Rect
+from tpucc.see.svg import Rect
 
 
 def box(signature: str = "", *, cluster: int = -1, beside: int = -1, outside: bool = False, kind: Kind = Kind.VECTOR) -> Box:

@@ -17,9 +17,8 @@ from tpucc.see.diagrams import dataflow
 from tpucc.see.diagrams.collapse import sized
 from tpucc.see.diagrams.dataflow import program_diagram
 from tpucc.see.diagrams.diagram import Box, Diagram
-from tpucc.see.diagrams.known import known_kinds
 from tpucc.see.diagrams.layergraph import layer_diagram
-from tpucc.see.diagrams.operators import operator_diagram
+from tpucc.see.diagrams.operators import known_kinds, operator_diagram
 from tpucc.see.page.payload import BY_LANES, untiled
 from tpucc.see.palette import Kind, kind_of_layer
 

@@ -16,10 +16,9 @@ from tpucc.ops import OPS
 from tpucc.see.diagrams.collapse import READABLE, collapsed
 from tpucc.see.diagrams.dataflow import SMALL_PROGRAM, program_diagram
 from tpucc.see.diagrams.diagram import Diagram
-from tpucc.see.diagrams.dot import dot_source
-from tpucc.see.diagrams.known import known_kinds
 from tpucc.see.diagrams.layergraph import layer_diagram
-from tpucc.see.diagrams.operators import UNPLACED, clusters, kind_of, operator_diagram
+from tpucc.see.diagrams.operators import UNPLACED, clusters, kind_of, known_kinds, operator_diagram
+from tpucc.see.diagrams.render import dot_source
 from tpucc.see.palette import Kind
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "dot"

@@ -18,11 +18,10 @@ from tpucc.explain.names import shown
 from tpucc.see.diagrams.collapse import READABLE, SHORT, collapse
 from tpucc.see.diagrams.dataflow import program_diagram
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.see.diagrams.insides import BUDGET, LISTED, Inside
+from tpucc.see.diagrams.insides import BUDGET, LISTED, MOST_STUBS, Inside, Period
 from tpucc.see.diagrams.insides import insides as insides_of
 from tpucc.see.diagrams.layergraph import layer_diagram
 from tpucc.see.diagrams.operators import operator_diagram
-from tpucc.see.diagrams.part import MOST_STUBS, Period
 from tpucc.see.diagrams.render import render
 from tpucc.see.palette import Kind
 

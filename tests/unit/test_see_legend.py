@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from tests.support.pictures import SVG
-from tpucc.see.legend import LINE, SIGN, box_sign, dot_sign, legend, line_sign
+from tpucc.see.heading import LINE, SIGN, box_sign, dot_sign, legend, line_sign
 from tpucc.see.text import SMALL, text_width
 
 ENTRIES = [(box_sign({"fill": "#123456"}), "the first"), (dot_sign({}), "another"), (line_sign("ink", 12.0), "a line")]

@@ -21,24 +21,22 @@ from tests.support.cases import each
 from tests.support.examples import examples
 from tests.support.pictures import BIDI, HOSTILE
 from tests.support.stats import made_up
+from tpucc.artifacts import artifacts
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain import nesting as nesting_module
-from tpucc.explain.attribution import attribution
+from tpucc.explain.attribution import attribution, owners
 from tpucc.explain.nesting import Source, calls_of, nesting
-from tpucc.explain.owners import owners
 from tpucc.explain.summary import Accuracy, facts
 from tpucc.explain.terms import GLOSSARY, TERMS
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.effects import effects
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.see.artifacts import artifacts
 from tpucc.see.kit import SCRIPTS as KIT
 from tpucc.see.kit import scripts
 from tpucc.see.page import SCRIPTS
 from tpucc.see.page.columns import deltas, plain
 from tpucc.see.page.machine import _left_out
-from tpucc.see.page.origins import Origins
-from tpucc.see.page.stages import Stage, stages_payload
+from tpucc.see.page.stages import Origins, Stage, stages_payload
 from tpucc.see.page.summary import HEADS, MOST_LAYERS, layer_table, summary
 
 PROGRAMS = Path(__file__).parents[2] / "programs"

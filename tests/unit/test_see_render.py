@@ -20,7 +20,7 @@ from tpucc.see.diagrams.operators import operator_diagram
 from tpucc.see.diagrams.render import drawn_as_it_is, render
 from tpucc.see.diagrams.wrap import WIDTH, split, wrapped
 from tpucc.see.palette import KINDS, Kind
-from tpucc.see.rect import Rect, centred
+from tpucc.see.svg import Rect, centred
 
 SVG = "{http://www.w3.org/2000/svg}"
 DIAGRAMS: Mapping[str, Callable[[], Diagram]] = {

@@ -21,7 +21,7 @@ from tpucc.see.diagrams.paint import extent
 from tpucc.see.diagrams.render import Rendered, render
 from tpucc.see.diagrams.wrap import wrapped
 from tpucc.see.pictures import DIAGRAMS, draw_diagrams
-from tpucc.see.rect import Point
+from tpucc.see.svg import Point
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 

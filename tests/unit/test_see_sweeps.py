@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 from tests.support.pictures import SVG
 from tpucc.see.charts.fronts import Mark, front_svg
-from tpucc.see.rect import Rect, centred
+from tpucc.see.svg import Rect, centred
 from tpucc.see.text import SMALL, text_width
 from tpucc.sim.durations import duration
 

@@ -14,7 +14,7 @@ from tests.support.operator_graphs import built
 from tests.unit.test_fidelity import ByHand, dense, drawn, sqnr
 from tpucc.cli.main import main
 from tpucc.data.archive import npz_bytes
-from tpucc.explain.float_error import error_statistics
+from tpucc.explain.noise import noise_of
 from tpucc.explain.sensitivity import losses
 from tpucc.passes.kept_layers import kept_layers
 from tpucc.runtime.check import float_reference
@@ -46,7 +46,7 @@ def test_a_network_by_hand(tmp_path: Path) -> None:
     ratios = [loss.output_sqnr for loss in found.layers]
     assert ratios == sorted(ratios)
     reference = float_reference(exe.compilation.graph, {"x": inputs})  # type: ignore[arg-type]
-    assert found.output_sqnr == pytest.approx(error_statistics(exe.runtime.run({"x": inputs}), reference)[0].snr)
+    assert found.output_sqnr == pytest.approx(next(iter(noise_of(exe.runtime.run({"x": inputs}), reference).values())).sqnr)
     assert (found.rows, found.accuracy, found.float_accuracy) == (7, None, None)
 
 

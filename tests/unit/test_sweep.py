@@ -35,9 +35,8 @@ from tests.support.cases import each, one_of
 from tests.support.command_line import SMALL, run
 from tpucc.cli import sweep_command
 from tpucc.explain.sweeps.axes import axis_of_text, axis_of_values, split
-from tpucc.explain.sweeps.differences import differences
 from tpucc.explain.sweeps.figures import KEPT, Figures, figures_of, worded
-from tpucc.explain.sweeps.journal import Journal, journal_of
+from tpucc.explain.sweeps.journal import Journal, differences, journal_of
 from tpucc.explain.sweeps.plan import Plan
 from tpucc.explain.sweeps.points import run as compute
 from tpucc.explain.sweeps.rows import Row, line_of_row, measured
@@ -223,7 +222,7 @@ def test_one_process_two_and_a_second_run_write_the_same_bytes(small: Path, monk
     assert rest.startswith(b"".join([lines[0], lines[5], lines[2], lines[5]]))
     assert len(rest.splitlines()) == len(lines) + 1, "the one that was there twice; the torn line is gone, nothing else is computed again"
     assert Path("two.html").read_bytes() == Path("one.html").read_bytes()
-    monkeypatch.setattr("tpucc.explain.sweeps.measuring.measured", None)
+    monkeypatch.setattr("tpucc.explain.sweeps.points.measured", None)
     assert table_bytes("--jobs", "1", output="rest.csv") == one, "all are done: nothing is computed"
 
 
@@ -237,7 +236,7 @@ def test_ctrl_c_says_what_is_done(small: Path, capsys: pytest.CaptureFixture[str
         return measured(compiler, plan, point)
 
     with monkeypatch.context() as patched:
-        patched.setattr("tpucc.explain.sweeps.measuring.measured", interrupted)
+        patched.setattr("tpucc.explain.sweeps.points.measured", interrupted)
         assert run("sweep", "small.tpu", *AXES, "-o", "two.csv", "--jobs", "1") == 130
     assert "note: 11 of 12 points are done; the same command goes on from there" in capsys.readouterr().err
     assert not Path("two.csv").exists()

@@ -17,8 +17,8 @@ import pytest
 import tpucc
 from tests.support.command_line import run
 from tpucc.explain.sweeps.axes import axis_of_text
-from tpucc.explain.sweeps.measuring import Measuring
 from tpucc.explain.sweeps.plan import Plan
+from tpucc.explain.sweeps.points import Measuring
 from tpucc.tasks.cluster import compute
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed; it comes with the extra: pip install -e '.[dev,dask]'")

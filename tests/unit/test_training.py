@@ -409,7 +409,7 @@ def test_a_state_takes_no_other_seed_or_weights(tmp_path: Path) -> None:
 
 def test_weights_are_saved_though_the_page_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = trained(source(tmp_path), steps=1)
-    monkeypatch.setattr("tpucc.see.training.training_page", lambda *_: 1 / 0)
+    monkeypatch.setattr("tpucc.training_page.training_page", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         made.save(tmp_path / "out")
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"weights.npz", "state.npz", "history.json"}

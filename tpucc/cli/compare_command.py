@@ -19,7 +19,7 @@ from tpucc.cli.work import PROGRAM_SUFFIX, executable_from, print_warnings
 from tpucc.diagnostics import printable
 from tpucc.explain.accounting import TABLE_3
 from tpucc.explain.comparison.compare import Comparison, compare
-from tpucc.explain.comparison.items import Items
+from tpucc.explain.comparison.pairs import Items
 from tpucc.explain.comparison.tables import comparison_table
 from tpucc.output_files import write_file
 from tpucc.see.comparison.page import comparison_page

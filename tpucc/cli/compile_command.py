@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tpucc.artifacts import EMIT, artifacts
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option, numerics_options, of_a_step
@@ -18,7 +19,6 @@ from tpucc.cli.work import Dump, compiled, held_out_accuracy
 from tpucc.diagnostics import did_you_mean
 from tpucc.explain.timed import Timed
 from tpucc.output_files import write_files
-from tpucc.see.artifacts import EMIT, artifacts
 
 
 def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:

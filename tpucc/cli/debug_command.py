@@ -17,8 +17,8 @@ from tpucc.cli.run_command import inputs_of
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
 from tpucc.explain.debugger import Debugger
+from tpucc.explain.recording import first_part
 from tpucc.explain.tables import wrapped
-from tpucc.explain.windows import first_part
 from tpucc.runtime.batches import Arrays
 
 PROMPT = "(tpucc) "

@@ -148,8 +148,7 @@ class Session:
         count = self._count(words, "instructions")
         if not self.debugger.position:
             raise Wrong("nothing is executed yet")
-        for _ in range(min(count, self.debugger.position)):
-            self.debugger.back()
+        self.debugger.back(count)
         return self.where()
 
     def _continue(self, words: Sequence[str]) -> str:

@@ -18,12 +18,10 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
-from tpucc.explain.assumptions import assumption_words, assumptions
-from tpucc.explain.by_lines import by_lines
-from tpucc.explain.float_error import rounded_notes
-from tpucc.explain.scaling import scaling, scaling_table
-from tpucc.explain.tables import counts_table, stream_cycles, stream_table, timeline_table, what_if_table, wrapped
-from tpucc.explain.timed import Timed
+from tpucc.explain.noise import rounded_notes
+from tpucc.explain.summary import by_lines
+from tpucc.explain.tables import counts_table, scaling, scaling_table, stream_cycles, stream_table, timeline_table, what_if_table, wrapped
+from tpucc.explain.timed import Timed, assumption_words, assumptions
 from tpucc.explain.trace import trace_events
 from tpucc.output_files import write_file
 
@@ -125,7 +123,7 @@ def command(
 
 def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: bool) -> None:
     from tpucc.cli.losses import measured_losses  # counting cycles needs none of it
-    from tpucc.explain.sensitivity_table import losses_json, losses_table
+    from tpucc.explain.sensitivity import losses_json, losses_table
 
     with Progress(not quiet and not as_json) as progress:
         exe = executable_from(model, given, quiet, progress)
@@ -165,4 +163,4 @@ def _numbers(runtimes: Sequence[Timed], timing: str, batches: int | None, by: st
             return {**stats, "assumptions": assumed, "what_if": faster}
         return {**stats, "counts": runtimes[0].counts}
     program = runtimes[0].program
-    return {"model": program.name, "target": program.target.name, "scaling": [asdict(row) for row in scaling(runtimes)]}
+    return {"model": program.name, "target": program.target.name, "scaling": scaling(runtimes)}

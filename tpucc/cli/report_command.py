@@ -8,6 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
+from tpucc.artifacts import artifacts
 from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
@@ -17,7 +18,6 @@ from tpucc.explain.recording import MOST
 from tpucc.explain.timed import Timed
 from tpucc.numerics import Int64
 from tpucc.output_files import write_file
-from tpucc.see.artifacts import artifacts
 
 
 class Window(click.ParamType[range]):

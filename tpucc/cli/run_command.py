@@ -22,7 +22,7 @@ from tpucc.cli.work import executable_from, judged
 from tpucc.data.archive import naming, npz_bytes
 from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
 from tpucc.explain.device_outputs import run_quantized
-from tpucc.explain.float_error import error_statistics, rounded_notes
+from tpucc.explain.noise import noise_of, rounded_notes
 from tpucc.explain.quality import Accuracy, Regression, not_finite, notices
 from tpucc.interop.sources import held_out_file
 from tpucc.numerics import AnyArray
@@ -157,8 +157,8 @@ def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str
         "against": "the layers' integer reference",
         "integer": _counts(parts_with_reference(runtime, compilation.layers, parts)),
         "float": {
-            s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr, "is_constant": s.constant}
-            for s in error_statistics(outputs, reference)
+            name: {"largest": noise.largest, "mean": noise.mean, "snr_db": noise.sqnr, "is_constant": noise.constant}
+            for name, noise in noise_of(outputs, reference).items()
         },
     }
 

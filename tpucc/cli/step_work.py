@@ -25,7 +25,6 @@ from tpucc.language.elaborate import Model
 from tpucc.machines.v2.links import all_reduce
 from tpucc.output_files import write_files
 from tpucc.passes.pipeline import unknown_name
-from tpucc.see.training import step_files
 from tpucc.sim.durations import duration
 from tpucc.target import machine_name
 from tpucc.training.numerics import CHOICES, Numerics
@@ -33,6 +32,7 @@ from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.training.step import Step
 from tpucc.training.timing.step_time import StepTime
+from tpucc.training_page import step_files
 
 USED = ("model", "train", *CHOICES, "output", "params", "target", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")
 """The parameters of `compile` that mean something for a step of training."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from tpucc.artifacts import EMIT, artifacts
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, options_from
 from tpucc.cli.work import held_out_accuracy
@@ -19,7 +20,6 @@ from tpucc.diagnostics import counted, printable
 from tpucc.explain.timed import Timed
 from tpucc.files import MODELS, opened, unreadable
 from tpucc.interop.sources import ONNX, held_out_file, require_own_kind
-from tpucc.see.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
 from tpucc.watch.page import EDITOR
 from tpucc.watch.server import Board, Server, open_server

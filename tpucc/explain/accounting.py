@@ -52,20 +52,7 @@ ROWS: Mapping[Limit, Row] = MappingProxyType(
     }
 )
 WAIT_ROWS: Mapping[Limit, Row] = MappingProxyType({limit: row for limit, row in ROWS.items() if limit is not Limit.MATRIX_UNIT})
-TABLE_3: Mapping[Cause, str] = MappingProxyType(
-    {
-        Cause.ACTIVE: "array_active",
-        Cause.WEIGHT_STALL: "weight_stall",
-        Cause.WEIGHT_SHIFT: "weight_shift",
-        Cause.RAW_STALL: "raw_stall",
-        Cause.INPUT_STALL: "input_stall",
-        Cause.ACTIVATION: "activation",
-        Cause.HOST_STEP: "host_step",
-        Cause.OUTPUT: "output",
-        Cause.INPUT: "input",
-        Cause.IDLE: "idle",
-    }
-)
+TABLE_3: Mapping[Cause, str] = MappingProxyType({cause: cause.name.lower() for cause in Cause} | {Cause.ACTIVE: "array_active"})
 """The keys of `breakdown`. Four rows, and `non_matrix`, the sum of all rows from `RAW_STALL` on, are those of Table 3, which names two more
 of these, its rows 7 and 8; the others are ours."""
 

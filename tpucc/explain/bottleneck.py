@@ -13,10 +13,9 @@ import numpy as np
 from tpucc.diagnostics import counted
 from tpucc.explain import levers
 from tpucc.explain.critical import NOTHING, Limit, Part, shares
-from tpucc.explain.levers import Lever, Work
+from tpucc.explain.levers import Lever, Work, tile_rows
 from tpucc.explain.quantities import rate_text
 from tpucc.explain.retiming import SPEEDS, Retimed, faster, retimed
-from tpucc.explain.tilerows import tile_rows
 from tpucc.isa.effects import effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Port, Program

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.explain.attribution import Attribution, attribution
+from tpucc.explain.attribution import attribution
 from tpucc.explain.segments import matrix_segments
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
@@ -29,13 +29,12 @@ from tpucc.numerics import Int64
 from tpucc.sim.timing import Timeline
 
 WAYS = ("overlapped", "serial", "scale_sim", "opentpu")
-PARTS = ("host", "fetch", "shift", "rows", "pipeline", "activation")
-"""The terms of `serial`: transfers and host steps, weight fetches, weight shifts, rows multiplied, fill and drain, the activation unit."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Counts:
-    """Cycles by layer: int64 [layers] for each of `WAYS` and each of `PARTS`."""
+    """Cycles by layer: int64 [layers] for each of `WAYS`, and for each term of `serial`: transfers and host steps, weight fetches, weight
+    shifts, rows multiplied, fill and drain, the activation unit."""
 
     ways: dict[str, Int64]
     parts: dict[str, Int64]
@@ -43,17 +42,29 @@ class Counts:
 
 def count_cycles(program: Program, timeline: Timeline) -> Counts:
     """The four counts of a program that has this timeline."""
-    segments, whose = matrix_segments(program, timeline), attribution(program)
-    parts = _parts(program, timeline, whose)
-    touched = effects(program.instructions, program.machine)
-    multiplies = touched.multiplies
-    ways: tuple[Int64, ...] = (
-        _by_layer(whose, segments.layer, segments.cycles),
-        np.stack(list(parts.values())).sum(axis=0),
-        np.array([scale_sim_cycles(layer, program.target.mxu) for layer in whose.layers], np.int64),
-        _by_layer(whose, whose.of[multiplies], touched.rows[multiplies] + 2 * program.target.mxu),
-    )
-    return Counts(dict(zip(WAYS, ways, strict=True)), parts)
+    segments, whose, target, account = matrix_segments(program, timeline), attribution(program), program.target, program.machine.account
+    touched, each, layer = effects(program.instructions, program.machine), timeline.end - timeline.start, whose.of
+    multiplies, taken = touched.multiplies, layer[touched.pops]
+
+    def by_layer(layer: Int64, cycles: Int64) -> Int64:
+        """Sums of cycles; exact, as they stay below 2^53."""
+        return np.bincount(layer, cycles, minlength=len(whose.layers)).astype(np.int64)
+
+    parts = {
+        "host": by_layer(layer, each * (touched.engine == account.supplies)),
+        "fetch": by_layer(layer, each * touched.pushes),
+        "shift": by_layer(taken, np.full(len(taken), target.tile_shift_cycles)),
+        "rows": by_layer(layer, each * multiplies),
+        "pipeline": by_layer(layer, multiplies * target.pipeline_cycles),
+        "activation": by_layer(layer, each * (touched.engine == account.finishes)),
+    }
+    ways = {
+        "overlapped": by_layer(segments.layer, segments.cycles),
+        "serial": np.stack(list(parts.values())).sum(axis=0),
+        "scale_sim": np.array([scale_sim_cycles(layer, target.mxu) for layer in whose.layers], np.int64),
+        "opentpu": by_layer(layer[multiplies], touched.rows[multiplies] + 2 * target.mxu),
+    }
+    return Counts(ways, parts)
 
 
 def scale_sim_cycles(layer: LayerInfo, mxu: int) -> int:
@@ -71,27 +82,6 @@ def counts_summary(program: Program, counts: Counts) -> dict[str, Any]:
     rows = zip(attribution(program).layers, *(counts.ways[way].tolist() for way in WAYS), strict=True)
     return {
         **{way: int(counts.ways[way].sum()) for way in WAYS},
-        "serial_parts": {part: int(counts.parts[part].sum()) for part in PARTS},
+        "serial_parts": {part: int(cycles.sum()) for part, cycles in counts.parts.items()},
         "layers": [{"name": layer.name, "kind": layer.kind, **dict(zip(WAYS, cycles, strict=True))} for layer, *cycles in rows],
     }
-
-
-def _parts(program: Program, timeline: Timeline, whose: Attribution) -> dict[str, Int64]:
-    touched, target, account = effects(program.instructions, program.machine), program.target, program.machine.account
-    each = timeline.end - timeline.start
-    layer = whose.of
-    taken = layer[touched.pops]
-    parts = (
-        _by_layer(whose, layer, each * (touched.engine == account.supplies)),
-        _by_layer(whose, layer, each * touched.pushes),
-        _by_layer(whose, taken, np.full(len(taken), target.tile_shift_cycles)),
-        _by_layer(whose, layer, each * touched.multiplies),
-        _by_layer(whose, layer, touched.multiplies * target.pipeline_cycles),
-        _by_layer(whose, layer, each * (touched.engine == account.finishes)),
-    )
-    return dict(zip(PARTS, parts, strict=True))
-
-
-def _by_layer(whose: Attribution, layer: Int64, cycles: Int64) -> Int64:
-    """Sums of cycles; exact, as they stay below 2^53."""
-    return np.bincount(layer, cycles, minlength=len(whose.layers)).astype(np.int64)

@@ -160,13 +160,19 @@ def _predecessors(program: Program, timeline: Timeline, touched: Effects, drains
     if machine.queue is not None:  # a fetch may wait for the place of a tile before it
         fetches = np.flatnonzero(touched.pushes)[machine.queue.depth(program.target) :][: len(shifts)]
         precede(shifts[: len(fetches)], shifted[: len(fetches)], fetches)
-    for (blocked, awaited), waits in sorted(synchronisations(program, touched).items()):
-        behind = own[blocked][own[blocked] > waits[0]]
-        wait = waits[np.searchsorted(waits, behind) - 1]
-        place = np.searchsorted(own[awaited], wait) - 1
-        behind, last = behind[place >= 0], own[awaited][place[place >= 0]]
+    for _, _, behind, last in awaited_instructions(program, touched):
         precede(np.where(drains[last] > 0, last + count, last), timeline.end[last] + drains[last], behind)
     return found
+
+
+def awaited_instructions(program: Program, touched: Effects) -> Iterator[tuple[int, int, Int64, Int64]]:
+    """Of each two units of which one waits for the other at synchronisations, these units, the instructions of the one behind such, and for
+    each of these the last instruction of the other one that it waits for."""
+    for (blocked, awaited), waits in sorted(synchronisations(program, touched).items()):
+        own, others = (np.flatnonzero(touched.engine == unit) for unit in (blocked, awaited))
+        behind = own[own > waits[0]]
+        place = np.searchsorted(others, waits[np.searchsorted(waits, behind) - 1]) - 1
+        yield blocked, awaited, behind[place >= 0], others[place[place >= 0]]
 
 
 def synchronisations(program: Program, touched: Effects) -> dict[tuple[int, int], Int64]:

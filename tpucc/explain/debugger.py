@@ -6,37 +6,15 @@ the program. On the machine units work at the same time, so that an instruction 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tpucc.explain.timed import Timed
 from tpucc.explain.waiting import Stretch
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Resident
 from tpucc.machine.instruction import DecodedInstruction
-from tpucc.machines.v1 import V1, Opcode, Place
-from tpucc.machines.v1.formats import format_of
-from tpucc.numerics import AnyArray
+from tpucc.machines.v1 import V1
 from tpucc.runtime.batches import Arrays
-from tpucc.sim.memories import RowIndex, after, written
-
-UNDO_BYTES = 1 << 28
-"""How much is kept of what was overwritten. To go back beyond that, the program runs again from its start."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Before:
-    """What an instruction changed, as it was before: rows of memories, and which tiles and block were in use."""
-
-    rows: tuple[tuple[AnyArray, RowIndex, AnyArray], ...]
-    fifo: tuple[int, ...]
-    tile: int
-    block: int
-
-    @property
-    def bytes(self) -> int:
-        return sum(values.nbytes for _, _, values in self.rows)
 
 
 class Debugger:
@@ -51,8 +29,6 @@ class Debugger:
     def _restart(self) -> None:
         self.interpreter = self.runtime.begun(self._inputs)
         self.position = 0
-        self._past: deque[_Before] = deque()
-        self._kept = 0
 
     @property
     def at_end(self) -> bool:
@@ -75,49 +51,15 @@ class Debugger:
 
     def step(self) -> None:
         """Executes the next instruction."""
-        before = self._before(self.instruction(self.position))
         self.interpreter.execute(self.position)
-        self._past.append(before)
-        self._kept += before.bytes
-        while self._kept > UNDO_BYTES and len(self._past) > 1:
-            self._kept -= self._past.popleft().bytes
         self.position += 1
 
-    def back(self) -> None:
-        """Takes back the last instruction that was executed."""
-        if not self._past:
-            self._run_to(self.position - 1)
-            return
-        before, interpreter = self._past.pop(), self.interpreter
-        self._kept -= before.bytes
-        for memory, rows, values in before.rows:
-            memory[rows] = values
-        interpreter.fifo = deque(before.fifo)
-        interpreter.tile, interpreter.block = before.tile, before.block
-        self.position -= 1
-
-    def _run_to(self, position: int) -> None:
-        """Runs from the start to a position, without keeping anything but what the last steps overwrote."""
+    def back(self, count: int = 1) -> None:
+        """Takes back the last instructions that were executed: all before them run again, from cleared memories."""
+        position = max(0, self.position - count)
         self._restart()
         while self.position < position:
             self.step()
-
-    def _before(self, instruction: DecodedInstruction) -> _Before:
-        interpreter, rows = self.interpreter, list[tuple[AnyArray, RowIndex, AnyArray]]()
-        memories = interpreter.memories
-        if instruction.opcode == Opcode.INTERRUPT_HOST:
-            everything = slice(0, len(memories.buffers))
-            rows.append((memories.buffers, everything, memories.buffers.copy()))
-        elif instruction.opcode == Opcode.WRITE_WEIGHTS:
-            tile = slice(instruction["index"], instruction["index"] + 1)
-            rows.append((memories.tiles, tile, memories.tiles[tile].copy()))
-        elif (target := written(self.program.machine, instruction)) is not None:
-            place, visited = target
-            memory: AnyArray = memories[self.program.machine.rows_at(place).memory]
-            wide = place == Place.DEST and format_of(instruction.flags).bytes_per_value > 1
-            parts = (visited, after(visited)) if wide else (visited,)
-            rows += [(memory, part, memory[part].copy()) for part in parts]
-        return _Before(tuple(rows), tuple(interpreter.fifo), interpreter.tile, interpreter.block)
 
     def layer_of(self, index: int) -> LayerInfo | None:
         """The layer that an instruction belongs to; None past the last one's."""

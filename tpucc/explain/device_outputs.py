@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.ir import Node
@@ -32,7 +31,7 @@ def run_quantized(runtime: Runtime, inputs: Given) -> dict[str, QuantisedOutput]
     Where the host computes an output from the device's results, as it does a softmax, these results stand in its place, by their own
     names. Raises `InputError` E0435 when there are none: the device computes nothing, or not row by row of the batch.
     """
-    nodes, outputs = _Outputs(runtime).nodes, {output.name: runtime.host.epilogue[output.node] for output in runtime.host.epilogue.outputs}
+    nodes, outputs = _results(runtime), {output.name: runtime.host.epilogue[output.node] for output in runtime.host.epilogue.outputs}
     if not nodes:
         raise InputError(Diagnostic("E0435", "the device computes no part of the outputs", help=("run gives what the host computes",)))
 
@@ -45,46 +44,42 @@ def run_quantized(runtime: Runtime, inputs: Given) -> dict[str, QuantisedOutput]
     return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, q in found.items() if q is not None}
 
 
-@dataclass(frozen=True)
-class _Outputs:
-    """The device's results that the outputs of a program are made of."""
+def _results(runtime: Runtime) -> dict[str, Node]:
+    """The device's results that the outputs are made of, which are inputs of the host's graphs.
 
-    runtime: Runtime
+    They are by the output's name where it is dequantised or reshaped at most, else by their own.
+    """
+    epilogue, ports = runtime.host.epilogue, {port.name for port in runtime.program.outputs}
+    nodes = [node for graph in (*runtime.host.steps, epilogue) for node in graph]
+    made = {
+        node.name: node for node in sorted(nodes, key=lambda node: not node.is_input)
+    }  # what one computes is no input of the others here
 
-    @cached_property
-    def nodes(self) -> dict[str, Node]:
-        """They are inputs of the host's graphs: by the output's name where it is dequantised or reshaped at most, else by their own."""
-        found: dict[str, Node] = {}
-        epilogue = self.runtime.host.epilogue
-        for output in epilogue.outputs:
-            node = self._through_views(self._after_device[output.node])
-            if dequantizes(node.op):
-                node = self._through_views(self._after_device[node.operands[0]])
-            if self._is_device_result(node):
-                found[output.name] = node
-            else:
-                sources = leading_to(epilogue.nodes, {output.node})
-                found |= {node.name: node for node in epilogue.inputs if node.name in sources and self._is_device_result(node)}
-        return {name: node for name, node in found.items() if name in self.runtime.outputs or self._has_the_batch(node)}
+    def is_result(node: Node) -> bool:
+        return node.is_input and node.type.quantisation is not None and node.name in ports
 
-    def _has_the_batch(self, node: Node) -> bool:
-        """Whether rounds and cores divide a value as they divide the outputs."""
-        batch, cores = self.runtime.batch, self.runtime.program.cores
-        return node.type.shape[:1] == (batch // cores,) if batch is not None else cores == 1
+    found: dict[str, Node] = {}
+    for output in epilogue.outputs:
+        node = _through_views(made[output.node], made)
+        if dequantizes(node.op):
+            node = _through_views(made[node.operands[0]], made)
+        if is_result(node):
+            found[output.name] = node
+        else:
+            sources = leading_to(epilogue.nodes, {output.node})
+            found |= {node.name: node for node in epilogue.inputs if node.name in sources and is_result(node)}
+    return {name: node for name, node in found.items() if name in runtime.outputs or _has_the_batch(runtime, node)}
 
-    def _is_device_result(self, node: Node) -> bool:
-        ports = self.runtime.program.outputs
-        return node.is_input and node.type.quantisation is not None and any(port.name == node.name for port in ports)
 
-    @cached_property
-    def _after_device(self) -> Mapping[str, Node]:
-        """The nodes of the host's steps and of the epilogue; a value that one of them computes is no input of the others here."""
-        nodes = [node for graph in (*self.runtime.host.steps, self.runtime.host.epilogue) for node in graph]
-        return {node.name: node for node in sorted(nodes, key=lambda node: not node.is_input)}
+def _has_the_batch(runtime: Runtime, node: Node) -> bool:
+    """Whether rounds and cores divide a value as they divide the outputs."""
+    batch, cores = runtime.batch, runtime.program.cores
+    return node.type.shape[:1] == (batch // cores,) if batch is not None else cores == 1
 
-    def _through_views(self, node: Node) -> Node:
-        seen: set[str] = set()  # two graphs of a file may each make a value of the other's by its name
-        while facts_of(node.op).values is Values.VIEWED and node.name not in seen:
-            seen.add(node.name)
-            node = self._after_device[node.operands[0]]
-        return node
+
+def _through_views(node: Node, made: Mapping[str, Node]) -> Node:
+    seen: set[str] = set()  # two graphs of a file may each make a value of the other's by its name
+    while facts_of(node.op).values is Values.VIEWED and node.name not in seen:
+        seen.add(node.name)
+        node = made[node.operands[0]]
+    return node

@@ -118,25 +118,9 @@ class ErrorMeter:
         self._alone.add(_finite(real), self._real(integers))
 
     def result(self, name: str, layer: int, kind: str, origin: Origin, rows: int, by_lanes: bool = False) -> LayerError:
-        return LayerError(
-            name,
-            layer,
-            kind,
-            origin,
-            rows,
-            self._values,
-            self._held,
-            self._seen,
-            self.limits,
-            self._below / self._values,
-            self._above / self._values,
-            self._noise.mean,
-            self._noise.largest,
-            self._noise.sqnr,
-            self._alone.sqnr,
-            self._counter.histogram(),
-            by_lanes,
-        )
+        measured = (self._values, self._held, self._seen, self.limits, self._below / self._values, self._above / self._values)
+        noise = (self._noise.mean, self._noise.largest, self._noise.sqnr, self._alone.sqnr)
+        return LayerError(name, layer, kind, origin, rows, *measured, *noise, self._counter.histogram(), by_lanes)
 
     def _real(self, integers: DeviceInts) -> Float64:
         values: Float64 = (integers.reshape(-1).astype(np.float64) - self._held.zero_point) * self._held.scale

@@ -10,7 +10,11 @@ import math
 
 import numpy as np
 
-from tpucc.numerics import Float64
+from tpucc.ir import Graph
+from tpucc.ir.dataflow import constant_values
+from tpucc.numerics import AnyArray
+from tpucc.ops import quantizes
+from tpucc.runtime.batches import Arrays
 
 FLOAT32 = 20 * math.log10(2**24)
 """The ratio in decibels of values that are rounded to float32, which has 24 bits: no measurement against float32 gives more."""
@@ -25,7 +29,8 @@ class Noise:
         self._seen = (math.inf, -math.inf)
         self.largest = 0.0
 
-    def add(self, real: Float64, found: Float64) -> None:
+    def add(self, wanted: AnyArray, found: AnyArray) -> None:
+        real, found = wanted.astype(np.float64), found.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
             error = np.abs(found - real)
             if not np.isfinite(error).all():
@@ -56,3 +61,26 @@ class Noise:
         if not (math.isfinite(self._noise) and self._signal):
             return -math.inf
         return math.inf if self.constant else min(10 * math.log10(self._signal / self._noise), FLOAT32)
+
+
+def noise_of(outputs: Arrays, reference: Arrays) -> dict[str, Noise]:
+    """Each float output against the float32 reference, by its name; integer outputs (argmax) are left to the accuracy."""
+    found = {name: Noise() for name, values in outputs.items() if values.dtype == np.float32}
+    for name, noise in found.items():
+        noise.add(reference[name], outputs[name])
+    return found
+
+
+ROUNDED = "float32 rounds the values that the source quantises, too; compare with the network before it was quantised"
+"""What to say beside `float_reference` of a source that `quantises_values`."""
+
+
+def quantises_values(graph: Graph) -> bool:
+    """Whether a graph of operators quantises values that depend on inputs, and not weights alone."""
+    constants = constant_values(graph)
+    return any(quantizes(node.op) and node.operands[0] not in constants for node in graph)
+
+
+def rounded_notes(graph: Graph | None) -> tuple[str, ...]:
+    """The note on float32 of a source that quantises values; none for others."""
+    return (ROUNDED,) if graph is not None and quantises_values(graph) else ()

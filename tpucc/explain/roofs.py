@@ -89,7 +89,9 @@ class RooflinePoint:
         return found
 
     def dashed(self, target: Target) -> list[str]:
-        """The roofs of the whole model that are drawn for it: its bottleneck's, and the lowest."""
+        """The roofs of the whole model that are drawn for it: its bottleneck's, and the lowest; none of one without a point."""
+        if not self.drawable:
+            return []
         own = {self.limit(target), self.link if self.limited and self.limited.name in BOTTLENECKS_OF[self.link] else CELLS, UNIT}
         return [name for name in self.roofs(target) if name in own and name in (self.link, CELLS, UNIT)]
 

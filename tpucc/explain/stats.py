@@ -69,9 +69,9 @@ import numpy.typing as npt
 from tpucc.explain.accounting import TABLE_3, WAIT_ROWS
 from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.bottleneck import bottleneck, limit_of_path
-from tpucc.explain.cells import cells_in_use
 from tpucc.explain.critical import LIMITS, NOTHING, Limit, Part, critical_path, shares
 from tpucc.explain.end_to_end import end_to_end
+from tpucc.explain.occupancy import cells_in_use
 from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes

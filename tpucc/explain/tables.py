@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
-from tpucc.explain.by_lines import by_lines
 from tpucc.explain.counts import WAYS
 from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.names import first_names, shortened
 from tpucc.explain.quantities import rate_text, size
 from tpucc.explain.roofs import works_of
-from tpucc.explain.summary import end_to_end_parts, host_words, layer_cells, machine_of, rows_of_layers, tenths, waiting_cells
+from tpucc.explain.summary import by_lines, end_to_end_parts, host_words, layer_cells, machine_of, rows_of_layers, tenths, waiting_cells
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import HOST
 from tpucc.prose import folded, percent
-from tpucc.sim.durations import duration
+from tpucc.sim.durations import duration, durations
 from tpucc.target import number_text
 
 WIDTH = 80
@@ -42,27 +41,20 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
     Where they are wider than `width`, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are.
     Different cells stay different: see `shortened`. If that takes more room than there is, the table is wider.
     """
-    from rich import console, table  # imported only when a table is printed: it takes longer than most commands
-    from rich.cells import cell_len
-    from rich.text import Text
+    from rich.cells import cell_len, set_cell_size  # imported only when a table is printed: it takes longer than most commands
 
-    cells = [[*map(printable, row)] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(map(printable, head), *cells, strict=True)]
-    tight = sum(widths) + GAP * (len(widths) - 1) > width
-    room = width - sum(widths[1:]) - (1 if tight else GAP) * (len(widths) - 1)
-    drawn = table.Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=tight, header_style="")
-    firsts = shortened([row[0] for row in cells], max(1, room), cell_len, middle=True)
-    most = max([room, 1, *map(cell_len, firsts)])
-    for index, name in enumerate(head):
-        justify: Literal["left", "right"] = "left" if index < left else "right"
-        drawn.add_column(printable(name), justify=justify, no_wrap=True, overflow="ellipsis", max_width=None if index else most)
-    for first, row in zip(firsts, cells, strict=True):
-        drawn.add_row(*map(Text, (first, *row[1:])))
-    whole = width + most - max(1, room)
-    out = console.Console(width=whole, color_system=None, force_jupyter=False, markup=False, emoji=False, highlight=False)
-    with out.capture() as captured:
-        out.print(drawn)
-    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
+    cells = [[*map(printable, row)] for row in (head, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    gap = GAP if sum(widths) + GAP * (len(widths) - 1) <= width else 1
+    room = max(1, width - sum(widths[1:]) - gap * (len(widths) - 1))
+    firsts = [cells[0][0], *shortened([row[0] for row in cells[1:]], room, cell_len, middle=True)]
+    widths[0] = max(map(cell_len, firsts))
+
+    def padded(place: int, text: str) -> str:
+        return set_cell_size(text, widths[place]) if place < left else " " * (widths[place] - cell_len(text)) + text
+
+    lines = ((" " * gap).join(map(padded, range(len(widths)), (first, *row[1:]))) for first, row in zip(firsts, cells, strict=True))
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def timeline_table(runtime: Timed, width: int = WIDTH, *, by_line: bool = False) -> str:
@@ -336,3 +328,42 @@ def _rounding(shares: Sequence[float], which: str = "they") -> str:
     found = sum(round(share, 1) for share in shares)
     note = f"(Each row is rounded by itself; as printed {which} add up to {found:.1f}.)"
     return "\n" + wrapped(note) if abs(found - sum(shares)) > 0.15 else ""
+
+
+SCALING_HEADS = ("cores", "items", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck")
+
+
+def scaling(runtimes: Sequence[Timed]) -> list[dict[str, Any]]:
+    """One model on different numbers of cores, a row for each: what more cores gain, and what they can't. Each program has an input.
+
+    `batch` are the items of each core. `speedup` is the first row's cycles over this one's, `efficiency` the speed-up over how many times
+    as many cores there are: 1 where twice the cores are twice as fast.
+    """
+    first, found = runtimes[0], []
+    for runtime in runtimes:
+        stats, cores = runtime.stats, runtime.program.cores
+        speedup = max(1, first.stats["cycles"]) / max(1, stats["cycles"])
+        own = {"cores": cores, "batch": next(iter(runtime.inputs.values())).shape[0] // cores}
+        times = {"cycles": stats["cycles"], "seconds": stats["seconds"], "speedup": speedup}
+        rates = {key: stats[key] for key in ("tops", "utilization", "bottleneck")}
+        found.append({**own, **times, "efficiency": speedup * first.program.cores / cores, **rates})
+    return found
+
+
+def scaling_table(runtimes: Sequence[Timed]) -> str:
+    """The rows for the terminal."""
+    program, rows = runtimes[0].program, scaling(runtimes)
+    batch = rows[0]["batch"] * rows[0]["cores"]
+    head = f"{printable(program.name)} on {program.target.name}, a batch of {batch:,} divided among cores"
+    return f"{wrapped(head, '  ')}\n\n{table(SCALING_HEADS, scaling_cells(rows), left=0)}"
+
+
+def scaling_cells(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """The rows as text, in the order of `SCALING_HEADS`; their times have one unit."""
+    return [
+        (
+            *(f"{row[key]:,}" for key in ("cores", "batch", "cycles")),
+            *(time, f"{row['speedup']:.2f}", f"{100 * row['efficiency']:.0f} %", f"{row['tops']:.3g}", row["bottleneck"]),
+        )
+        for row, time in zip(rows, durations([row["seconds"] for row in rows]), strict=True)
+    ]

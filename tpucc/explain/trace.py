@@ -19,7 +19,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from tpucc.explain.accounting import WAIT_ROWS
 from tpucc.explain.attribution import attribution
@@ -36,50 +35,19 @@ PROCESS = 1
 NANO = 1e9
 
 
-class Arguments(msgspec.Struct, omit_defaults=True, gc=False):
-    """The details of a slice in a viewer. `file`, `line` and `source` are the place in the model; `start` and `cycles` are exact."""
+Event = dict[str, Any]
+"""What a viewer shows; its kind `ph` says which keys there are besides, in this order.
 
-    start: int
-    cycles: int
-    instruction: int
-    layer: str
-    file: str
-    line: int
-    source: str
-    rows: int | None = None
-    index: int | None = None
-    tile: int | None = None
+- `X`, a stretch of time `ts` and `dur` on a lane; `i`, a mark on a lane. Of their `args`, `file`, `line` and `source` are the place
+  in the model; `start` and `cycles` are exact.
+- `C`, a number that holds from now on; `args` has it under its unit.
+- `s`, `t`, `f`, the start, the way and the end of an arrow between slices. It belongs to the slice that runs at `ts`.
+- `M`, a name or a place in the order, of a lane or, without `tid`, of the process.
+"""
 
 
-class Summary(msgspec.Struct):
-    """The program, the machine and the cycles of a trace."""
-
-    model: str
-    target: str
-    clock_hz: float
-    cycles: int
-
-
-class Event(msgspec.Struct, kw_only=True, gc=False):
-    """What a viewer shows; its kind `ph` says which of the fields there are.
-
-    - `X`, a stretch of time on a lane; `i`, a mark on a lane.
-    - `C`, a number that holds from now on; `args` has it under its unit.
-    - `s`, `t`, `f`, the start, the way and the end of an arrow between slices. It belongs to the slice that runs at `ts`.
-    - `M`, a name or a place in the order, of a lane or, without `tid`, of the process.
-    """
-
-    ph: str
-    pid: int = PROCESS
-    tid: int | msgspec.UnsetType = msgspec.UNSET
-    name: str
-    cat: str | msgspec.UnsetType = msgspec.UNSET
-    id: int | msgspec.UnsetType = msgspec.UNSET
-    ts: float | msgspec.UnsetType = msgspec.UNSET
-    dur: float | msgspec.UnsetType = msgspec.UNSET
-    s: str | msgspec.UnsetType = msgspec.UNSET
-    bp: str | msgspec.UnsetType = msgspec.UNSET
-    args: Arguments | Mapping[str, int | str] | msgspec.UnsetType = msgspec.UNSET
+def _event(kind: str, **given: Any) -> Event:
+    return {"ph": kind, "pid": PROCESS, **given}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +103,23 @@ def trace_events(program: Program, timeline: Timeline, *, compressed: bool = Fal
         _depths(timeline, clock),
         _rows(program, timeline, clock),
     )
-    about = Summary(_clean(program.name), program.machine_title, program.target.clock_hz, timeline.makespan)
+    about = {
+        "model": _clean(program.name),
+        "target": program.machine_title,
+        "clock_hz": program.target.clock_hz,
+        "cycles": timeline.makespan,
+    }
     data = msgspec.json.encode({"displayTimeUnit": "ns", "otherData": about, "traceEvents": list(events)})
     return gzip.compress(data, 6, mtime=0) if compressed else data
 
 
-def _places(program: Program) -> list[Arguments]:
-    """Of each layer the arguments that say its place; of a program without layers, that nothing is known."""
+def _places(program: Program) -> list[Event]:
+    """Of each layer the details that say its place; of a program without layers, that nothing is known."""
     lines, file = program.source_text.split("\n"), _clean(program.source)
 
-    def place(name: str, line: int) -> Arguments:
-        return Arguments(0, 0, 0, _clean(name), file, line, _clean(lines[line - 1].strip()) if 0 < line <= len(lines) else "")
+    def place(name: str, line: int) -> Event:
+        text = _clean(lines[line - 1].strip()) if 0 < line <= len(lines) else ""
+        return {"layer": _clean(name), "file": file, "line": line, "source": text}
 
     return [place(layer.name, layer.origin.line) for layer in attribution(program).layers] or [place("", 0)]
 
@@ -156,10 +130,10 @@ def _clean(text: str) -> str:
 
 
 def _names(program: Program) -> Iterator[Event]:
-    yield Event(ph="M", name="process_name", args={"name": f"{_clean(program.name)} on {program.machine_title}"})
+    yield _event("M", name="process_name", args={"name": f"{_clean(program.name)} on {program.machine_title}"})
     for lane, name in sorted([*LANES.values(), SHIFT_LANE, WAIT_LANE]):
-        yield Event(ph="M", tid=lane, name="thread_name", args={"name": name})
-        yield Event(ph="M", tid=lane, name="thread_sort_index", args={"sort_index": lane})
+        yield _event("M", tid=lane, name="thread_name", args={"name": name})
+        yield _event("M", tid=lane, name="thread_sort_index", args={"sort_index": lane})
 
 
 def _timed(clock: Clock, start: Int64, end: Int64, *columns: Int64) -> Iterator[tuple[Any, ...]]:
@@ -167,7 +141,7 @@ def _timed(clock: Clock, start: Int64, end: Int64, *columns: Int64) -> Iterator[
     return zip(*(c.tolist() for c in (*columns, start, end - start)), clock.times(start), clock.durations(start, end), strict=True)
 
 
-def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Event]:
+def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Event]) -> Iterator[Event]:
     """A slice for each instruction that occupies a unit, a mark for each tag. The program's last interrupt takes no time."""
     records = program.instructions
     touched = effects(records, program.machine)
@@ -178,32 +152,32 @@ def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arg
     names = {opcode: spec.mnemonic for opcode, spec in program.machine.by_opcode.items()}
     for number, opcode, tid, index, rows, layer, begin, cycles, ts, dur in _timed(clock, start, end, *columns):
         moved = {"rows": rows} if rows else {"index": index}
-        arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number, **moved)
-        yield Event(ph="X", tid=tid, name=f"{names[opcode]} {arguments.layer}", ts=ts, dur=dur, args=arguments)
+        arguments = {"start": begin, "cycles": cycles, "instruction": number, **places[layer], **moved}
+        yield _event("X", tid=tid, name=f"{names[opcode]} {places[layer]['layer']}", ts=ts, dur=dur, args=arguments)
     tags = np.flatnonzero(records["opcode"] == Opcode.DEBUG_TAG)
     for number, ts in zip(tags.tolist(), clock.times(timeline.start[tags]), strict=True):
         tag = f"tag {records['index'][number]}"
-        yield Event(ph="i", tid=LANES[Engine.CONTROL][0], name=tag, ts=ts, s="t", args={"instruction": number})
+        yield _event("i", tid=LANES[Engine.CONTROL][0], name=tag, ts=ts, s="t", args={"instruction": number})
 
 
-def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Event]:
+def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Event]) -> Iterator[Event]:
     touched = effects(program.instructions, program.machine)
     takers = np.flatnonzero(touched.pops)
     tile, start, end = resolve(program.instructions, touched).tile[takers], timeline.tiles.shifting, timeline.tiles.shifted
     for number, tile_index, layer, begin, cycles, ts, dur in _timed(clock, start, end, takers, tile, program.layer_of[takers]):
-        arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number, tile=tile_index)
-        yield Event(ph="X", tid=SHIFT_LANE[0], name=f"tile {tile_index} {arguments.layer}", ts=ts, dur=dur, args=arguments)
+        arguments = {"start": begin, "cycles": cycles, "instruction": number, **places[layer], "tile": tile_index}
+        yield _event("X", tid=SHIFT_LANE[0], name=f"tile {tile_index} {places[layer]['layer']}", ts=ts, dur=dur, args=arguments)
 
 
-def _waits(segments: Segments, clock: Clock, places: list[Arguments]) -> Iterator[Event]:
+def _waits(segments: Segments, clock: Clock, places: list[Event]) -> Iterator[Event]:
     """A slice for each stretch in which the matrix unit waits for one root before one multiply, on behalf of one layer."""
     key = np.stack([segments.root, segments.layer, segments.instruction])
     first = np.flatnonzero(np.append(True, (np.diff(key) != 0).any(axis=0))[: key.shape[1]])
     start, end = segments.start[first], np.append(segments.start[first[1:]], segments.end[-1:])
     for root, layer, number, begin, cycles, ts, dur in _timed(clock, start, end, *key[:, first]):
         if (row := WAIT_ROWS.get(LIMITS[root])) is not None:
-            arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number)
-            yield Event(ph="X", tid=WAIT_LANE[0], name=row.name, ts=ts, dur=dur, args=arguments)
+            arguments = {"start": begin, "cycles": cycles, "instruction": number, **places[layer]}
+            yield _event("X", tid=WAIT_LANE[0], name=row.name, ts=ts, dur=dur, args=arguments)
 
 
 def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Event]:
@@ -216,7 +190,7 @@ def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Event]:
     )
     for phase, lane, cycles in ends:
         for number, ts in enumerate(clock.times(cycles)):
-            yield Event(ph=phase, tid=lane, name="tile", cat="tile", id=number, ts=ts, bp="e")
+            yield _event(phase, tid=lane, name="tile", cat="tile", id=number, ts=ts, bp="e")
 
 
 def _depths(timeline: Timeline, clock: Clock) -> Iterator[Event]:
@@ -238,6 +212,6 @@ def _rows(program: Program, timeline: Timeline, clock: Clock) -> Iterator[Event]
 def _counter(name: str, series: Mapping[str, Int64], moments: Int64, clock: Clock) -> Iterator[Event]:
     """The series of a counter, whose values hold from each of the moments on; they are 0 at first. A viewer makes a track of each."""
     if not len(moments) or moments[0] > 0:
-        yield Event(ph="C", name=name, ts=0.0, args=dict.fromkeys(series, 0))
+        yield _event("C", name=name, ts=0.0, args=dict.fromkeys(series, 0))
     for ts, *values in zip(clock.times(moments), *(column.tolist() for column in series.values()), strict=True):
-        yield Event(ph="C", name=name, ts=ts, args=dict(zip(series, values, strict=True)))
+        yield _event("C", name=name, ts=ts, args=dict(zip(series, values, strict=True)))

@@ -5,7 +5,7 @@ The stretches of the unit that computes are the stalls of the timeline. The othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.isa.effects import effects
+from tpucc.explain.critical import activities, awaited_instructions
+from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machine.machine import Machine
 from tpucc.numerics import Int64
@@ -76,10 +77,6 @@ class Stretch(NamedTuple):
     words: str
 
 
-_Row = tuple[int, int, int, int, int, int, int]
-"""The numbers of a stretch."""
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Waiting:
     """The stretches of all units, one entry of each column for each, by unit and then by time."""
@@ -113,108 +110,71 @@ class Waiting:
 
 def waiting(program: Program, timeline: Timeline) -> Waiting:
     """Of a verified program and its timeline, in a time that is linear in its instructions."""
-    found = [*_Units(program, timeline).stretches(), *_shifts(program, timeline)]
-    table = np.array(found, np.int64).reshape(-1, 7)
-    unit, instruction, start, end, reason, number, begin = table[np.lexsort((table[:, 2], table[:, 0]))].T
+    touched = effects(program.instructions, program.machine)
+    free = np.zeros(len(touched), np.int64)
+    for each in range(len(program.machine.units)):
+        own = np.flatnonzero(touched.engine == each)
+        free[own[1:]] = timeline.end[own[:-1]]
+    parts = (_computing(program, timeline, touched, free), _others(program, timeline, touched, free), _shifts(program, timeline, touched))
+    table = np.concatenate(parts, axis=1)
+    table = table[:, table[3] > table[2]]
+    unit, instruction, start, end, reason, number, begin = table[:, np.lexsort((table[2], table[0]))]
     return Waiting(unit.astype(np.uint8), instruction, start, end, reason.astype(np.uint8), number, begin, program.machine)
 
 
-class _Units:
-    """Goes through a program with what each unit knows: which instruction of each other unit it waits for at most."""
-
-    def __init__(self, program: Program, timeline: Timeline) -> None:
-        machine, target = program.machine, program.target
-        self._program, self._touched, self._machine = program, effects(program.instructions, machine), machine
-        self._drains = [unit.drain(target) for unit in machine.units]
-        self._depth = machine.queue.depth(target) if machine.queue is not None else 0
-        self._number = {reason: number_of(machine, reason) for reason in Reason}
-        self._start, self._end = timeline.start.tolist(), timeline.end.tolist()
-        self._tiles, self._stalls = timeline.tiles, timeline.stalls
-        self._numbers = program.instructions["index"][self._touched.pushes].tolist()
-        units = len(machine.units)
-        self._last = [-1] * units
-        """The last instruction of each unit."""
-        self._hold = [[-1] * units for _ in range(units)]
-        """For each unit the instruction of each other one that its next instruction waits for."""
-        self._fetched = self._taken = 0
-
-    def stretches(self) -> Iterator[_Row]:
-        machine, touched = self._machine, self._touched
-        opcodes, pops, pushes = self._program.instructions["opcode"].tolist(), touched.pops.tolist(), touched.pushes.tolist()
-        index_of, engines_of = (self._program.instructions[name].tolist() for name in ("index", "engines"))
-        for index, unit in enumerate(touched.engine.tolist()):
-            if unit == machine.control:
-                for waits, awaited in machine.by_opcode[opcodes[index]].waits(index_of[index], engines_of[index]):
-                    self._wait(waits, awaited)
-                continue
-            self._taken += pops[index]
-            if self._start[index] > self._free(unit):
-                waits_as = self._compute if unit == machine.account.computes else self._fetch if pushes[index] else self._plain
-                yield from waits_as(index, unit)
-            self._fetched += pushes[index]
-            self._last[unit] = index
-
-    def _wait(self, waiting: int, awaited: int) -> None:
-        for unit in range(len(self._last)):
-            if awaited >> unit & 1:
-                self._hold[waiting][unit] = self._last[unit]
-
-    def _free(self, unit: int) -> int:
-        """When a unit is done with its last instruction."""
-        return self._end[self._last[unit]] if self._last[unit] >= 0 else 0
-
-    def _plain(self, index: int, unit: int) -> Iterator[_Row]:
-        """The stretch before an instruction that begins as another unit finishes."""
-        start, end = self._free(unit), self._start[index]
-        for other, number in enumerate(self._hold[unit]):
-            if number >= 0 and self._finished(other, number) == end:
-                yield unit, index, start, end, other, number, self._start[number]
-                return
-        yield unit, index, start, end, self._number[Reason.ISSUE], -1, -1
-
-    def _finished(self, unit: int, instruction: int) -> int:
-        """When others may use what an instruction has made."""
-        end: int = self._end[instruction]
-        return end + self._drains[unit]
-
-    def _fetch(self, index: int, unit: int) -> Iterator[_Row]:
-        place, end = self._fetched - self._depth, self._start[index]
-        if place >= 0 and int(self._tiles.shifted[place]) == end:
-            yield unit, index, self._free(unit), end, self._number[Reason.PLACE], self._numbers[place], int(self._tiles.shifting[place])
-        else:
-            yield from self._plain(index, unit)
-
-    def _compute(self, index: int, unit: int) -> Iterator[_Row]:
-        """Those of the timeline's stalls, in the order in which they follow each other."""
-        start, tile, account = self._free(unit), self._taken - 1, self._machine.account
-        held, of_reason = self._hold[unit], self._number
-        columns = (self._stalls.raw, self._stalls.input, self._stalls.weight, self._stalls.shift, self._stalls.other)
-        reasons = (account.finishes, account.supplies, of_reason[Reason.TILE], of_reason[Reason.SHIFT], of_reason[Reason.ISSUE])
-        for column, reason in zip(columns, reasons, strict=True):
-            end = start + int(column[index])
-            if end == start:
-                continue
-            number, begin = -1, -1
-            if reason < len(held):
-                number, begin = held[reason], self._start[held[reason]]
-            elif reason != of_reason[Reason.ISSUE]:
-                times = self._tiles.asked if reason == of_reason[Reason.TILE] else self._tiles.shifting
-                number, begin = self._numbers[tile], int(times[tile])
-            yield unit, index, start, end, reason, number, begin
-            start = end
+def _table(*columns: Int64 | int) -> Int64:
+    """The columns of stretches, in the order of `Stretch` [7, stretches]; a number stands for a column of it."""
+    return np.stack(np.broadcast_arrays(*columns)).astype(np.int64)
 
 
-def _shifts(program: Program, timeline: Timeline) -> Iterator[_Row]:
+def _others(program: Program, timeline: Timeline, touched: Effects, free: Int64) -> Int64:
+    """Before each instruction of a unit that doesn't compute: it begins as its predecessor ends. `free` is when its unit is done with the
+    instruction before it."""
+    machine, instructions = program.machine, np.arange(len(touched))
+    own = np.flatnonzero((touched.engine < machine.control) & (touched.engine != machine.account.computes))
+    before = activities(program, timeline).predecessor[own]
+    places = timeline.tiles.shifting
+    reasons = np.concatenate(
+        [touched.engine, touched.engine, np.full(len(places), number_of(machine, Reason.PLACE)), [number_of(machine, Reason.ISSUE)]]
+    )
+    numbers = np.concatenate([instructions, instructions, program.instructions["index"][touched.pushes][: len(places)], [-1]])
+    begins = np.concatenate([timeline.start, timeline.start, places, [-1]])
+    units = touched.engine[own].astype(np.int64)
+    return _table(units, own, free[own], timeline.start[own], reasons[before], numbers[before], begins[before])
+
+
+def _computing(program: Program, timeline: Timeline, touched: Effects, free: Int64) -> Int64:
+    """Before each instruction of the unit that computes: the timeline's stalls, in the order in which they follow each other."""
+    machine, account, stalls = program.machine, program.machine.account, timeline.stalls
+    own = np.flatnonzero(touched.engine == account.computes)
+    lengths = np.stack([column[own] for column in (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)])
+    ends = free[own] + np.cumsum(lengths, axis=0)
+    last: dict[int, Int64] = {other: np.full(len(touched), -1, np.int64) for other in (account.finishes, account.supplies)}
+    for unit, other, behind, awaited in awaited_instructions(program, touched):
+        if unit == account.computes and other in last:
+            last[other][behind] = awaited
+    tile, tiles = np.cumsum(touched.pops)[own] - 1, timeline.tiles
+    number = np.append(program.instructions["index"][touched.pushes], -1)[tile]
+    waits = (
+        *((other, last[other][own], timeline.start[last[other][own]]) for other in (account.finishes, account.supplies)),
+        (number_of(machine, Reason.TILE), number, np.append(tiles.asked, -1)[tile]),
+        (number_of(machine, Reason.SHIFT), number, np.append(tiles.shifting, -1)[tile]),
+        (number_of(machine, Reason.ISSUE), -1, -1),
+    )
+    parts = [_table(account.computes, own, end - length, end, *why) for length, end, why in zip(lengths, ends, waits, strict=True)]
+    return np.concatenate(parts, axis=1)
+
+
+def _shifts(program: Program, timeline: Timeline, touched: Effects) -> Int64:
     """What the weight shift waits for before each tile: its arrival, then the shadow weights, if they hold the tile before."""
-    touched, tiles, machine = effects(program.instructions, program.machine), timeline.tiles, program.machine
+    tiles, machine = timeline.tiles, program.machine
+    count = len(tiles.shifting)
+    takers, numbers = np.flatnonzero(touched.pops)[:count], program.instructions["index"][touched.pushes][:count]
+    free = np.append(0, tiles.shifted)[:count]
+    here = np.minimum(np.maximum(free, tiles.arrived[:count]), tiles.shifting)
     arrival, shadow = number_of(machine, Reason.TILE), number_of(machine, Reason.SHADOW)
-    numbers, takers = program.instructions["index"][touched.pushes].tolist(), np.flatnonzero(touched.pops).tolist()
-    columns = (tiles.asked, tiles.arrived, tiles.shifting, tiles.shifted)
-    free = 0
-    for place, (asked, arrived, shifting, shifted) in enumerate(zip(*(c.tolist() for c in columns), strict=False)):
-        here = min(max(free, arrived), shifting)
-        if here > free:
-            yield shifter(machine), takers[place], free, here, arrival, numbers[place], asked
-        if shifting > here:
-            yield shifter(machine), takers[place], here, shifting, shadow, numbers[place - 1], free
-        free = shifted
+    parts = (
+        _table(shifter(machine), takers, free, here, arrival, numbers, tiles.asked[:count]),
+        _table(shifter(machine), takers, here, tiles.shifting, shadow, np.roll(numbers, 1), free),
+    )
+    return np.concatenate(parts, axis=1)

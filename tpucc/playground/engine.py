@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from tpucc.artifacts import artifacts
 from tpucc.diagnostics import Diagnostic, UsageError, counted, misfit, printable
 from tpucc.isa.container import encode
 from tpucc.labs import puzzle
@@ -24,7 +25,6 @@ from tpucc.playground.making import for_page, made
 from tpucc.playground.requests import Answer, Checked, Compiled, Judged, Judgement, Model, Request, Solution, Two
 from tpucc.plugins.judged import judge
 from tpucc.plugins.printed import Printed
-from tpucc.see.artifacts import artifacts
 
 STANDARD_ERROR = 2
 

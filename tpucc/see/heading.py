@@ -1,16 +1,50 @@
-"""The heading of a picture: its title, how to read it, and the meaning of its colours."""
+"""What stands above a picture: its title, how to read it, and legends, which say what its colours and signs mean."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from tpucc.explain.names import shown, whole
-from tpucc.see.legend import Sign, box_sign, legend, line_sign
 from tpucc.see.palette import INKS, KINDS, Kind, kind_paint, solid_paint
-from tpucc.see.svg import Drawn, Value, joined, label
-from tpucc.see.text import BOLD, LARGE, NORMAL, broken, text_width
+from tpucc.see.svg import Drawn, Markup, Value, joined, label, line, tag
+from tpucc.see.text import BOLD, LARGE, NORMAL, SMALL, broken, text_width
+
+SIGN, GAP, LINE = 16.0, 18.0, 20.0
+"""The width of a sign, the room between two entries, and the height of a line, in pixels."""
+
+Sign = Callable[[float, float], Markup]
+"""Draws the sign of an entry from an abscissa on, around a height."""
+Entry = tuple[Sign, str]
+"""A sign, and what it means."""
+
+
+def legend(entries: Iterable[Entry], left: float, top: float, right: float) -> Drawn:
+    """The entries from left to right. An entry that would pass `right` begins a line. Without entries the legend has no height."""
+    parts, x, lines = list[Markup](), left, 0
+    for sign, words in entries:
+        width = SIGN + 6 + text_width(words, SMALL)
+        if not lines or (x > left and x + width > right):
+            x, lines = left, lines + 1
+        middle = top + LINE * (lines - 0.5)
+        parts += [sign(x, middle), label(words, x + SIGN + 6, middle + 4)]
+        x += width + GAP
+    return Drawn(joined(parts), right - left, LINE * lines)
+
+
+def box_sign(paint: Mapping[str, Value], radius: float | None = None) -> Sign:
+    return lambda x, y: tag("rect", attributes=paint, x=x, y=y - 6, width=SIGN, height=12, rx=radius)
+
+
+def dot_sign(paint: Mapping[str, Value]) -> Sign:
+    return lambda x, y: tag("circle", attributes=paint, cx=x + SIGN / 2, cy=y, r=5)
+
+
+def line_sign(ink: str, rise: float = 0.0, **stroke: Value) -> Sign:
+    """A piece of a line, which rises by so many pixels."""
+    return lambda x, y: line(x, y + rise / 2, x + SIGN, y - rise / 2, ink, **stroke)
+
 
 EDGE = 20.0
 """The margin around a picture."""
@@ -49,16 +83,17 @@ def heading(
     `solid` are those of bars. A long name in the title loses its middle; what the title says of it and the subtitle are written in full.
     """
     names, subtitles = broken(titled(name), LARGE, most / BOLD), broken(whole(subtitle), NORMAL, most)
-    widths = [*(text_width(line, LARGE, bold=True) for line in names), *(text_width(line, NORMAL) for line in subtitles)]
+    widths = [*(text_width(text, LARGE, bold=True) for text in names), *(text_width(text, NORMAL) for text in subtitles)]
     width = max(width, *widths, min(least, most))
     parts, height = [], 0.0
-    for line in names:
-        parts.append(label(line, EDGE, EDGE + height + LARGE, LARGE, font_weight="bold"))
+    for text in names:
+        parts.append(label(text, EDGE, EDGE + height + LARGE, LARGE, font_weight="bold"))
         height += LARGE + 8
-    for line in subtitles:
-        parts.append(label(line, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
+    for text in subtitles:
+        parts.append(label(text, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
         height += NORMAL + 8
-    entries = [(_sign(kind, solid), meanings.get(kind, KINDS[kind].meaning)) for kind in kinds]
+    paint = solid_paint if solid else kind_paint
+    entries = [(box_sign(paint(kind), min(4.0, RADIUS[kind])), meanings.get(kind, KINDS[kind].meaning)) for kind in kinds]
     entries += [(line_sign("soft", stroke_width=2.5), "quantised values")] if quantised else []
     key = legend(entries, EDGE, EDGE + height, EDGE + width)
     return Drawn(joined([*parts, key.markup]), width, height + key.height + 14)
@@ -67,7 +102,3 @@ def heading(
 def titled(text: str) -> str:
     """A title with its names shortened. Every word is treated as a name: a word of a sentence is shorter than the limit."""
     return shown(" ".join(map(shown, whole(text).split())), MOST_WORDS)
-
-
-def _sign(kind: Kind, solid: bool) -> Sign:
-    return box_sign(solid_paint(kind) if solid else kind_paint(kind), min(4.0, RADIUS[kind]))

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from tpucc.explain.attribution import INPUT
 from tpucc.isa.program import HOST
-from tpucc.see.fonts import font_rules
+from tpucc.see.text import font_rules
 
 
 class Kind(StrEnum):

@@ -20,9 +20,8 @@ from tpucc.see.charts.tiles import tiles_svg
 from tpucc.see.charts.timeline import Times, timeline_svg
 from tpucc.see.diagrams.dataflow import program_diagram
 from tpucc.see.diagrams.diagram import Diagram
-from tpucc.see.diagrams.known import known_kinds
 from tpucc.see.diagrams.layergraph import layer_diagram
-from tpucc.see.diagrams.operators import SUBTITLE, operator_diagram
+from tpucc.see.diagrams.operators import SUBTITLE, known_kinds, operator_diagram
 from tpucc.see.diagrams.render import Rendered, render
 
 DIAGRAMS = ("graph", "layers", "program")

@@ -1,4 +1,7 @@
-"""Writing SVG: markup is made here and nowhere else, so that every text and attribute is escaped."""
+"""Writing SVG: markup is made here and nowhere else, so that every text and attribute is escaped.
+
+Places in a picture are pixels from its upper left corner.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,49 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NewType
 
-from tpucc.see.fonts import FONT, RENDERING, font_faces
 from tpucc.see.palette import Kind, ink_fill, ink_line, kind_paint, style_sheet
-from tpucc.see.text import SMALL
+from tpucc.see.text import FONT, RENDERING, SMALL, font_faces
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def width(self) -> float:
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        return self.bottom - self.top
+
+    @property
+    def middle(self) -> Point:
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+    def meets(self, other: Rect) -> bool:
+        return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+
+    def moved(self, dx: float, dy: float) -> Rect:
+        return Rect(self.left + dx, self.top + dy, self.right + dx, self.bottom + dy)
+
+
+def centred(x: float, y: float, size: tuple[float, float]) -> Rect:
+    """The rectangle of this size whose middle is (x, y)."""
+    return Rect(x - size[0] / 2, y - size[1] / 2, x + size[0] / 2, y + size[1] / 2)
+
+
+def hull(rects: Iterable[Rect]) -> Rect:
+    """The smallest rectangle around all; a point when there is none."""
+    sides = [(r.left, r.top, r.right, r.bottom) for r in rects] or [(0.0, 0.0, 0.0, 0.0)]
+    left, top, right, bottom = zip(*sides, strict=True)
+    return Rect(min(left), min(top), max(right), max(bottom))
+
 
 Markup = NewType("Markup", str)
 """Text that is already XML."""

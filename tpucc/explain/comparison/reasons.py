@@ -3,16 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from tpucc.explain.accounting import ROWS
-from tpucc.explain.comparison.groups import GROUPS, Group, Number, stretches
 from tpucc.explain.comparison.pairs import Pair, Sides, more, together
 from tpucc.explain.critical import LIMITS, Limit, activities
+from tpucc.explain.roofs import finishing_work
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import Bools, effects
+from tpucc.machines.v1 import Engine, Opcode
+from tpucc.numerics import Int64
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a program that can explain cycles: how many `unit` there are."""
+
+    unit: str
+    count: Callable[[Timed], int]
+    each: Callable[[Timed], float] = lambda _: 1.0
+    """The cycles that each of these takes on the machine; 1 where it is the same on every machine."""
+    rate: Callable[[Timed], str] = lambda _: ""
+    """That in words, or nothing."""
+    beyond: Number | None = None
+    """Named only where its change costs more cycles than that of this other number."""
+    detail: Number | None = None
+    """Some of these, named behind them."""
+
+    def change(self, sides: Sides) -> float:
+        """How many cycles more all of them take in b."""
+        a, b = sides.each(lambda side: self.count(side) * self.each(side))
+        return b - a
+
+    def is_named(self, sides: Sides) -> bool:
+        """Whether it has the larger part of a change that it shares with another number."""
+        return self.beyond is None or abs(self.change(sides)) > abs(self.beyond.change(sides))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A row of the accounting, and the numbers that can explain it. `words` say what its cycles are spent on."""
+
+    words: str
+    limit: Limit
+    numbers: tuple[Number, ...] = ()
+
+
+def rows_of(engine: Engine) -> Callable[[Timed], int]:
+    def count(runtime: Timed) -> int:
+        touched = effects(runtime.program.instructions)
+        own = touched.multiplies if engine == Engine.MATRIX else touched.engine == engine
+        return int((touched.rows * touched.bytes_per_value)[own].sum())
+
+    return count
+
+
+def _work(runtime: Timed) -> int:
+    return finishing_work(runtime.program, runtime.timeline)
+
+
+def _depthwise(runtime: Timed) -> int:
+    """The cycles in which the activation unit multiplies windows by weights."""
+    times = runtime.timeline
+    return int((times.end - times.start)[effects(runtime.program.instructions).weighs].sum())
+
+
+def _rate(runtime: Timed) -> str:
+    """The activation unit's cycles for a row of bytes."""
+    rows = rows_of(Engine.ACTIVATION)(runtime)
+    return f"{f'{_work(runtime) / rows:,.1f}'.removesuffix('.0')} a row" if rows else ""
+
+
+def _fetches(runtime: Timed) -> int:
+    return int(runtime.stats["tile_fetches"])
+
+
+def _transfers(runtime: Timed) -> int:
+    """How often rows cross the link to the host, in or out."""
+    return int(np.isin(runtime.program.instructions["opcode"], (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY)).sum())
+
+
+def _latency(runtime: Timed) -> float:
+    """The cycles of a transfer besides those of its bytes."""
+    target = runtime.program.target
+    return target.host_latency_seconds * target.clock_hz
+
+
+def _fetch_cycles(runtime: Timed) -> int:
+    return runtime.program.target.tile_fetch_cycles
+
+
+FETCHES = Number("tiles fetched", _fetches, _fetch_cycles, lambda side: f"{_fetch_cycles(side):,} cycles each")
+SHIFTS = Number("tiles shifted in", _fetches, lambda side: side.program.target.tile_shift_cycles)
+FINISHING = Number("cycles of that unit's work", _work, rate=_rate, detail=Number("of them for depthwise convolutions", _depthwise))
+STEPS = Number("cycles of host steps", lambda side: int(side.stats["host_step_cycles"]))
+BYTES = Number(
+    "bytes across the link",
+    lambda side: sum(side.stats["host_bytes"].values()),
+    lambda side: side.program.target.clock_hz / side.program.target.host_bandwidth,
+    lambda side: f"{side.program.target.host_bandwidth / 1e9:,.1f} GB/s",
+)
+TRANSFERS = Number("transfers", _transfers, _latency, lambda side: f"{_latency(side):,.0f} cycles of latency each", beyond=BYTES)
+GROUPS = (
+    Group("multiplying", Limit.MATRIX_UNIT, (Number("rows multiplied", rows_of(Engine.MATRIX)),)),
+    Group("waiting for weight memory", Limit.WEIGHT_MEMORY, (FETCHES,)),
+    Group("waiting for the weight shift", Limit.WEIGHT_SHIFT, (SHIFTS,)),
+    Group("waiting for the activation unit", Limit.ACTIVATION, (FINISHING,)),
+    Group("waiting for host work", Limit.HOST_WORK, (STEPS,)),
+    Group("waiting for the host link", Limit.HOST_LINK, (BYTES, TRANSFERS)),
+    Group("waiting for sums to come out", Limit.DEPENDENCIES),
+)
+"""One for each row of the accounting."""
+
+
+COUNTS: Mapping[str, Callable[[Timed], int]] = {
+    "multiply-accumulates of the device": lambda side: side.stats["macs"],
+    "multiply-accumulates of the host": lambda side: side.stats["host_macs"],
+    "rows multiplied": rows_of(Engine.MATRIX),
+    "rows through the activation unit": rows_of(Engine.ACTIVATION),
+    "weight tiles": lambda side: side.stats["tiles"],
+    "tiles fetched": lambda side: side.stats["tile_fetches"],
+    "bytes from the host": lambda side: side.stats["host_bytes"]["in"],
+    "bytes to the host": lambda side: side.stats["host_bytes"]["out"],
+    "host steps": lambda side: side.stats["host_steps"],
+    "unified buffer, bytes at most": lambda side: side.stats["ub_peak_bytes"],
+    "instructions": lambda side: side.stats["instructions"],
+}
+"""The numbers of a program that a table of a comparison has, by their names there."""
+
+
+def stretches(runtime: Timed, group: Group) -> tuple[Int64, Bools]:
+    """The edges of stretches of time, and of each stretch whether the matrix unit spends it on what the group has."""
+    segments = matrix_segments(runtime.program, runtime.timeline)
+    return np.append(segments.start[:1], segments.end), segments.root == LIMITS.index(group.limit)
+
 
 ENOUGH = 0.75
 """The share that the named groups have of all groups that changed the way the whole did."""
@@ -80,7 +207,7 @@ def _number_words(sides: Sides, number: Number, cycles: Pair) -> Iterator[str]:
     """A number of both sides with what one of them costs; and its detail, if that explains the change."""
     before, after = sides.each(number.rate)
     rate = f", {after}{f' instead of {before}' if before and before != after else ''}" if after else ""
-    yield f"{number.words}{_instead(sides.pair(number.count), number.unit)}{rate}"
+    yield f"{_instead(sides.pair(number.count), number.unit)}{rate}"
     if number.detail and _is_telling(number.detail.change(sides), cycles):
         yield from _number_words(sides, number.detail, cycles)
 

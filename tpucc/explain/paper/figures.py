@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Any, Literal
+
+import msgspec
+
+from tpucc.explain.paper.published import published, read_table
 
 LARGE_PERCENT = 10.0
 """Relative difference in percent above which a figure wants a reason."""
@@ -65,18 +71,9 @@ class Figure:
 
     def json(self) -> dict[str, Any]:
         """As a JSON object."""
-        return {
-            "row": self.row,
-            "column": self.column,
-            "unit": self.unit,
-            "paper": self.paper,
-            "ours": self.ours,
-            "difference": self.difference,
-            "difference_unit": "points" if self.unit == "%" else "percent",
-            "about": self.about,
-            "large": self.large,
-            "reason": self.reason,
-        }
+        found = {name: getattr(self, name) for name in ("row", "column", "unit", "paper", "ours", "difference")}
+        found["difference_unit"] = "points" if self.unit == "%" else "percent"
+        return found | {name: getattr(self, name) for name in ("about", "large", "reason")}
 
     def _text(self, value: float | None) -> str:
         return "–" if value is None else f"{value:{_FORMATS[self.unit]}}"
@@ -141,3 +138,52 @@ class Section:
 def _named(row: str, columns: Sequence[str]) -> str:
     name, places = " ".join(row.split()), ", ".join(filter(None, columns))
     return f"{name} ({places})" if places else name
+
+
+UNKNOWN = "not explained."
+Key = tuple[str, str, str, str]
+"""A section, a row, a column or "" for every one that has no reason of its own, and whether ours is more or less."""
+
+
+class _Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    section: str
+    ours: Literal["more", "less"]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...] = ("",)
+
+
+class _Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+    figures: tuple[_Figures, ...]
+
+
+class _Reasons(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    other_network: str
+    reasons: tuple[_Reason, ...]
+
+
+@cache
+def reasons() -> Mapping[Key, str]:
+    """Each reason by its figures."""
+    places = ((reason.text, place) for reason in _read().reasons for place in reason.figures)
+    return {(place.section, *figure, place.ours): text for text, place in places for figure in product(place.rows, place.columns)}
+
+
+@cache
+def _read() -> _Reasons:
+    return read_table("reasons.toml", _Reasons)
+
+
+def with_reasons(section: Section) -> Section:
+    """The section, each large difference with its reason, or `UNKNOWN`."""
+    return replace(section, figures=tuple(_with_reason(section.key, figure) for figure in section.figures))
+
+
+def _with_reason(key: str, figure: Figure) -> Figure:
+    if not figure.large or figure.difference is None:
+        return figure
+    way = "more" if figure.difference > 0 else "less"
+    if (application := published().applications.get(figure.column.lower())) is not None and application.qualitative:
+        return replace(figure, reason=_read().other_network)
+    own, general = ((key, figure.row, column, way) for column in (figure.column, ""))
+    return replace(figure, reason=reasons().get(own) or reasons().get(general) or UNKNOWN)

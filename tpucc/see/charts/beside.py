@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from tpucc.explain.names import shortened, whole
 from tpucc.see.heading import INK_HALO
-from tpucc.see.rect import Point, Rect, centred
-from tpucc.see.svg import NOTHING, Markup, Value, joined, label, line
+from tpucc.see.svg import NOTHING, Markup, Point, Rect, centred, joined, label, line
 from tpucc.see.text import SMALL, text_width
 
 REACHES = (12.0, 20.0, 30.0, 42.0, 56.0, 72.0)
@@ -21,15 +19,10 @@ TURNS = (-35, 35, -145, 145, 0, 180, -65, 65, -115, 115, -15, 15, -165, 165, -90
 NEAR = 9.0
 PIECE = 3.0
 """A line is looked at in pieces of so many pixels."""
-NAME: dict[str, Value] = {**INK_HALO, "pointer-events": "none"}
-"""Attributes of the name of a line, which is drawn over points: it stands where they are fewest, see `Room.clearest`."""
-
 FEW = 12
 """Points whose names may stand farther away, at the end of a line."""
 LIMITS = (24, 16, 10, 6)
 """So many characters of each name are tried."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +60,6 @@ class Room:
                 self.taken.extend((rect, *lead))
                 return _written(words, point, (left, base), end, bold)
         return NOTHING
-
-    def clearest(self, places: Iterable[tuple[float, Sequence[Rect], T]]) -> tuple[float, T]:
-        """Of several places for words, each with its cost and the rectangles that it takes: the one that costs least with the marks and
-        words that it meets, and that cost. It is taken from then on."""
-        crossed = [*self.marks, *self.words]
-        found = [(cost + sum(any(map(mark.meets, rects)) for mark in crossed), rects, place) for cost, rects, place in places]
-        cost, rects, place = min(found, key=lambda each: each[0])
-        self.words.extend(rects)
-        self.taken.extend(rects)
-        return cost, place
 
     def _is_free(self, rect: Rect, lead: Sequence[Rect], crossed: Sequence[Rect]) -> bool:
         """Whether nothing is in the way of a name, nor one of `crossed` in that of the line to it."""
@@ -117,14 +100,10 @@ def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:
 
 def pieces(start: Point, end: Point, first: float = 0.0) -> list[Rect]:
     """Small rectangles on a line, from `first` pixels behind its start."""
-    length = math.dist(start, end)
-    shares = [step / length for step in _steps(first, length)] if length else [0.0]
+    length = math.dist(start, end) or 1.0
+    count = max(1, math.ceil((length - first) / PIECE))
+    shares = [(first + (length - first) * place / count) / length for place in range(count + 1)]
     return [centred(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t, (2.0, 2.0)) for t in shares]
-
-
-def _steps(first: float, last: float) -> list[float]:
-    count = max(1, math.ceil((last - first) / PIECE))
-    return [first + (last - first) * place / count for place in range(count + 1)]
 
 
 def _places(point: Point, width: float, away: float) -> Iterator[tuple[float, float, Point | None]]:

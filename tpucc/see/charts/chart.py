@@ -13,7 +13,7 @@ from tpucc.explain.accounting import ROWS
 from tpucc.explain.critical import Limit
 from tpucc.explain.quantities import number, numbers
 from tpucc.numerics import Float64, Int64
-from tpucc.see.legend import Entry, box_sign
+from tpucc.see.heading import Entry, box_sign
 from tpucc.see.palette import KINDS, Kind, solid_paint
 from tpucc.see.svg import NOTHING, Markup, Value, joined, label, line, tag, title
 from tpucc.see.text import SMALL, text_width

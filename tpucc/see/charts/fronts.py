@@ -12,11 +12,9 @@ from itertools import pairwise
 
 from tpucc.see.charts.beside import NamedPoint, Room, names_of_points, pieces
 from tpucc.see.charts.chart import Scale, foot_axis, log_scale, side_axis
-from tpucc.see.heading import EDGE
-from tpucc.see.legend import Entry, dot_sign, legend
+from tpucc.see.heading import EDGE, Entry, dot_sign, legend
 from tpucc.see.palette import Kind, ink_line, solid_paint
-from tpucc.see.rect import Point, Rect
-from tpucc.see.svg import NOTHING, Markup, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Markup, Point, Rect, number_text, picture, tag, title
 
 WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
 TOP, PLOT, BELOW = 62.0, 240.0, 44.0

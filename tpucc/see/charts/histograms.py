@@ -36,11 +36,14 @@ def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A small histogram for each layer, in the order of the program; of many layers the worst, the worst first."""
     drawn = list(errors) if len(errors) <= MOST else sorted(errors, key=lambda error: error.sqnr)[:MOST]
     about = histograms_headline(name, errors)
-    words = f"{READING} {measured_on(errors)}{_note(errors, drawn)}"
+    note = f" The {len(drawn)} worst of {len(errors):,} values, the worst first." if len(drawn) < len(errors) else ""
+    words = f"{READING} {measured_on(errors)}{note}"
     head = heading(about, words, in_order(map(kind_of, drawn)), most=WIDTH - 2 * EDGE, solid=True)
     top = EDGE + head.height + 14
     names = [error.name for error in drawn]
-    cells = [_cell(error, *_place(place, top), names) for place, error in enumerate(drawn)]
+    step = TOP + BARS + BELOW + ROW_GAP
+    places = ((EDGE + place % COLUMNS * (CELL + GAP), top + place // COLUMNS * step) for place in range(len(drawn)))
+    cells = [_cell(error, *place, names) for error, place in zip(drawn, places, strict=True)]
     rows = -(-len(drawn) // COLUMNS)
     height = top + rows * (TOP + BARS + BELOW) + (rows - 1) * ROW_GAP + EDGE
     return picture(KEY, about, max(WIDTH, head.width + 2 * EDGE), height, head.markup, *cells)
@@ -58,16 +61,6 @@ def histograms_headline(name: str, errors: Sequence[LayerError]) -> str:
     if lowest.sqnr == math.inf:
         return f"{name}: every layer is exact. {saturation(errors)}."
     return f"{name}: {brief(lowest, errors)} is the noisiest layer ({as_it_runs(lowest)}). {saturation(errors)}."
-
-
-def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    return f" The {len(drawn)} worst of {len(errors):,} values, the worst first." if len(drawn) < len(errors) else ""
-
-
-def _place(number: int, top: float) -> tuple[float, float]:
-    """The upper left corner of a cell."""
-    row, column = divmod(number, COLUMNS)
-    return EDGE + column * (CELL + GAP), top + row * (TOP + BARS + BELOW + ROW_GAP)
 
 
 def _cell(error: LayerError, x: float, y: float, names: Sequence[str]) -> Markup:

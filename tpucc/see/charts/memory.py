@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.names import shown
 from tpucc.explain.occupancy import handovers
@@ -14,11 +12,9 @@ from tpucc.machines.v1 import Opcode
 from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH, Scale, cycle_axis, row_axis
-from tpucc.see.heading import EDGE, heading
-from tpucc.see.legend import Entry, legend, line_sign
+from tpucc.see.heading import EDGE, heading, legend, line_sign
 from tpucc.see.palette import Kind, in_order, ink_line, kind_of_layer
-from tpucc.see.rect import Rect
-from tpucc.see.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
+from tpucc.see.svg import NOTHING, Markup, Rect, Value, joined, kind_rect, label, picture, tag, title
 from tpucc.see.text import SMALL, fitted_name, text_width
 
 LEFT = 92.0
@@ -52,7 +48,9 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     colours = {id(resident): kind_of(program, whose, resident) for resident in drawn}
     kinds = in_order(colours.values())
     head = heading(_title(program), _subtitle(program, len(drawn), bool(covered)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
-    key = legend(_signs(program), EDGE, EDGE + head.height, wide - EDGE)
+    named = _lines(program)
+    signs = [(line_sign("alarm", stroke_width=1.5, stroke_dasharray=dashes), f"{words} {rows:,} rows") for words, rows, dashes in named]
+    key = legend(signs, EDGE, EDGE + head.height, wide - EDGE)
     top, height = EDGE + head.height + key.height + 26, HIGH if rows else _height(program)
     across = Scale(0, max(1, cycles, until), LEFT, wide - EDGE)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows, rows), top + height, top)
@@ -64,7 +62,7 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
         key.markup,
         row_axis(up, LEFT, across.end, "rows"),
         rects,
-        _lines(program, up, across.end),
+        *(_line(up(rows), across.end, dashes) for _, rows, dashes in named),
         cycle_axis(across, top + height, program.target.clock_hz),
     ]
     return picture(KEY, _title(program), wide, top + height + 44, *parts)
@@ -138,22 +136,12 @@ def _clear(rect: Rect, bound: float) -> tuple[float, float]:
     return (rect.top, bound - 2) if bound - rect.top > rect.bottom - bound else (bound + 2, rect.bottom)
 
 
-def _lines(program: Program, up: Scale, end: float) -> Markup:
-    """The lines of the peak and of the bound; the legend has their names."""
-    place = {"x1": LEFT, "x2": end, "stroke-width": 1.5}
-    return joined(
-        tag("line", attributes={**ink_line("alarm"), **place}, y1=up(rows), y2=up(rows), stroke_dasharray=dashes)
-        for _, rows, dashes in _named(program)
-    )
+def _line(y: float, end: float, dashes: str | None) -> Markup:
+    place: dict[str, Value] = {"x1": LEFT, "x2": end, "stroke-width": 1.5}
+    return tag("line", attributes={**ink_line("alarm"), **place}, y1=y, y2=y, stroke_dasharray=dashes)
 
 
-def _signs(program: Program) -> Iterator[Entry]:
-    """The lines with their names and rows, for a legend."""
-    for words, rows, dashes in _named(program):
-        yield line_sign("alarm", stroke_width=1.5, stroke_dasharray=dashes), f"{words} {rows:,} rows"
-
-
-def _named(program: Program) -> list[tuple[str, int, str | None]]:
+def _lines(program: Program) -> list[tuple[str, int, str | None]]:
     """The lines of a map: their names, their rows, and their dashes. The bound is one of them where it is known and below the peak."""
     peak, bound = program.peak_rows, program.lower_bound_rows
     if peak == bound or not bound:

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpucc.explain.cells import cells_in_use
+from tpucc.explain.occupancy import cells_in_use
 from tpucc.explain.summary import Stats, peak_words
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64
 from tpucc.see.charts.chart import WAITS, WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, side_axis, stacked
 from tpucc.see.charts.timeline import Times, layer_strip
-from tpucc.see.heading import EDGE, heading
-from tpucc.see.legend import box_sign, legend
+from tpucc.see.heading import EDGE, box_sign, heading, legend
 from tpucc.see.palette import Kind, kind_paint, solid_paint
 from tpucc.see.svg import picture
 

@@ -7,28 +7,30 @@ Williams, Waterman and Patterson, "Roofline", 2009.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from tpucc.diagnostics import counted, listed
+from tpucc.diagnostics import counted
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number, rate_text
-from tpucc.explain.roofs import BOTTLENECKS_OF, RooflinePoint, allow, is_above, ridge
+from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, HOST, LINK, UNIT, RooflinePoint, allow, bandwidth_text, is_above, ridge
 from tpucc.prose import percent
-from tpucc.see.charts.beside import NamedPoint, Room, names_of_points
-from tpucc.see.charts.ceilings import LEFT, Axes, ceilings
+from tpucc.see.charts.beside import NamedPoint, Room, names_of_points, pieces
 from tpucc.see.charts.chart import WIDTH, Scale, foot_axis, side_axis
-from tpucc.see.heading import EDGE, heading
-from tpucc.see.palette import Kind, kind_paint, solid_paint
-from tpucc.see.rect import Rect
-from tpucc.see.svg import NOTHING, Markup, joined, label, number_text, picture, tag, title
+from tpucc.see.heading import EDGE, Entry, heading, legend, line_sign
+from tpucc.see.palette import Kind, ink_line, kind_paint, solid_paint
+from tpucc.see.svg import NOTHING, Markup, Rect, joined, label, line, number_text, picture, tag, title
 from tpucc.see.text import SMALL
 from tpucc.target import Target
 
+LEFT = 92.0
+"""Where the axis of intensities begins."""
 HEIGHT = 400.0
 DECADES = 30
 """Powers of ten that an axis has at most."""
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
+DASHED = " Dashed: ceilings of the whole model."
 UNNAMED = "No room for the names of {}: point at them."
 ABOVE = " Above the roof: weights fetched in other layers' time."
 BEFORE = "\nabove the roof, as its weights are fetched in other layers' time"
@@ -37,22 +39,33 @@ MOVING = " Not drawn: layers whose tiles only move values, as none of the model'
 STARRED = "; the star has their {} of the multiply-accumulates, too"
 
 
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Logarithmic axes."""
+
+    across: Scale
+    up: Scale
+
+    def point(self, intensity: float, rate: float) -> tuple[float, float]:
+        return self.across(intensity), self.up(rate)
+
+
 def roofline_svg(
     target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH, height: float = HEIGHT
 ) -> str:
     """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. `height` is that of the axis.
 
-    Where the host link, the activation unit or cells without weights limit the model, these are dashed ceilings.
+    Where the host link, the activation unit or cells without weights limit the model, these are dashed ceilings. A legend names all lines.
     """
     hidden = [layer for layer in layers if layer.kept]
     starred = STARRED.format(percent(sum(layer.macs for layer in hidden), model.macs)) if model.drawable else ""
     kept = (KEPT.format(starred) if hidden else "") + (MOVING if any(layer.moving for layer in layers) else "")
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
-    dashed = model.dashed(target) if model.drawable else []
     above = ABOVE if any(is_above(target, work) for work in drawn) else ""
-    head = heading(_title(target, model), READING + above + _dashed_words(target, model, dashed) + kept, (), most=width - 2 * EDGE)
-    top = EDGE + head.height + 20
+    head = heading(_title(target, model), READING + (DASHED if model.dashed(target) else "") + above + kept, (), most=width - 2 * EDGE)
+    key = legend(_signs(target, model), EDGE, EDGE + head.height - 6, width - EDGE)
+    top = EDGE + head.height + key.height + 14
     bottom = top + height
     axes = _axes(target, drawn, (top, bottom), width - EDGE)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
@@ -61,13 +74,13 @@ def roofline_svg(
         x, y = places[-1]
         marks[-1] = Rect(x - 10, y - 10, x + 10, y + 10)
     room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), [], marks)
-    lines, roofs = ceilings(target, axes, model if dashed else None, room)
+    lines = _ceilings(target, axes, model, room)
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
     named = [NamedPoint(layer.name, axes.point(layer.intensity, layer.rate(target)), layer.cycles) for layer in layers]
     names, unnamed = names_of_points(named, room)
     note = label(UNNAMED.format(counted(unnamed, "layer")), EDGE, bottom + 58, SMALL, "soft") if unnamed else NOTHING
-    parts = [head.markup, _grid(axes), lines, names, note, *points, star, roofs]
+    parts = [head.markup, key.markup, _grid(axes), lines, names, note, *points, star]
     return picture(KEY, _title(target, model), width, bottom + (68 if unnamed else 52), *parts)
 
 
@@ -81,16 +94,6 @@ def _title(target: Target, model: RooflinePoint) -> str:
     if found is None or found.name in BOTTLENECKS_OF[limit]:
         return words
     return f"{words}; bottleneck: {found.name}, {found.share:.1f} % of the critical path"
-
-
-def _dashed_words(target: Target, model: RooflinePoint, names: Sequence[str]) -> str:
-    """What the dashed ceilings are, with their rates: on a small picture their names may have no room."""
-    if not names:
-        return ""
-    roofs = model.roofs(target)
-    if len(names) == 1:
-        return f" Dashed: the most that {names[0]} {allow(names[0])} the whole model, {rate_text(roofs[names[0]])}."
-    return f" Dashed: the most that {listed([f'{name} ({rate_text(roofs[name])})' for name in names])} allow the whole model."
 
 
 def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, float], right: float) -> Axes:
@@ -143,3 +146,45 @@ def _star(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> Marku
     names = (f"{shown(model.name)}, all layers", "all layers")
     placed = (room.place(words, (x, y), 14, bold=True) for words in names)
     return joined([next(filter(None, placed), NOTHING), shape])
+
+
+DASHES = {LINK: "7 4", HOST: "7 4", CELLS: "2 3", UNIT: "10 3 2 3"}
+"""The dashes of each ceiling of the whole model."""
+
+
+def _ceilings(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> Markup:
+    """Weight memory's slope, the matrix unit's roof, and dashed ceilings of the whole model. Names of points keep off them."""
+    end, below = axes.across.end, axes.up.start
+    corner = axes.point(ridge(target, model.bytes_per_value), model.peak(target))
+    lowest = max(axes.across.low, axes.up.low / (2.0 * target.weight_bandwidth))
+    foot = axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
+    points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (foot, corner, (end, corner[1])))
+    lines = [line(*corner, corner[0], below, "rule", stroke_dasharray="4 4")]
+    lines.append(tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2))
+    roofs = [(corner[0], corner[1])]
+    for name in model.dashed(target):
+        height = axes.up(model.roofs(target)[name])
+        lines.append(line(LEFT, height, end, height, "ink", stroke_width=1.5, stroke_dasharray=DASHES[name]))
+        roofs.append((LEFT, height))
+    under = Rect(corner[0] - 3, corner[1], corner[0] + 3, below)
+    room.taken.extend([*pieces(foot, corner), under, *(Rect(left, y - 3, end, y + 3) for left, y in roofs)])
+    return joined(lines)
+
+
+def _signs(target: Target, model: RooflinePoint) -> Iterator[Entry]:
+    """The lines with their names and rates."""
+    yield line_sign("ink", 10.0, stroke_width=2), f"weight memory: {bandwidth_text(target.weight_bandwidth)}"
+    yield line_sign("ink", stroke_width=2), f"matrix unit: {rate_text(model.peak(target))}"
+    yield line_sign("rule", stroke_dasharray="4 4"), f"ridge {number(round(ridge(target, model.bytes_per_value)))}"
+    for name in model.dashed(target):
+        rate = rate_text(model.roofs(target)[name])
+        yield line_sign("ink", stroke_width=1.5, stroke_dasharray=DASHES[name]), f"{_ceiling_words(target, model, name)}: {rate}"
+
+
+def _ceiling_words(target: Target, model: RooflinePoint, name: str) -> str:
+    """The name of a dashed ceiling, with what it follows from."""
+    if name == model.link:
+        return f"{name.removeprefix('the ')}, busy for {counted(model.link_cycles, 'cycle')}"
+    if name == UNIT:
+        return f"activation unit, busy for {counted(model.unit_cycles, 'cycle')}"
+    return f"matrix unit, {percent(model.roofs(target)[name], model.peak(target))} of its cells hold weights"

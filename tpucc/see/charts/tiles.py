@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import cycle
 from typing import assert_never
 
@@ -35,19 +34,6 @@ CANDIDATES, NAMED = 40, 3
 """Layers that are drawn at most, and those left out that are named."""
 KEY = "tiles"
 MEANINGS = {Kind.WEIGHTS: "weights", Kind.HOST: "computed values that the host writes"}
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """One tile of the grid: its index in weight memory, its name where there are several matrices, its rows and columns, how many of its
-    cells hold weights, and its places in the order of execution, from 1."""
-
-    index: int
-    rows: int
-    columns: int
-    name: str
-    used: int
-    turns: tuple[int, ...]
 
 
 def tiles_svg(program: Program | TileProgram) -> str:
@@ -171,19 +157,6 @@ def places_of(layer: LayerInfo, order: Sequence[int]) -> list[int]:
     return [next(around[index]) if index in around else -1 for index in order]
 
 
-def _tiles(layer: LayerInfo, mxu: int, order: Sequence[int]) -> list[Tile]:
-    """The layer's tiles, row by row of the grid."""
-    turns: list[list[int]] = [[] for _ in layer.tile_fills]
-    for turn, place in enumerate(places_of(layer, order), 1):
-        if place >= 0:
-            turns[place].append(turn)
-    grid = tile_grid(layer, mxu)
-    stack = [f"matrix {matrix + 1:,} of {grid.matrices:,} · " if grid.matrices > 1 else "" for matrix in grid.matrix.tolist()]
-    places = zip(stack, grid.first_input.tolist(), grid.first_output.tolist(), layer.tile_fills, strict=True)
-    names = [f"{name}rows {k:,}–{k + fill[1] - 1:,} and columns {n:,}–{n + fill[2] - 1:,}" for name, k, n, fill in places]
-    return [Tile(*fill, *more) for fill, *more in zip(layer.tile_fills, names, grid.used.tolist(), map(tuple, turns), strict=True)]
-
-
 def _grid(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind) -> Drawn:
     """One layer's grid with its name and axes, its upper left corner at the origin. `kind` is what its tiles hold."""
     across = -(-layer.weights[1] // mxu)
@@ -205,7 +178,7 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind) -> Drawn
         cells = joined([kind_rect(kind, left, upper, *size), label(f"{down:,} × {across:,} tiles", left + 12, upper + 24, NORMAL)])
     else:
         size = cell * across, max(cell * down, 2.5 * SMALL)
-        cells = joined(_cell(tile, mxu, kind, place, across, cell, left, upper) for place, tile in enumerate(_tiles(layer, mxu, order)))
+        cells = joined(_cells(layer, mxu, order, kind, cell, left, upper))
     words = max(*(text_width(text, SMALL) for text in facts), text_width(shown(layer.name), NORMAL, bold=True), left + 110)
     return Drawn(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
 
@@ -240,19 +213,29 @@ def _loads(layer: LayerInfo, order: Sequence[int]) -> str:
     return ", ".join(text for text in (some, often) if text)
 
 
-def _cell(tile: Tile, mxu: int, kind: Kind, place: int, across: int, cell: float, left: float, top: float) -> Markup:
-    row, column = divmod(place, across)
-    x, y, inner = left + column * cell, top + row * cell, cell - 2.0
-    outline = tag("rect", attributes=ink_line("grid"), x=x, y=y, width=inner, height=inner)
-    width, height = max(1.5, inner * tile.columns / mxu), max(1.5, inner * tile.rows / mxu)
-    used = kind_rect(kind, x, y, width, height, stroke_width=1) if tile.used else NOTHING
-    turns = ", ".join(map(str, tile.turns[:8])) + (", …" if len(tile.turns) > 8 else "")
-    words = f"tile {tile.index:,} · {tile.name} · {percent(tile.used, mxu * mxu)} full · turn {turns or '–'}"
-    turn = f"{tile.turns[0]:,}" if tile.turns else ""
-    fits = cell >= SMALL + 6 and text_width(turn, SMALL) < inner - 2
-    middle = _middle((width, height), inner, (text_width(turn, SMALL) + 2, SMALL + 2))
-    text = label(turn, x + middle[0], y + middle[1] + 4, SMALL, "ink", "middle") if fits else NOTHING
-    return tag("g", title(words), outline, used, text)
+def _cells(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind, cell: float, left: float, top: float) -> Iterator[Markup]:
+    """The layer's tiles, row by row of the grid: the used part of each, its words, and its first turn in the order of execution."""
+    turns: list[list[int]] = [[] for _ in layer.tile_fills]
+    for turn, place in enumerate(places_of(layer, order), 1):
+        if place >= 0:
+            turns[place].append(turn)
+    grid, across, inner = tile_grid(layer, mxu), -(-layer.weights[1] // mxu), cell - 2.0
+    columns = (column.tolist() for column in (grid.matrix, grid.first_input, grid.first_output, grid.used))
+    for place, ((index, rows, wide), own, matrix, k, n, used) in enumerate(zip(layer.tile_fills, turns, *columns, strict=True)):
+        x, y = left + place % across * cell, top + place // across * cell
+        outline = tag("rect", attributes=ink_line("grid"), x=x, y=y, width=inner, height=inner)
+        width, height = max(1.5, inner * wide / mxu), max(1.5, inner * rows / mxu)
+        filled = kind_rect(kind, x, y, width, height, stroke_width=1) if used else NOTHING
+        stack = f"matrix {matrix + 1:,} of {grid.matrices:,} · " if grid.matrices > 1 else ""
+        name = f"{stack}rows {k:,}–{k + rows - 1:,} and columns {n:,}–{n + wide - 1:,}"
+        taken = ", ".join(map(str, own[:8])) + (", …" if len(own) > 8 else "")
+        words = f"tile {index:,} · {name} · {percent(used, mxu * mxu)} full · turn {taken or '–'}"
+        turn_text = f"{own[0]:,}" if own else ""
+        size = text_width(turn_text, SMALL)
+        middle = _middle((width, height), inner, (size + 2, SMALL + 2))
+        fits = cell >= SMALL + 6 and size < inner - 2
+        text = label(turn_text, x + middle[0], y + middle[1] + 4, SMALL, "ink", "middle") if fits else NOTHING
+        yield tag("g", title(words), outline, filled, text)
 
 
 def _middle(used: tuple[float, float], whole: float, needed: tuple[float, float]) -> tuple[float, float]:

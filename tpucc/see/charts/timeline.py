@@ -19,8 +19,7 @@ from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.numerics import Float64, Int64
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WAITS, WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs, stacked
-from tpucc.see.heading import EDGE, heading
-from tpucc.see.legend import legend
+from tpucc.see.heading import EDGE, heading, legend
 from tpucc.see.palette import Kind, solid_paint
 from tpucc.see.svg import Markup, ink_rect, joined, label, line, picture, tag, title
 from tpucc.see.text import SMALL, text_width

@@ -150,27 +150,24 @@ def _bars(pair: Pair, most: int) -> Markup:
     return tag("td", joined(bars), class_="bars")
 
 
-def _both(found: Comparison, sides: tuple[Timed, Timed], draw: Callable[[Timed, float, float], str], key: str) -> Markup:
+def _both(found: Comparison, sides: tuple[Timed, Timed], draw: Callable[[Timed, int, float], str], key: str) -> Markup:
     """A picture of each side, on an axis of the same seconds, and another for narrow windows."""
     seconds = max(side.stats["seconds"] for side in sides)
     parts = []
     for side, (letter, name) in zip(sides, _named(found), strict=True):
-        pictures = by_width(key, draw(side, seconds, WIDTH), draw(side, seconds, NARROW))
+        cycles = round(seconds * side.program.target.clock_hz)
+        pictures = by_width(key, draw(side, cycles, WIDTH), draw(side, cycles, NARROW))
         parts += [tag("h3", _key(letter), escaped(f"{letter}: {printable(name)}")), tag("div", pictures, class_="chart", tabindex=0)]
     return joined(parts)
 
 
-def _timeline(runtime: Timed, seconds: float, width: float) -> str:
-    return timeline_svg(runtime.program, times_of(runtime), _cycles(runtime, seconds), width)
+def _timeline(runtime: Timed, cycles: int, width: float) -> str:
+    return timeline_svg(runtime.program, times_of(runtime), cycles, width)
 
 
-def _memory(rows: int, runtime: Timed, seconds: float, width: float) -> str:
+def _memory(rows: int, runtime: Timed, cycles: int, width: float) -> str:
     times = runtime.timeline
-    return memory_svg(runtime.program, times.start, times.end, times.makespan, _cycles(runtime, seconds), rows, width)
-
-
-def _cycles(runtime: Timed, seconds: float) -> int:
-    return round(seconds * runtime.program.target.clock_hz)
+    return memory_svg(runtime.program, times.start, times.end, times.makespan, cycles, rows, width)
 
 
 def _notes(found: Comparison) -> Iterator[Markup]:

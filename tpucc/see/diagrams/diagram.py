@@ -88,6 +88,11 @@ class Box:
         return tuple(sorted({line for origin in self.origins for line in origin.lines if line > 0})[:MOST_LINES])
 
     @property
+    def origin_text(self) -> str:
+        """`line 9`, `lines 9, 12`."""
+        return f"line{'s' if len(self.lines) > 1 else ''} {', '.join(map(str, self.lines))}" if self.lines else ""
+
+    @property
     def small(self) -> bool:
         return self.beside >= 0
 

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from tpucc.explain.names import shown
 from tpucc.see.diagrams.diagram import Diagram, Edge
-from tpucc.see.rect import Point, Rect, centred, hull
+from tpucc.see.svg import Point, Rect, centred, hull
 from tpucc.see.text import SMALL, text_width
 
 

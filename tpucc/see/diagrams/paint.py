@@ -11,12 +11,10 @@ from itertools import accumulate, pairwise
 from tpucc.explain.names import shown
 from tpucc.see.diagrams.collapse import LARGEST
 from tpucc.see.diagrams.diagram import Box, Diagram
-from tpucc.see.diagrams.dot import origin_text
 from tpucc.see.diagrams.layout import Frame, Layout, Route
 from tpucc.see.heading import EDGE, HALO, LEAST, RADIUS, heading
 from tpucc.see.palette import INKS, Kind, ink_fill, ink_line, kind_paint, solid_paint
-from tpucc.see.rect import Point, Rect, hull
-from tpucc.see.svg import NOTHING, Drawn, Markup, Value, ink_rect, joined, label, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Drawn, Markup, Point, Rect, Value, hull, ink_rect, joined, label, number_text, picture, tag, title
 from tpucc.see.text import LINE_HEIGHT, NORMAL, SMALL
 
 ARROW, ROUND = 8.0, 8.0
@@ -78,7 +76,7 @@ def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:
     behind = _rect(rect.moved(4, 4), paint, rx=radius) if box.stands_for > 1 else NOTHING
     stroke: dict[str, Value] = {"stroke-width": 1.0 if box.minor else 1.4, "stroke-dasharray": "4 3" if box.outside else None}
     shape = _rect(rect, paint, rx=radius, **stroke)
-    words = "\n".join(filter(None, (*box.texts, box.share_text, origin_text(box.lines))))
+    words = "\n".join(filter(None, (*box.texts, box.share_text, box.origin_text)))
     classes = " ".join(("box", *(f"line-{number}" for number in box.lines)))
     inside = joined([title(words), behind, shape, _bar(box, rect), _texts(box, rect)])
     body = tag("a", inside, href=f"#line-{box.lines[0]}") if box.lines else inside

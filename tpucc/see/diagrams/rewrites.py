@@ -15,8 +15,8 @@ from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
 from tpucc.see.diagrams.collapse import sized
 from tpucc.see.diagrams.diagram import Diagram
+from tpucc.see.diagrams.insides import Period
 from tpucc.see.diagrams.operators import CONSTANTS, operator_diagram
-from tpucc.see.diagrams.part import Period
 
 READABLE = 20
 """Boxes of a picture, without those around it."""

@@ -12,7 +12,7 @@ from tpucc.see.diagrams.collapse import LARGEST
 from tpucc.see.diagrams.diagram import Diagram
 from tpucc.see.diagrams.layout import Frame, Layout, Route, framed
 from tpucc.see.heading import EDGE
-from tpucc.see.rect import Point, hull
+from tpucc.see.svg import Point, hull
 
 STUB = 26.0
 """How far a cut edge goes on past the cut, on either side."""

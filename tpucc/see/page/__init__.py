@@ -6,6 +6,7 @@ the scripts work on, `summary` what is there without them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -17,11 +18,9 @@ from tpucc.explain.summary import answers, machine_of, share
 from tpucc.prose import percent
 from tpucc.see.diagrams.render import drawn_as_it_is
 from tpucc.see.kit import NARROW, THEME, by_width, embedded, page_files, page_template, scripts, shell
-from tpucc.see.page.colouring import coloured
-from tpucc.see.page.given import PageInput
 from tpucc.see.page.losses import error_view, ranges_view
 from tpucc.see.page.machine import machine_view
-from tpucc.see.page.payload import payload, source_lines
+from tpucc.see.page.payload import PageInput, payload, source_lines
 from tpucc.see.page.summary import summary
 from tpucc.see.page.what_if import what_if_view
 from tpucc.see.palette import picture_rules
@@ -29,7 +28,7 @@ from tpucc.see.pictures import peak_of, roofline_of
 from tpucc.see.svg import Markup, escaped, inlined, joined, tag
 from tpucc.sim.durations import duration
 
-__all__ = ["SCRIPTS", "PageInput", "page"]
+__all__ = ["KEYWORDS", "SCRIPTS", "PageInput", "coloured", "page"]
 
 SCRIPTS = (
     "decode", "dom", "theme", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams",
@@ -159,3 +158,35 @@ def _bar(cycles: int, is_in_def: bool, most: int, whole: int) -> Markup:
 def _line(number: int, text: str, bar: Markup) -> Markup:
     gutter = Markup(f"<b>{number}</b><i>{bar}</i>")
     return Markup(f'<div id="line-{number}" data-line="{number}">{gutter}<code>{coloured(text)}</code></div>\n')
+
+
+KEYWORDS = ("and", "def", "elif", "else", "False", "for", "if", "in", "not", "or", "pass", "return", "True")
+"""Those of the language, which the page may not ask."""
+DIRECTIVES = ("param", "weights", "calibration", "weight", "state", "model", "examples", "optimizer", "train")
+"""Words that begin a statement, and are names elsewhere."""
+_TOKEN = re.compile(
+    rf"""
+      (?P<comment>\#.*)
+    | (?P<string>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
+    | (?P<keyword>\b(?:{"|".join(KEYWORDS)})\b|^\s*(?:{"|".join(DIRECTIVES)})\b(?=\s+["\w]|\())
+    | (?P<number>(?<![\w.])(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?)
+    | (?P<call>[^\W\d]\w*(?=\s*\())
+    | \w+
+    """,
+    re.VERBOSE,
+)
+
+
+def coloured(line: str) -> Markup:
+    """A line of the source, as it is shown. The classes of tokens are those of `SOURCE_INKS`: `t-keyword`, `t-number` and so on."""
+    return joined(_pieces(line))
+
+
+def _pieces(line: str) -> Iterator[Markup]:
+    at = 0
+    for found in _TOKEN.finditer(line):
+        if found.lastgroup is not None:
+            yield escaped(line[at : found.start()])
+            yield tag("span", escaped(found.group()), class_=f"t-{found.lastgroup}")
+            at = found.end()
+    yield escaped(line[at:])

@@ -6,42 +6,91 @@ there is one for each instruction are packed: see `columns`.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
-from tpucc.explain.attribution import INPUT, Attribution, attribution
+from tpucc.explain.attribution import INPUT, Attribution, attribution, owners
 from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.nesting import Source, Turn, nesting
-from tpucc.explain.owners import owners
 from tpucc.explain.quantities import layer_rate, number
+from tpucc.explain.recording import Recording
 from tpucc.explain.segments import matrix_segments
-from tpucc.explain.summary import Stats, useful_cells
+from tpucc.explain.summary import Accuracy, Stats, useful_cells
 from tpucc.explain.terms import COLOURS, GLOSSARY, SPOKEN, lanes
+from tpucc.explain.timed import Timed
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import HOST, LayerInfo, Program
 from tpucc.isa.tilegrid import tile_grid
-from tpucc.machines.v1 import V1, Engine, Opcode
+from tpucc.machines.v1 import SPECS, V1, Engine, Opcode
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WAITS
 from tpucc.see.charts.memory import kind_of
 from tpucc.see.charts.tiles import order_of, places_of
 from tpucc.see.charts.timeline import Times, layer_spans
 from tpucc.see.diagrams.diagram import Box
-from tpucc.see.diagrams.insides import Inside
+from tpucc.see.diagrams.insides import Inside, insides
+from tpucc.see.diagrams.render import Rendered
+from tpucc.see.diagrams.rewrites import Rewrite, rewrites
 from tpucc.see.page.columns import deltas, octets, plain
-from tpucc.see.page.given import PageInput
 from tpucc.see.page.machine import machine_payload
-from tpucc.see.page.origins import Origins
-from tpucc.see.page.sentences import operands_payload, sentences_payload
-from tpucc.see.page.stages import stages_payload
+from tpucc.see.page.stages import Origins, Stage, stages_payload
 from tpucc.see.page.what_if import retiming_payload
 from tpucc.see.palette import kind_of_layer
+from tpucc.see.pictures import times_of
+
+
+@dataclass(frozen=True, eq=False)
+class PageInput:
+    """All that the page shows.
+
+    `diagrams` have a tab each, by its name; `stages` are the graphs after each pass, `errors` the layers' where they are known, `notes`
+    sentences, `recording` the values of a run.
+    """
+
+    runtime: Timed
+    diagrams: Mapping[str, Rendered] = field(default_factory=dict)
+    stages: Sequence[Stage] = ()
+    errors: Sequence[LayerError] = ()
+    accuracy: Accuracy | None = None
+    notes: Sequence[str] = ()
+    recording: Recording | None = None
+    quantised: bool = False
+    """Whether the source quantises values itself."""
+
+    @property
+    def program(self) -> Program:
+        return self.runtime.program
+
+    @cached_property
+    def times(self) -> Times:
+        return times_of(self.runtime)
+
+    @cached_property
+    def insides(self) -> Sequence[Inside]:
+        """What opens in the diagrams."""
+        return insides([(drawn.full, drawn.collapsed) for drawn in self.diagrams.values()])
+
+    @cached_property
+    def rewrites(self) -> Sequence[Rewrite]:
+        """What the passes rewrote."""
+        return rewrites([stage.graph for stage in self.stages])
+
+    @property
+    def boxes(self) -> Iterator[tuple[str, Sequence[Box]]]:
+        """The boxes of each diagram, and of each that opens in one, by its name: number n is the element `NAME-bn`."""
+        yield from ((name, drawn.diagram.boxes) for name, drawn in self.diagrams.items() if drawn.diagram.boxes)
+        yield from ((inside.name, inside.diagram.boxes) for inside in self.insides if inside.diagram)
+
 
 INSTEAD = {
     "pool": "the activation unit pools its windows",
@@ -94,7 +143,9 @@ def payload(given: PageInput) -> dict[str, Any]:
         "buffers": _buffers(program, whose),
         "machine_view": machine_payload(program, touched, given.runtime.waiting, given.recording),
         "retiming": retiming_payload(program, touched, given.runtime.edges),
-        "hosts": [at for name, boxes in given.boxes if name == "layers" for at, box in enumerate(boxes) if _is_hosts(box)],
+        "hosts": [
+            at for name, boxes in given.boxes if name == "layers" for at, box in enumerate(boxes) if not box.layers and box.cluster < 0
+        ],
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in given.boxes},
         "box_layers": _box_layers(given, whose),
         "box_instructions": _box_instructions(given),
@@ -139,7 +190,7 @@ def _layers(given: PageInput, whose: Attribution, origins: Origins) -> list[dict
             "untiled": untiled(layer),
             "choice": printable(layer.choice),
             "cycles": counts["cycles"],
-            "spent": _spent(counts),
+            "spent": list(cycles_by_row(counts).values()),
             "rate": _rate(counts),
             "error": _error(lost[index]) if index in lost else "",
         }
@@ -166,11 +217,6 @@ def _tiles(layer: LayerInfo, mxu: int) -> dict[str, Any]:
     grid = tile_grid(layer, mxu)
     fills = [(*fill, used) for fill, used in zip(layer.tile_fills, grid.used.tolist(), strict=True)]
     return {"fills": fills, "matrices": grid.matrices, "groups": grid.groups}
-
-
-def _spent(layer: Stats) -> list[int]:
-    """The layer's cycles in each row of the accounting."""
-    return list(cycles_by_row(layer).values())
 
 
 def _calls(program: Program, whose: Attribution) -> dict[str, Any]:
@@ -210,10 +256,6 @@ def _error(error: LayerError) -> str:
     if why := unmeasured(error.sqnr, error.constant):
         kept = f"It has no signal to noise, as its values are {why}"
     return f"Its scale is {number(error.scale)}. {kept}{beyond}."
-
-
-def _is_hosts(box: Box) -> bool:
-    return not box.layers and box.cluster < 0
 
 
 def _box_layers(given: PageInput, whose: Attribution) -> dict[str, list[list[int]]]:
@@ -297,3 +339,25 @@ def _buffers(program: Program, whose: Attribution) -> dict[str, Any]:
         "first": deltas([stay.first for stay in stays]),
         "last": deltas([stay.last for stay in stays]),
     }
+
+
+PLACE = "#"
+"""Stands in a form where a number belongs."""
+_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+|\d+")
+
+
+def sentences_payload(program: Program) -> dict[str, Any]:
+    """The forms of sentences; for each instruction the number of its form, and the numbers in all of them in order."""
+    forms: dict[str, int] = {}
+    used: list[int] = []
+    numbers: list[int] = []
+    for record in program.instructions:
+        sentence = str(V1.read(record))
+        used.append(forms.setdefault(_NUMBER.sub(PLACE, sentence), len(forms)))
+        numbers += [int(found.replace(",", "")) for found in _NUMBER.findall(sentence)]
+    return {"forms": list(forms), "form": deltas(used), "numbers": plain(numbers)}
+
+
+def operands_payload(opcode: Opcode) -> dict[str, str]:
+    """What each operand of a mnemonic means, by its key in the text."""
+    return {operand.key: printable(operand.meaning) for operand in SPECS[opcode].operands}

@@ -11,12 +11,40 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import Origin, Span, printable
 from tpucc.ir import Graph, Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
 from tpucc.see.page.columns import deltas
-from tpucc.see.page.origins import Origins
+
+
+class Origins:
+    """Gives each origin a number. The page says of everything only the numbers of its origins."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Origin, int] = {}
+        self._spans: dict[Span, int] = {}
+
+    def number(self, origin: Origin) -> int:
+        return self._numbers.setdefault(origin, len(self._numbers))
+
+    def payload(self) -> dict[str, Any]:
+        """`spans` as text, and for each origin its lines, its spans and calls (indices of `spans`), and the pass that made it."""
+        origins = [
+            {
+                "lines": sorted(origin.lines),
+                "line": origin.line,
+                "spans": [self._span(span) for span in origin.spans],
+                "calls": [self._span(span) for span in origin.calls],
+                "by": printable(origin.made_by),
+            }
+            for origin in self._numbers
+        ]
+        return {"spans": [str(span) for span in self._spans], "origins": origins}
+
+    def _span(self, span: Span) -> int:
+        return self._spans.setdefault(span, len(self._spans))
+
 
 LONGEST = 300
 """Characters of a line; the arrays in some are long."""

@@ -83,30 +83,13 @@ class Geometry:
         return x + INSET + self.pill / 2, y
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The measures of the lattices: pixels from one box to the next."""
-
-    cell: tuple[float, float]
-    lane: float
-    """In the setup, to the right."""
-    edge: float
-    """In the triangle above the array, down."""
-    buffer: float
-    line: float
-    """From one row of accumulators to the next."""
-    product: float
-    head: float
-    """Above the array, for the legend and the number of the cycle."""
-
-
 def roomy(work: Demo) -> Geometry:
     """Every number has its room; the picture is as large as it must be."""
     short, long = digits(work)
     chip, pill = _boxes(LARGEST, short, long)
     cell = max(88.0, _least(chip, pill)), 76.0
     lane = max(34.0, chip + 8)
-    return _arranged(work, Sizes(cell, lane, 26.0, lane, 26.0, _number(long), 116.0))
+    return _arranged(work, cell, lane, edge=26.0, buffer=lane, line=26.0, product=_number(long), head=116.0)
 
 
 def fitting(work: Demo) -> Geometry:
@@ -122,7 +105,8 @@ def fitting(work: Demo) -> Geometry:
     edge, line = _within(20, 60, work.columns), _within(24, 170, work.count)
     high = PAGE_HEIGHT - MARGIN - 2 * GAP - 2 * CAPTION - edge * work.columns - line * work.count
     product = min(_number(long), (reads * buffer + GAP + lane * work.rows) / work.columns)
-    return _arranged(work, Sizes((wide, _within(76, high, work.rows)), lane, edge, buffer, line, product, 0.0))
+    cell = wide, _within(76, high, work.rows)
+    return _arranged(work, cell, lane, edge=edge, buffer=buffer, line=line, product=product)
 
 
 def digits(work: Demo) -> tuple[int, int]:
@@ -156,29 +140,34 @@ def _font(width: float, height: float, characters: int, most: float = LARGEST) -
     return round(size, 1) if size >= LEGIBLE else 0.0
 
 
-def _arranged(work: Demo, sizes: Sizes) -> Geometry:
+def _arranged(
+    work: Demo, cell: tuple[float, float], lane: float, *, edge: float, buffer: float, line: float, product: float, head: float = 0.0
+) -> Geometry:
+    """The lattices, by the pixels from one box to the next: of the elements, in the setup and in the buffer to the right, in the triangle
+    above the array, and from one row of accumulators to the next, down; of the product to the right. `head` is above the array, for the
+    legend and the number of the cycle."""
     short, long = digits(work)
-    wide, high = sizes.cell
+    wide, high = cell
     font = _element_font(wide, high, short, long)
     chip, pill = _boxes(font, short, long)
     reads = work.count * work.tiles
-    before = max(reads * sizes.buffer + GAP + work.rows * sizes.lane, sizes.product * work.columns)
-    before = max(before + LABELS, LEGEND if sizes.head else 0.0)
-    left, top = MARGIN + before + GAP, CAPTION + max(work.columns * sizes.edge + GAP, sizes.head)
+    before = max(reads * buffer + GAP + work.rows * lane, product * work.columns)
+    before = max(before + LABELS, LEGEND if head else 0.0)
+    left, top = MARGIN + before + GAP, CAPTION + max(work.columns * edge + GAP, head)
     below = top + work.rows * high + GAP + CAPTION
-    setup = left - GAP - sizes.lane
-    beside = setup - GAP - work.rows * sizes.lane
+    setup = left - GAP - lane
+    beside = setup - GAP - work.rows * lane
     return Geometry(
         width=left + work.columns * wide + MARGIN,
-        height=below + work.count * sizes.line + MARGIN,
+        height=below + work.count * line + MARGIN,
         chip=chip,
         pill=pill,
-        input=_beside(beside + sizes.lane - sizes.buffer, top, -sizes.buffer, high, short, font),
-        setup=_beside(setup, top, -sizes.lane, high, short, font),
-        edge=_lattice(left, top - 8 - sizes.edge, wide, -sizes.edge, short),
+        input=_beside(beside + lane - buffer, top, -buffer, high, short, font),
+        setup=_beside(setup, top, -lane, high, short, font),
+        edge=_lattice(left, top - 8 - edge, wide, -edge, short),
         array=Lattice(left, top, wide, high, wide - _air(wide), high - _air(high), font),
-        accumulators=_lattice(left, below, wide, sizes.line, long),
-        product=_lattice(left - GAP - work.columns * sizes.product, below, sizes.product, sizes.line, long),
+        accumulators=_lattice(left, below, wide, line, long),
+        product=_lattice(left - GAP - work.columns * product, below, product, line, long),
     )
 
 

@@ -12,8 +12,7 @@ from tpucc.machines.v2.units import Unit
 from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH, Area, Scale, coverage, foot_axis, stacked
-from tpucc.see.heading import EDGE, heading
-from tpucc.see.legend import box_sign, legend
+from tpucc.see.heading import EDGE, box_sign, heading, legend
 from tpucc.see.palette import Kind, kind_paint, solid_paint
 from tpucc.see.svg import Markup, ink_rect, joined, label, line, picture, tag, title
 from tpucc.see.text import SMALL, text_width

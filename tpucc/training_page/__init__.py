@@ -12,16 +12,16 @@ from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
 from tpucc.language.elaborate import Model
 from tpucc.output_files import write_files
-from tpucc.see.charts.step_time import step_time_svg
-from tpucc.see.diagrams.dot import dot_source
 from tpucc.see.diagrams.paint import painted
-from tpucc.see.diagrams.steps import StepPicture, step_picture
-from tpucc.see.training.page import SCRIPTS as SCRIPTS
-from tpucc.see.training.page import training_page
+from tpucc.see.diagrams.render import dot_source
 from tpucc.training.roles import Parts, parts_of
 from tpucc.training.session import Session
 from tpucc.training.step import Step
 from tpucc.training.timing.step_time import StepTime
+from tpucc.training_page.page import SCRIPTS as SCRIPTS
+from tpucc.training_page.page import training_page
+from tpucc.training_page.step_graph import StepPicture, step_picture
+from tpucc.training_page.step_time import step_time_svg
 
 WRITTEN = ("weights.npz", "state.npz", "history.json", "report.html")
 """The files of a training."""

@@ -21,7 +21,7 @@ from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, sha
 from tpucc.see.diagrams.layout import Frame, Layout, Route
 from tpucc.see.diagrams.operators import CONSTANTS, constant_label, edge_label, kind_of, operator_diagram
 from tpucc.see.palette import Kind
-from tpucc.see.rect import Point, Rect, centred, hull
+from tpucc.see.svg import Point, Rect, centred, hull
 from tpucc.see.text import SMALL, text_width
 from tpucc.training.roles import Parts, Role, Update
 from tpucc.training.step import bytes_of

@@ -16,14 +16,11 @@ from tpucc.ir import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
 from tpucc.machines.v2.links import all_reduce, core_bandwidth
-from tpucc.see.charts.step_time import step_time_svg
-from tpucc.see.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.see.diagrams.collapse import Collapsed
 from tpucc.see.diagrams.insides import insides
 from tpucc.see.diagrams.operators import operator_diagram
 from tpucc.see.diagrams.paint import painted
 from tpucc.see.diagrams.render import drawn_as_it_is
-from tpucc.see.diagrams.steps import KEY, StepPicture
 from tpucc.see.kit import Section, document, numbers, soft
 from tpucc.see.page.payload import source_lines
 from tpucc.see.page.stages import ADDED, Stage, changes
@@ -31,6 +28,9 @@ from tpucc.see.svg import Markup, escaped, inlined, joined, row, table, tag
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
 from tpucc.training.timing.step_time import StepTime
+from tpucc.training_page.curves import held_out_svg, loss_svg, norms_svg, ranges_svg
+from tpucc.training_page.step_graph import KEY, StepPicture
+from tpucc.training_page.step_time import step_time_svg
 from tpucc.version import VERSION
 
 SCRIPTS = ("theme", "page")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from tpucc.compilation import Compilation
 from tpucc.explain.fidelity import fidelity
-from tpucc.explain.float_error import quantises_values, rounded_notes
+from tpucc.explain.noise import quantises_values, rounded_notes
+from tpucc.explain.recording import recording
 from tpucc.explain.summary import Accuracy
 from tpucc.explain.timed import Timed
-from tpucc.explain.windows import recording
 from tpucc.ir import Graph
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
@@ -48,61 +48,42 @@ def artifacts(
 ) -> Artifacts:
     """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page. In the text forms large
     constants stand by their digests, unless `with_data`. `window` are the instructions whose values the page has; see `recording`."""
-    texts = _texts(compilation, runtime, stem, kinds, with_data)
-    files = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+    files = {name: text.encode("utf-8", "surrogatepass") for name, text in _texts(compilation, runtime, stem, kinds, with_data)}
     if "tpub" in kinds:
         files[f"{stem}.tpub"] = encode(runtime.program)
     if "stats" in kinds:
         files["stats.json"] = msgspec.json.format(msgspec.json.encode({**runtime.stats, "what_if": runtime.faster}), indent=2) + b"\n"
     if "svg" not in kinds and "report" not in kinds:
         return Artifacts(files)
-    return _with_pictures(files, compilation, runtime, kinds, accuracy, window)
-
-
-def _texts(compilation: Compilation, runtime: Timed, stem: str, kinds: Collection[str], with_data: bool) -> dict[str, str]:
-    found: dict[str, str] = {}
-    if "graph" in kinds and compilation.graph is not None:
-        found[f"{stem}.graph"] = stamped(print_graph(compilation.graph, with_data=with_data), "#")
-    if "layers" in kinds and compilation.layers is not None:
-        found[f"{stem}.layers.graph"] = stamped(compilation.layers_text(with_data), "#")
-    if "tile" in kinds and compilation.tiles is not None:
-        found[f"{stem}.tile"] = stamped(print_tiles(compilation.tiles, with_data), ";")
-    if "asm" in kinds:
-        found[f"{stem}.asm"] = stamped(disassemble(runtime.program, with_data), ";")
-    return found
-
-
-def _with_pictures(
-    files: dict[str, bytes],
-    compilation: Compilation,
-    runtime: Timed,
-    kinds: Collection[str],
-    accuracy: Accuracy | None,
-    window: Int64 | None,
-) -> Artifacts:
     started = time.perf_counter()
     diagrams = pictures.draw_diagrams(pictures.DIAGRAMS, compilation.graph, compilation.layers, runtime)
     errors = fidelity(compilation, runtime)
     if "svg" in kinds:
-        files |= {f"{kind}.svg": drawn.svg.encode() for kind, drawn in diagrams.items()}
-        files |= {f"{kind}.svg": draw(runtime).encode() for kind, draw in pictures.CHARTS.items()}
-        files |= {f"{kind}.svg": draw(runtime.program.title, errors).encode() for kind, draw in pictures.LOSSES.items() if errors}
+        svgs = {kind: drawn.svg for kind, drawn in diagrams.items()} | {kind: draw(runtime) for kind, draw in pictures.CHARTS.items()}
+        svgs |= {kind: draw(runtime.program.title, errors) for kind, draw in pictures.LOSSES.items() if errors}
+        files |= {f"{kind}.svg": svg.encode() for kind, svg in svgs.items()}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
         quantised = compilation.meant is not None and quantises_values(compilation.meant)
-        rounded = rounded_notes(compilation.meant) if accuracy is not None else ()
-        notes, shown = [*_notes(compilation), *rounded], recording(compilation, runtime, window)
-        given = PageInput(runtime, diagrams, _stages(compilation), errors, accuracy, notes, shown, quantised)
-        files["report.html"] = page(given).encode()
+        notes = [*_notes(compilation), *(rounded_notes(compilation.meant) if accuracy is not None else ())]
+        stages = [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]
+        shown = recording(compilation, runtime, window)
+        files["report.html"] = page(PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised)).encode()
     return Artifacts(files, time.perf_counter() - started)
+
+
+def _texts(compilation: Compilation, runtime: Timed, stem: str, kinds: Collection[str], with_data: bool) -> Iterator[tuple[str, str]]:
+    if "graph" in kinds and compilation.graph is not None:
+        yield f"{stem}.graph", stamped(print_graph(compilation.graph, with_data=with_data), "#")
+    if "layers" in kinds and compilation.layers is not None:
+        yield f"{stem}.layers.graph", stamped(compilation.layers_text(with_data), "#")
+    if "tile" in kinds and compilation.tiles is not None:
+        yield f"{stem}.tile", stamped(print_tiles(compilation.tiles, with_data), ";")
+    if "asm" in kinds:
+        yield f"{stem}.asm", stamped(disassemble(runtime.program, with_data), ";")
 
 
 def _notes(compilation: Compilation) -> list[str]:
     """The messages of compiling, after the params that have other values than in the source."""
     given = ", ".join(f"{name} = {value}" for name, value in compilation.params.items())
     return [*([f"compiled with {given}"] if given else []), *compilation.warnings]
-
-
-def _stages(compilation: Compilation) -> list[Stage]:
-    """The graphs after elaboration and after each pass."""
-    return [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]
