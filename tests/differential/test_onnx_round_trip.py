@@ -28,7 +28,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.compose_tables import compose_tables
-from tpucc.passes.synthetic_inputs import random_array
+from tpucc.passes.input_arrays import random_array
 from tpucc.runtime.check import random_inputs
 
 reading = pytest.importorskip("tpucc.interop.onnx.reading")

@@ -19,7 +19,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.driver import check_source
 from tpucc.interop.reads import held_out_file
 from tpucc.interop.sources import read_source
-from tpucc.passes.check_inputs import checked_inputs
+from tpucc.passes.input_arrays import checked_inputs
 
 
 @click.command("check")

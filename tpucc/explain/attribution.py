@@ -16,7 +16,7 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.explain.owners import owners
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import LayerInfo, Program
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 
 _DECLARED = re.compile(r"^\S+ = input : .*@ (\S+)$", re.MULTILINE)

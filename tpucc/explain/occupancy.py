@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program, Resident
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 
 

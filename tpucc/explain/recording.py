@@ -14,7 +14,7 @@ import numpy as np
 
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Port, Program
-from tpucc.machine.memory import AccessPattern, Contents
+from tpucc.machine.parts import AccessPattern, Contents
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.memories import AppliedInstruction, applied, numbered, rows_of

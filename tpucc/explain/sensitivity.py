@@ -20,8 +20,7 @@ from tpucc.explain.quality import score
 from tpucc.ir import Graph
 from tpucc.numerics import AnyArray, Float32, dequantise
 from tpucc.ops.evaluate import compute, evaluate
-from tpucc.passes.batching import batches, largest_batch
-from tpucc.passes.check_inputs import checked_inputs
+from tpucc.passes.input_arrays import batches, checked_inputs, largest_batch
 from tpucc.passes.place import Placement
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference

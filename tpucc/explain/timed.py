@@ -13,8 +13,7 @@ from tpucc.explain.retiming import Retimed, faster
 from tpucc.explain.stats import stats
 from tpucc.explain.waiting import Waiting, waiting
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.durations import duration
-from tpucc.sim.host_work import Edges
+from tpucc.sim.durations import Edges, duration
 
 
 @dataclass(frozen=True)

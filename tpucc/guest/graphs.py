@@ -19,7 +19,7 @@ from tpucc.ir.literals import DataWriter
 from tpucc.ir.node import Firing
 from tpucc.ir.parser import parse_graph, parse_nodes
 from tpucc.ir.printer import print_graph, print_node
-from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.layers.kinds import ATTRIBUTES
 
 
 class _Constants:

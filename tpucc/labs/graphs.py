@@ -7,8 +7,8 @@ from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.labs.answers import said
-from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.passes.running import verify_stage
+from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.passes.pipeline import verify_stage
 from tpucc.plugins.failures import Failed
 
 LONGEST = 2**20

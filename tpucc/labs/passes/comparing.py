@@ -16,7 +16,7 @@ from tpucc.ir.printer import print_graph, print_name
 from tpucc.labs.graphs import read_graph
 from tpucc.labs.lab import Outcome, Submission, judging_seed
 from tpucc.labs.passes.rules import Rules
-from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.layers.kinds import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
