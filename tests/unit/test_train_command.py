@@ -20,7 +20,6 @@ from tpucc.cli.main import main
 from tpucc.diagnostics import Source
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.machines.v2.links import all_reduce
 from tpucc.ops import OPS
 from tpucc.see.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.see.diagrams.paint import painted
@@ -31,6 +30,7 @@ from tpucc.training.heldout import HeldOut
 from tpucc.training.plan import Plan
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
+from tpucc.training.tpu_v2.links import all_reduce
 
 NETWORK = """
 param batch = 16

@@ -15,7 +15,6 @@ from tpucc.explain.quantities import number, size
 from tpucc.ir import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
-from tpucc.machines.v2.links import all_reduce, core_bandwidth
 from tpucc.see.charts.step_time import step_time_svg
 from tpucc.see.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.see.diagrams.collapse import Collapsed
@@ -31,6 +30,7 @@ from tpucc.see.svg import Markup, escaped, inlined, joined, row, table, tag
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
 from tpucc.training.timing.step_time import StepTime
+from tpucc.training.tpu_v2.links import all_reduce, core_bandwidth
 from tpucc.version import VERSION
 
 SCRIPTS = ("theme", "page")
