@@ -100,14 +100,12 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/fuse_bias.py": ("import constant", NODES),
     "passes/split_maps.py": ("concat, import concat*2, import slice*2, slice", "bands are slices of lines, and their results are joined"),
     "passes/batch_products.py": ("import matmul, import slice*2", REWRITE),
-    "passes/column_factors.py": ("import conv2d", REWRITE),
-    "passes/computed_kernels.py": ("import conv2d*2, import matmul, import patches, import reshape, import transpose", REWRITE),
     "passes/compose_tables.py": ("import constant", NODES),
     "passes/depthwise.py": ("import constant", NODES),
-    "passes/copy_pixels.py": ("import concat, import reshape, import resize", REWRITE),
-    "passes/decompose_batch_norm.py": ("import add, import batch_norm, import mul, import sub, mean", REWRITE),
+    "passes/batch_norm.py": ("import add, import batch_norm, import conv2d, import mul, import sub, mean", REWRITE),
     "passes/device_forms.py": (
-        "import clip, import div, import global_avg_pool, import maximum, import mean, import minimum, import mul, import reshape",
+        "import clip, import concat, import conv2d*2, import div, import global_avg_pool, import matmul, import maximum, import mean, "
+        "import minimum, import mul, import patches, import reshape, import resize, import shuffle_lanes, import transpose",
         REWRITE,
     ),
     "passes/divide_batch.py": ("import constant", NODES),
@@ -117,11 +115,12 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     "passes/explicit_quantisation.py": ("import constant, import quantize", NODES),
     "passes/flatten_to_convolution.py": ("import conv2d, import matmul", REWRITE),
-    "passes/fold_padding.py": ("import conv2d*2, import pad", REWRITE),
-    "passes/fold_scales.py": ("import add, import mul, import reshape, import sub, import transpose", REWRITE),
-    "passes/fold_slices.py": ("import slice*2", REWRITE),
+    "passes/folding.py": (
+        "import add, import conv2d*2, import mul, import pad, import reshape, import slice*2, import sub, import transpose",
+        REWRITE,
+    ),
     "passes/biases.py": ("max", "a kind of pool"),
-    "passes/hoist_dequantize.py": ("import dequantize", BOUNDARY),
+    "passes/move_integers.py": ("import dequantize", BOUNDARY),
     "passes/layering/graph.py": (
         "import constant*2, import dequantize*2, import quantize*2, import reshape*2, import slice, import transpose",
         NODES,
@@ -140,7 +139,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/quantise.py": ("import constant, import weight", NODES),
     "passes/rewriter.py": ("import as_weights, import constant*2, import reshape*2", NODES),
     "passes/calibrate.py": ("import clip*2, import dequantize*2, import quantize*2", REWRITE),
-    "passes/shuffle_lanes.py": ("import shuffle_lanes, import transpose", REWRITE),
     "passes/sink_transposes.py": ("import matmul, import slice, import transpose", REWRITE),
     "passes/place.py": (
         "import clip, import div",

@@ -12,35 +12,28 @@ from tpucc.layers.kinds import LAYERS
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.verify import verify_operators
 from tpucc.passes.base import Context, Pass, UserPass, options_of, with_options
+from tpucc.passes.batch_norm import column_factors, decompose_batch_norm
 from tpucc.passes.batch_products import batch_products
 from tpucc.passes.biases import hoist_activations, reassociate_bias, sink_views
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.column_factors import column_factors
 from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.compose_tables import compose_tables
-from tpucc.passes.computed_kernels import computed_kernels
 from tpucc.passes.constant_folding import constant_folding
-from tpucc.passes.copy_pixels import copy_pixels
 from tpucc.passes.dead_code import dead_code
-from tpucc.passes.decompose_batch_norm import decompose_batch_norm
 from tpucc.passes.depthwise import depthwise
-from tpucc.passes.device_forms import device_forms
+from tpucc.passes.device_forms import computed_kernels, copy_pixels, device_forms, shuffle_lanes
 from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.equalise import equalise
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.flatten_to_convolution import flatten_to_convolution
-from tpucc.passes.fold_padding import fold_padding
-from tpucc.passes.fold_scales import fold_scales
-from tpucc.passes.fold_slices import fold_slices
+from tpucc.passes.folding import fold_padding, fold_scales, fold_slices
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.hoist_dequantize import hoist_dequantize
-from tpucc.passes.move_integers import move_integers
+from tpucc.passes.move_integers import hoist_dequantize, move_integers
 from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.place import Placement
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.quantise import quantise
-from tpucc.passes.shuffle_lanes import shuffle_lanes
 from tpucc.passes.sink_transposes import sink_transposes
 from tpucc.passes.split_maps import split_maps
 from tpucc.passes.write_weights import write_weights
