@@ -100,7 +100,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/fuse_bias.py": ("import constant", NODES),
     "passes/split_maps.py": ("concat, import concat*2, import slice*2, slice", "bands are slices of lines, and their results are joined"),
     "passes/batch_products.py": ("import matmul, import slice*2", REWRITE),
-    "passes/compose_tables.py": ("import constant", NODES),
     "passes/depthwise.py": ("import constant", NODES),
     "passes/batch_norm.py": ("import add, import batch_norm, import conv2d, import mul, import sub, mean", REWRITE),
     "passes/device_forms.py": (

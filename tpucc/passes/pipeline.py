@@ -17,7 +17,6 @@ from tpucc.passes.batch_products import batch_products
 from tpucc.passes.biases import hoist_activations, reassociate_bias, sink_views
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import common_subexpressions
-from tpucc.passes.compose_tables import compose_tables
 from tpucc.passes.constant_folding import constant_folding
 from tpucc.passes.dead_code import dead_code
 from tpucc.passes.depthwise import depthwise
@@ -73,7 +72,6 @@ PASSES: tuple[Pass, ...] = (
     split_maps,
     quantise,
     move_integers,
-    compose_tables,
     depthwise,
     divide_batch,
 )
