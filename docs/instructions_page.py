@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpucc.diagnostics import listed
-from tpucc.machine.instruction import FunctionSpec, OperandSpec, Spec
-from tpucc.machine.record import RECORD
+from tpucc.machine.instruction import RECORD, FunctionSpec, OperandSpec, Spec
 from tpucc.machines.v1 import SPECS, Place
-from tpucc.machines.v1.parameter_block import parameter_block_dtype
+from tpucc.machines.v1.machine import parameter_block_dtype
 from tpucc.machines.v1.places import FLAGS
 
 PLACES = {

@@ -27,16 +27,16 @@ COLUMNS = (
     *("instructions", "host steps", "peak buffer", "cycles", "TOPS", "device's bottleneck"),
 )
 SAVINGS: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
-    ("05_digits_cnn", {}, ("fuse-activation compose-tables", "flatten-to-convolution", "fuse-bias")),
+    ("05_digits_cnn", {}, ("fuse-activation", "flatten-to-convolution", "fuse-bias")),
     ("08_fashion_cnn", {}, ("pack-patches", "hoist-activations", "flatten-to-convolution", "fuse-bias")),
-    ("09_cifar_resnet", {}, ("fuse-activation compose-tables", "fold-scales", "fuse-bias")),
+    ("09_cifar_resnet", {}, ("fuse-activation", "fold-scales", "fuse-bias")),
     (
         "06_digits_lstm",
         {},
-        ("push-slices", "batch-products", "reassociate-bias", "fuse-activation compose-tables", "fuse-bias", "fold-scales"),
+        ("push-slices", "batch-products", "reassociate-bias", "fuse-activation", "fuse-bias", "fold-scales"),
     ),
-    ("10_imdb_lstm", {"time": "50"}, ("push-slices", "batch-products", "reassociate-bias", "fuse-activation compose-tables", "fuse-bias")),
-    ("12_mlp_mixer_block", {"tanh_gelu": "1"}, ("compose-tables", "fuse-activation", "fuse-activation compose-tables")),
+    ("10_imdb_lstm", {"time": "50"}, ("push-slices", "batch-products", "reassociate-bias", "fuse-activation", "fuse-bias")),
+    ("12_mlp_mixer_block", {"tanh_gelu": "1"}, ("fuse-activation",)),
 )
 """Of each program the passes that are left out, one at a time; "a b" are both."""
 CORES = (1, 2, 4, 8)
@@ -168,15 +168,12 @@ def host_share(whole: Mapping[str, Any]) -> str:
 
 def _savings() -> Iterator[str]:
     yield "## What passes save\n"
-    yield (
-        "The same programs with one pass left out (`--omit PASS`), beside all passes. What `fuse-activation` leaves, `compose-tables` "
-        "fuses in integers, so that only without both there are look-ups of their own.\n"
-    )
+    yield ("The same programs with one pass left out (`--omit PASS`), beside all passes.\n")
     yield (
         "The columns show what is saved. `batch-products` and `push-slices` save *fetches of tiles*: weights are loaded once for the "
         "rows of all steps. `pack-patches` saves *products*, one that uses more lanes stands for several, and costs the host's time. "
         "`fuse-bias`, "
-        "`fuse-activation`, `compose-tables`, `fold-scales`, `hoist-activations` and `reassociate-bias` save *passes over the rows* "
+        "`fuse-activation`, `fold-scales`, `hoist-activations` and `reassociate-bias` save *passes over the rows* "
         "by the activation unit: what would be a layer of its own is done on the way from the accumulators. `flatten-to-convolution` "
         "saves a *host step*, and with it a way over the link and back. A pass can cost cycles in one program and save more in "
         "another.\n"

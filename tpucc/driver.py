@@ -32,12 +32,10 @@ from tpucc.options import Options
 from tpucc.passes.base import Context, UserPass
 from tpucc.passes.divide_batch import divisions
 from tpucc.passes.pack_patches import pack_patches
-from tpucc.passes.pipeline import replacements
-from tpucc.passes.running import run_pass, verify_stage
+from tpucc.passes.pipeline import replacements, run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
-from tpucc.sim.durations import duration
-from tpucc.sim.host_work import stream_seconds
+from tpucc.sim.durations import duration, stream_seconds
 from tpucc.sim.timing import time_program
 from tpucc.stage_names import pass_places, passes_of, require_stage
 from tpucc.target import require_compilable

@@ -22,8 +22,7 @@ from tpucc.isa.effects import effects
 from tpucc.isa.link import link_bytes
 from tpucc.machines.v1 import Opcode
 from tpucc.prose import percent
-from tpucc.sim.durations import duration
-from tpucc.sim.host_work import edge_seconds
+from tpucc.sim.durations import duration, edge_seconds
 from tpucc.sim.timing import time_program
 
 RETIMED = """(changed) => {

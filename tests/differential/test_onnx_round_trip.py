@@ -27,8 +27,8 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.weight import WeightAttributes
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.compose_tables import compose_tables
-from tpucc.passes.synthetic_inputs import random_array
+from tpucc.passes.input_arrays import random_array
+from tpucc.passes.quantise import quantise
 from tpucc.runtime.check import random_inputs
 
 reading = pytest.importorskip("tpucc.interop.onnx.reading")
@@ -700,7 +700,7 @@ class Mirror(Pass):
     name = "mirror"
     summary = "turns tables over"
     level = 1
-    after = compose_tables.name
+    after = quantise.name
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return graph.with_nodes(_turned(node) if node.name.startswith("mul.table") else node for node in graph)

@@ -24,7 +24,7 @@ from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.options import Options
-from tpucc.passes.synthetic_inputs import random_array
+from tpucc.passes.input_arrays import random_array
 from tpucc.runtime.runtime import Runtime
 
 EACH, COUNT = 40, 200

@@ -19,7 +19,7 @@ from tpucc.labs.front_end.comparing import refused
 from tpucc.labs.grading import run
 from tpucc.labs.judging import integers
 from tpucc.labs.lab import Term
-from tpucc.machine.record import RECORD
+from tpucc.machine.instruction import RECORD
 from tpucc.plugins.failures import Failed, Unfit
 from tpucc.schedule.allocate import Lives
 from tpucc.schedule.listing import Listing

@@ -20,7 +20,7 @@ from tpucc.lowering.plan import NO_SEGMENTS
 from tpucc.lowering.splits import choose_splits
 from tpucc.lowering.tensors import NO_SIDES
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.machine.record import Records
+from tpucc.machine.instruction import Records
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray, Int8
 from tpucc.ops import OPS

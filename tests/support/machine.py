@@ -11,7 +11,7 @@ from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program
 from tpucc.machines.v1 import V1, Opcode
-from tpucc.machines.v1.parameter_block import parameter_block_dtype
+from tpucc.machines.v1.machine import parameter_block_dtype
 from tpucc.numerics import AnyArray
 from tpucc.target import Target, load_target
 

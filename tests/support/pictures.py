@@ -12,9 +12,9 @@ from tpucc.explain.critical import Limit
 from tpucc.ir import Attributes, Graph, GraphBuilder, NoAttributes, Node, Quantisation, TensorType
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident
 from tpucc.layers.kinds import Fc, Requantise
-from tpucc.machine.record import RECORD
+from tpucc.machine.instruction import RECORD
 from tpucc.machines.v1 import V1, Engine, Flag, Opcode
-from tpucc.machines.v1.parameter_block import parameter_block_dtype
+from tpucc.machines.v1.machine import parameter_block_dtype
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.see.charts.timeline import Times

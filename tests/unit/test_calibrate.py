@@ -17,16 +17,13 @@ from tests.support.operator_graphs import FUSIONS, Model, applied, context, plac
 from tpucc.diagnostics import CompileError, Diagnostic, InputError, UsageError
 from tpucc.ir import Graph, Range
 from tpucc.ir.dtypes import I8, I16
-from tpucc.layers.histogram import Histogram
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.passes import calibrate
-from tpucc.passes.batching import batch_count, batches
 from tpucc.passes.calibrate import NO_CALIBRATION, Calibrate, examples, synthetic_note
-from tpucc.passes.check_inputs import checked_inputs
-from tpucc.passes.range_meters import least_squares
-from tpucc.passes.synthetic_inputs import synthetic_batches, synthetic_inputs
+from tpucc.passes.input_arrays import batch_count, batches, checked_inputs, synthetic_batches, synthetic_inputs
+from tpucc.passes.range_meters import Histogram, least_squares
 
 GENERATOR = np.random.default_rng(0)
 

@@ -140,7 +140,7 @@ def test_what_is_said_to_be_ieee_does_nothing_else(op: OpDef[Any], example: Exam
     assert np.array_equal(op.reference(example.attributes, watched(operands)), op.reference(example.attributes, operands))
 
 
-@each(["softmax", "linear"])
+@each(["sum", "linear"])
 def test_an_operator_that_is_not_ieee_is_noticed(name: str) -> None:
     op = OPS[name]
     example = op.examples[-1]

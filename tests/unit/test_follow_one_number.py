@@ -1,4 +1,4 @@
-"""The chapter "Follow one number" says what its program does, and names ten files of 900 code lines at most."""
+"""The chapter "Follow one number" says what its program does, and names ten files at most, of 900 code lines at most."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACE = 1, 2
 
 def test_the_files_are_few_and_short() -> None:
     files = re.findall(r"^\[`(\S+)`\]\(\.\./\1\)$", PAGE, re.MULTILINE)
-    assert len(files) == len(set(files)) == 10
+    assert 5 < len(files) == len(set(files)) <= 10
     assert sum(code_lines((ROOT / file).read_text("utf-8")) for file in files) <= 900
 
 

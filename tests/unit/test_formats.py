@@ -18,7 +18,7 @@ from tpucc.ir.dtypes import BY_BITS, DEVICE_FORMATS, F32, FORMATS, I8, I16, I32,
 from tpucc.layers.kinds import Requantise
 from tpucc.machines.v1 import Flag
 from tpucc.machines.v1.formats import encoding_of, format_of
-from tpucc.machines.v1.parameter_block import parameter_block_dtype
+from tpucc.machines.v1.machine import parameter_block_dtype
 from tpucc.numerics import affine_parameters, interpolate, quantise
 
 COARSE = IntegerFormat("i16c", np.dtype("<i2"), symmetric=False, table_step=1024, makes_room=False)

@@ -22,18 +22,16 @@ from tpucc.ir import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.verify import verify_graph
-from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.layers.kinds import ATTRIBUTES
 from tpucc.layers.partition import partition
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.options import Options
-from tpucc.passes import running
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.compose_tables import compose_tables
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.pack_patches import pack_patches
-from tpucc.passes.pipeline import PASSES
+from tpucc.passes.pipeline import PASSES, run_pass
 from tpucc.passes.place import Placement
 from tpucc.passes.quantise import quantise
 from tpucc.passes.sink_transposes import sink_transposes
@@ -183,16 +181,6 @@ def test_a_value_held_under_its_own_name_needs_no_words() -> None:
     assert layers.holders["y"] == "y"
 
 
-def test_composed_layers_hold_the_last_value_of_their_chain_and_no_other() -> None:
-    model = Model()
-    h = model.dense(model.input("x", 2, 3), np.eye(3), activation="tanh")
-    layers = layers_of(model.build(model.op("sigmoid", h, name="s")), fused=True)
-    assert layers.holders["fc_tanh"] == "fc"
-    composed = compose_tables.run(layers, context())
-    assert composed["fc"].holds == ("s",)
-    assert "fc_tanh" not in composed.holders
-
-
 def test_the_parts_of_a_program_speak_of_their_own_values_only() -> None:
     parts = partition(layers_of(dense(), fused=True))
     graphs = (parts.prologue, parts.device, parts.epilogue)
@@ -220,7 +208,7 @@ def test_every_pass_on_every_program_leaves_graph_and_context_as_they_were(monke
 
     def watched(step: Pass, graph: Graph, context: Context) -> Graph:
         before = state_of(graph), context_of(context), vars(step) if hasattr(step, "__dict__") else None
-        result = running.run_pass(step, graph, context)
+        result = run_pass(step, graph, context)
         assert (state_of(graph), context_of(context), vars(step) if hasattr(step, "__dict__") else None) == before, step.name
         assert step.run(graph, context) == result, f"{step.name} remembers something"
         ran.add(step.name)

@@ -27,7 +27,7 @@ from tpucc.ir import Constant
 from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
-from tpucc.passes.running import run_pass
+from tpucc.passes.pipeline import run_pass
 from tpucc.plugins.code import user_code
 from tpucc.plugins.installed import installed_passes
 from tpucc.schedule.allocate import Lives, allocate

@@ -14,7 +14,7 @@ from tests.support.machine import Writer
 from tests.support.worked import ROOT, apply_diff, package_copy, replace_once, run_on
 from tpucc.isa.effects import effects
 from tpucc.machine.instruction import FunctionSpec
-from tpucc.machine.memory import NOWHERE
+from tpucc.machine.parts import NOWHERE
 from tpucc.machines.v1 import FUNCTIONS, SPECS, V1, Flag, Function, Opcode, Place
 from tpucc.machines.v1.functions import Operands
 from tpucc.machines.v1.places import FLAGS

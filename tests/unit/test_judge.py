@@ -13,7 +13,7 @@ import pytest
 import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc import Context, Graph
-from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.folding import fold_scales
 from tpucc.passes.quantise import quantise
 
 

@@ -19,12 +19,9 @@ from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.effects import effects
 from tpucc.isa.verify import verify
-from tpucc.machine.format import Encoding
 from tpucc.machine.instruction import OperandSpec, Spec
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import AccessPattern, Contents, Memory, RowPlace
-from tpucc.machine.state import Queue
-from tpucc.machine.unit import Account, Unit, no_time, one_a_row, one_cycle
+from tpucc.machine.parts import AccessPattern, Account, Contents, Encoding, Memory, Queue, RowPlace, Unit, no_time, one_a_row, one_cycle
 from tpucc.machines.v1 import V1
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.pipeline import prefetch_entries, with_end

@@ -25,7 +25,7 @@ from tpucc.layers.kinds import is_layer
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.ops.evaluate import evaluate
 from tpucc.options import Options
-from tpucc.passes.synthetic_inputs import random_array
+from tpucc.passes.input_arrays import random_array
 from tpucc.runtime import check
 
 PROGRAMS = Path(__file__).parents[2] / "programs"

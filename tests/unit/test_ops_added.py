@@ -131,9 +131,8 @@ def test_square_is_treated_as_relu_where_the_same_is_true(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("said", "lacking"),
     [
-        ("    facts=of_one_value(monotone=never, keeps_parameters=False),\n", "facts"),
-        ("monotone=never, ", "monotone"),
-        (", keeps_parameters=False", "keeps_parameters"),
+        ("    monotone=never,\n", "monotone"),
+        ("    gradient=Rule(gradient),\n", "gradient"),
     ],
 )
 def test_an_operator_that_leaves_out_a_fact_is_refused_when_its_file_is_imported(tmp_path: Path, said: str, lacking: str) -> None:

@@ -25,9 +25,9 @@ from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects
-from tpucc.layers.histogram import Histogram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.machines.v1 import V1, Engine, Opcode
+from tpucc.passes.range_meters import Histogram
 from tpucc.see import pictures
 from tpucc.see.diagrams.insides import Inside
 from tpucc.see.page.payload import PageInput, _error, _inside, _waits, payload

@@ -16,7 +16,7 @@ from tpucc.explain.layer_error import LayerError
 from tpucc.explain.retiming import Retimed
 from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
-from tpucc.layers.histogram import Histogram
+from tpucc.passes.range_meters import Histogram
 from tpucc.see.charts.errors import MOST
 from tpucc.see.page.losses import error_view, ranges_view
 from tpucc.see.page.summary import MOST_LAYERS, summary

@@ -12,8 +12,8 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model, value_of
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran, results
 from tpucc.ir import Graph
-from tpucc.passes.decompose_batch_norm import decompose_batch_norm
-from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.batch_norm import decompose_batch_norm
+from tpucc.passes.folding import fold_scales
 from tpucc.runtime.check import compare_with_reference, float_reference, random_inputs
 
 PARAMETERS = """

@@ -9,8 +9,8 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, ran
 from tpucc.ir import Graph
+from tpucc.passes.biases import reassociate_bias
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.reassociate_bias import reassociate_bias
 
 SUM = """
     x = input : f32[3, 2]

@@ -12,8 +12,8 @@ from tests.support.operator_graphs import applied, built, context
 from tpucc.ir import Graph
 from tpucc.ir.dtypes import I16
 from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.passes.column_factors import column_factors
-from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.batch_norm import column_factors
+from tpucc.passes.folding import fold_scales
 from tpucc.passes.place import Placement
 
 HEAD = """weights random(seed=1)

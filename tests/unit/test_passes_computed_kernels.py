@@ -8,7 +8,7 @@ from tests.support.rewrites import CONTEXT, assert_close, check, graph_of, lines
 from tpucc.ir import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Example
-from tpucc.passes.computed_kernels import computed_kernels
+from tpucc.passes.device_forms import computed_kernels
 
 
 def convolution(example: Example) -> Graph:

@@ -7,7 +7,7 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_equal, body, check
 from tpucc.ir import Graph
-from tpucc.passes.copy_pixels import copy_pixels
+from tpucc.passes.device_forms import copy_pixels
 
 
 def resized(size: tuple[int, int], mode: str = "nearest") -> Graph:

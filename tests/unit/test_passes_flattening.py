@@ -11,11 +11,11 @@ from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, ch
 from tpucc.ir import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import View
+from tpucc.passes.biases import sink_views
 from tpucc.passes.device_work import needs_host
 from tpucc.passes.flatten_to_convolution import flatten_to_convolution
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.sink_views import sink_views
 
 MAP = """
     x = input : f32[2, 1, 3, 1]

@@ -11,7 +11,7 @@ from tests.support.cases import each
 from tests.support.networks import elaborated, results
 from tpucc.ir import Graph, Quantisation
 from tpucc.passes.base import Context
-from tpucc.passes.fold_slices import fold_slices
+from tpucc.passes.folding import fold_slices
 from tpucc.target import load_target
 
 CONTEXT = Context(load_target("tpu_v1"))

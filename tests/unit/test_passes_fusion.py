@@ -11,7 +11,7 @@ from tpucc.ir.printer import print_graph
 from tpucc.ops.linear import LinearAttributes
 from tpucc.passes.base import Pass
 from tpucc.passes.constant_folding import constant_folding
-from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.folding import fold_scales
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
 

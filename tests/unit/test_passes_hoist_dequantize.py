@@ -11,7 +11,7 @@ import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, outputs_of
 from tpucc.ir import Quantisation
-from tpucc.passes.hoist_dequantize import hoist_dequantize
+from tpucc.passes.move_integers import hoist_dequantize
 from tpucc.runtime.check import compare_with_reference, random_inputs
 
 SOURCE = """

@@ -15,9 +15,9 @@ from tests.support.rewrites import CONTEXT, assert_close, assert_equal, body, ch
 from tpucc.ir import Graph
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Clamp, Example, OpDef, Table
+from tpucc.passes.biases import hoist_activations
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.hoist_activations import hoist_activations
 
 HEAD = """
     x = input : f32[1, 4, 5, 1]

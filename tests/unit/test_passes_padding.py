@@ -10,7 +10,7 @@ from tests.support.operator_graphs import Model
 from tests.support.rewrites import CONTEXT, assert_equal, body, check, graph_of, lines, ran
 from tpucc.ir import Graph
 from tpucc.ops.windows import MAX_STEP, Padding, Pair
-from tpucc.passes.fold_padding import fold_padding
+from tpucc.passes.folding import fold_padding
 
 Pads = tuple[tuple[int, int], ...]
 

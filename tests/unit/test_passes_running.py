@@ -17,8 +17,8 @@ from tpucc.ir import Constant, Graph, Node, Output, f32
 from tpucc.ops import verify
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context
+from tpucc.passes.pipeline import run_pass, verify_stage
 from tpucc.passes.rewriter import Rewriter
-from tpucc.passes.running import run_pass, verify_stage
 from tpucc.plugins.brought import brought
 from tpucc.target import load_target
 

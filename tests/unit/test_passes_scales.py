@@ -8,7 +8,7 @@ from tests.support.cases import each
 from tests.support.operator_graphs import Model, value_of
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran
 from tpucc.passes.dead_code import dead_code
-from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.folding import fold_scales
 
 CONVOLUTION = """
     x = input : f32[2, 3, 4, 1]

@@ -9,7 +9,7 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import Model, applied, outputs_of
-from tpucc.passes.shuffle_lanes import shuffle_lanes
+from tpucc.passes.device_forms import shuffle_lanes
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 
 NET = """

@@ -23,7 +23,7 @@ from tpucc.passes.base import Pass
 from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.constant_folding import constant_folding
 from tpucc.passes.dead_code import dead_code
-from tpucc.passes.fold_scales import fold_scales
+from tpucc.passes.folding import fold_scales
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
 from tpucc.passes.push_slices import push_slices

@@ -12,8 +12,8 @@ from tpucc.isa.program import HostBuffer, Program, stretch_ends
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.machines.v1 import Opcode
-from tpucc.schedule.allocation import Allocation, Stay
-from tpucc.schedule.join_transfers import join_transfers
+from tpucc.schedule.allocate import Allocation, Stay
+from tpucc.schedule.pipeline import join_transfers
 from tpucc.target import Target
 
 NO_LATENCY = msgspec.structs.replace(V1, name="direct", host_latency_seconds=0.0)

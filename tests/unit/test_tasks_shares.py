@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.support.cases import each
-from tpucc.tasks.shares import Shares
+from tpucc.tasks.processes import Shares
 
 
 def test_neighbours_stay_together() -> None:

@@ -13,7 +13,7 @@ from tpucc.ir.codec import REPORTED, WITHOUT_DATA, Errors, line_error
 from tpucc.isa.listing.data import BlockText
 from tpucc.isa.listing.lines import Arguments, read_lines
 from tpucc.isa.listing.schema import QUOTED, Entry, Fields
-from tpucc.machine.state import Register
+from tpucc.machine.parts import Register
 from tpucc.machines.v1 import V1
 
 

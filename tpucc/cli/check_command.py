@@ -18,7 +18,7 @@ from tpucc.data.archive import naming
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import check_source
 from tpucc.interop.sources import held_out_file, read_source
-from tpucc.passes.check_inputs import checked_inputs
+from tpucc.passes.input_arrays import checked_inputs
 
 
 @click.command("check")

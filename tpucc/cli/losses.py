@@ -15,7 +15,7 @@ from tpucc.explain.layer_error import LayerError
 from tpucc.explain.sensitivity import Losses, losses
 from tpucc.interop.sources import held_out_file
 from tpucc.numerics import AnyArray
-from tpucc.passes.check_inputs import checked_inputs
+from tpucc.passes.input_arrays import checked_inputs
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs
 from tpucc.training.labelled import without_labels

@@ -24,13 +24,12 @@ from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
-from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.layers.kinds import ATTRIBUTES
 from tpucc.options import Options
 from tpucc.output_files import write_file
 from tpucc.passes.base import Pass, with_options
 from tpucc.passes.base import options_of as fields_of
-from tpucc.passes.pipeline import PASSES, replacements
-from tpucc.passes.running import run_pass
+from tpucc.passes.pipeline import PASSES, replacements, run_pass
 from tpucc.plugins.installed import installed_passes
 from tpucc.texts.resume import NO_STAGE, base_at, kind_of, verify_text
 from tpucc.user_options import read_options

@@ -22,7 +22,6 @@ from tpucc.explain.quantities import size
 from tpucc.explain.tables import wrapped
 from tpucc.interop.sources import read_source
 from tpucc.language.elaborate import Model
-from tpucc.machines.v2.links import all_reduce
 from tpucc.output_files import write_files
 from tpucc.passes.pipeline import unknown_name
 from tpucc.sim.durations import duration
@@ -32,6 +31,7 @@ from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.training.step import Step
 from tpucc.training.timing.step_time import StepTime
+from tpucc.training.tpu_v2.links import all_reduce
 from tpucc.training_page import step_files
 
 USED = ("model", "train", *CHOICES, "output", "params", "target", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")

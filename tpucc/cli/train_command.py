@@ -23,12 +23,12 @@ from tpucc.diagnostics import counted, printable
 from tpucc.explain.quantities import size
 from tpucc.explain.tables import table, wrapped
 from tpucc.interop.sources import read_source
-from tpucc.machines.v2.links import all_reduce
 from tpucc.output_files import write_files
 from tpucc.target import Target
 from tpucc.training.session import EPOCHS, HOST, Session, Settings, elements
 from tpucc.training.start import started
 from tpucc.training.state import Epoch
+from tpucc.training.tpu_v2.links import all_reduce
 from tpucc.training_page import WRITTEN, measured, write_training
 
 INTERRUPTED = 130

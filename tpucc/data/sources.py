@@ -15,7 +15,7 @@ from tpucc.ir import Graph
 from tpucc.language.elaborate import Model
 from tpucc.language.problem import Limits
 from tpucc.numerics import AnyArray
-from tpucc.passes.check_inputs import checked_inputs
+from tpucc.passes.input_arrays import checked_inputs
 
 OPTIONS = {"weights": "--weights", "calibration": "--calibrate", "examples": "--examples"}
 """The options that name the file of a directive of the source."""

@@ -15,7 +15,7 @@ import numpy as np
 from tpucc.diagnostics import Origin, Span
 from tpucc.isa.effects import Bools, Effects, Walks, effects
 from tpucc.isa.program import LayerInfo, Program
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 
 

@@ -20,8 +20,7 @@ from tpucc.isa.effects import effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.prose import percent
-from tpucc.sim.durations import duration
-from tpucc.sim.host_work import Edges, edge_seconds
+from tpucc.sim.durations import Edges, duration, edge_seconds
 from tpucc.sim.timing import instruction_cycles
 from tpucc.target import Target, number_text
 

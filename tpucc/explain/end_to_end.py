@@ -21,8 +21,7 @@ from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.prose import percent
-from tpucc.sim.durations import duration
-from tpucc.sim.host_work import Edges, edge_seconds, host_seconds
+from tpucc.sim.durations import Edges, duration, edge_seconds, host_seconds
 from tpucc.sim.timing import Timeline
 from tpucc.target import number_text
 

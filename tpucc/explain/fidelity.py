@@ -23,9 +23,8 @@ from tpucc.ops.constant import OP as constant
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import Values
 from tpucc.passes.base import Context
-from tpucc.passes.batching import batches, largest_batch
-from tpucc.passes.check_inputs import InputArrays, checked_inputs
 from tpucc.passes.divide_batch import divide_batch
+from tpucc.passes.input_arrays import InputArrays, batches, checked_inputs, largest_batch
 from tpucc.passes.quantise import quantise as quantise_pass
 from tpucc.runtime.runtime import Runtime
 from tpucc.target import Target

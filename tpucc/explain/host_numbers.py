@@ -11,9 +11,9 @@ from tpucc.ir import Graph, Node
 from tpucc.isa.program import Program
 from tpucc.layers.partition import computing, elements_in, elements_of
 from tpucc.machines.v1 import Opcode
-from tpucc.ops.products import multiply_accumulates
+from tpucc.ops.evaluate import multiply_accumulates
 from tpucc.runtime.connections import HostParts
-from tpucc.sim.host_work import Edges
+from tpucc.sim.durations import Edges
 
 NOTHING: Mapping[str, Any] = {"operators": [], "lines": [], "macs": 0, "elements": 0}
 """What the host computes where it has no part."""

@@ -11,8 +11,8 @@ from tpucc.diagnostics import Origin
 from tpucc.explain.noise import FLOAT32, Noise
 from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import IntegerFormat
-from tpucc.layers.histogram import Counter, Histogram
 from tpucc.numerics import AnyArray, DeviceInts, Float64
+from tpucc.passes.range_meters import Counter, Histogram
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.isa.tilegrid import tile_grid
 from tpucc.numerics import Int64
-from tpucc.sim.host_work import Edges
+from tpucc.sim.durations import Edges
 from tpucc.sim.timing import instruction_cycles
 from tpucc.target import number_text
 

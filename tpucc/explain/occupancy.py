@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program, Resident
 from tpucc.isa.tilegrid import tile_grid
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from tpucc.compilation import Compilation
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Port, Program
-from tpucc.machine.memory import AccessPattern, Contents
+from tpucc.machine.parts import AccessPattern, Contents
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs, random_inputs

@@ -17,7 +17,7 @@ import msgspec
 from tpucc.explain.critical import critical_path, shares
 from tpucc.explain.end_to_end import limit_of
 from tpucc.isa.program import Program
-from tpucc.sim.host_work import Edges, edge_seconds
+from tpucc.sim.durations import Edges, edge_seconds
 from tpucc.sim.timing import time_program
 
 

@@ -20,7 +20,7 @@ from tpucc.explain.attribution import attribution
 from tpucc.explain.critical import DRAINS, LIMITS, Activities, Limit, activities
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import Program
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 from tpucc.sim.timing import Timeline
 

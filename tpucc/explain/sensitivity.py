@@ -26,9 +26,8 @@ from tpucc.numerics import AnyArray, Float32, dequantise
 from tpucc.ops import legalisation_of
 from tpucc.ops.evaluate import compute, evaluate
 from tpucc.ops.opdef import Boundary
-from tpucc.passes.batching import batches, largest_batch
-from tpucc.passes.check_inputs import checked_inputs
 from tpucc.passes.device_work import computes
+from tpucc.passes.input_arrays import batches, checked_inputs, largest_batch
 from tpucc.passes.kept_layers import layer_of, names_of, readers_of, sources_of
 from tpucc.passes.place import Placement
 from tpucc.passes.rewriter import is_product

@@ -77,7 +77,7 @@ from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.host_work import Edges, host_step_cycles
+from tpucc.sim.durations import Edges, host_step_cycles
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
 from tpucc.version import VERSION

@@ -14,8 +14,7 @@ from tpucc.explain.retiming import Retimed, faster, retimed
 from tpucc.explain.stats import stats
 from tpucc.explain.waiting import Waiting, waiting
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.durations import duration
-from tpucc.sim.host_work import Edges
+from tpucc.sim.durations import Edges, duration
 from tpucc.target import ASSUMED, number_text
 
 

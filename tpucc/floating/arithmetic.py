@@ -1,8 +1,8 @@
 """Arithmetics: the operations on float32 arrays whose bits depend on the machine that computes them.
 
 + - × ÷, square roots and comparisons are IEEE float32 in all of them, so NumPy's own do. The others are methods here: products, sums and
-functions without a closed form. `PORTABLE` is the host as it compiles and runs. Training has others (`tpucc.training.arithmetic`,
-`tpucc.training.matrix_unit`).
+functions without a closed form. `PORTABLE` is the host as it compiles and runs, `PLAIN` what references and tables are computed in.
+Training has others (`tpucc.training.arithmetic`, `tpucc.training.matrix_unit`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tpucc.floating import exact, functions
+import numpy as np
+
+from tpucc.floating import double, exact, functions
+from tpucc.floating import erf as series
 from tpucc.floating.reduction import tree_sum
-from tpucc.numerics import AnyArray, Float32
+from tpucc.numerics import AnyArray, Float32, Float64
 
 T = TypeVar("T")
 
@@ -55,6 +58,10 @@ class Arithmetic:
         """e to the power of x, element by element; any shape."""
         return functions.exp(x)
 
+    def expm1(self, x: Float32) -> Float32:
+        """e to the power of x, less 1, as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0; any shape."""
+        return self.tanh(x * 0.5) * (self.exp(x) + 1.0)
+
     def log(self, x: Float32) -> Float32:
         """The natural logarithm, element by element; any shape. Of a zero -inf, of a negative number NaN."""
         return functions.log(x)
@@ -74,3 +81,47 @@ class Arithmetic:
 
 PORTABLE = Arithmetic()
 """The host's arithmetic where it compiles and runs."""
+
+
+@dataclass(frozen=True)
+class Plain(Arithmetic):
+    """Arrays of any precision: NumPy's products and sums, and the functions of `tpucc.floating.double`, rounded to that precision.
+
+    Its functions have the same bits on every processor, its products and sums don't.
+    """
+
+    name = "plain"
+
+    def product(self, a: AnyArray, b: AnyArray) -> AnyArray:
+        return np.asarray(a @ b)
+
+    products = product
+
+    def sum(self, x: AnyArray, axis: tuple[int, ...]) -> AnyArray:
+        return np.asarray(np.add.reduce(x, axis))
+
+    def exp(self, x: AnyArray) -> AnyArray:
+        return _rounded(double.exp, x)
+
+    def expm1(self, x: AnyArray) -> AnyArray:
+        return _rounded(double.expm1, x)
+
+    def log(self, x: AnyArray) -> AnyArray:
+        return _rounded(double.log, x)
+
+    def tanh(self, x: AnyArray) -> AnyArray:
+        return _rounded(double.tanh, x)
+
+    def erf(self, x: AnyArray) -> AnyArray:
+        return series.erf(x)
+
+    def sigmoid(self, x: AnyArray) -> AnyArray:
+        return _rounded(double.sigmoid, x)
+
+
+def _rounded(function: Callable[[AnyArray], Float64], x: AnyArray) -> AnyArray:
+    return function(x).astype(x.dtype)
+
+
+PLAIN = Plain()
+"""The arithmetic of references, in the precision of the operands, and of tables, in float64."""

@@ -23,7 +23,6 @@ from tpucc.ops import INTERNAL
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import OP as weight
 from tpucc.ops.weight import WeightAttributes
-from tpucc.passes.compose_tables import compose_tables
 from tpucc.passes.dead_code import live
 from tpucc.passes.depthwise import depthwise
 from tpucc.passes.divide_batch import divide_batch
@@ -95,12 +94,8 @@ def _has_text(node: Node) -> bool:
 
 
 def _layers(made: Compilation) -> Graph | None:
-    """The layers before the batch was divided among cores, with a look-up for each function.
-
-    The table of several functions doesn't say which they are, so they are written one after the other: that changes no bit. What a pass of
-    the user's has made of such tables is written as it is.
-    """
-    free = {step.name for step in (compose_tables, depthwise)}.difference(made.rewritten)
+    """The layers before the batch was divided among cores, and before units were chosen for depthwise convolutions."""
+    free = {depthwise.name}.difference(made.rewritten)
     found = None
     for snapshot in made.snapshots:
         if snapshot.stage == divide_batch.name:

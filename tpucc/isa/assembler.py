@@ -44,8 +44,8 @@ from tpucc.isa.listing.lines import Arguments, Directive, ListingSpans, directiv
 from tpucc.isa.listing.stays import NO_STAYS, StayLines, is_stay, read_stays, stay_lines
 from tpucc.isa.listing.words import Word, label_in, name_text, number_in, place_of
 from tpucc.isa.program import LayerInfo, Program
+from tpucc.machine.instruction import RECORD, Records
 from tpucc.machine.machine import Machine
-from tpucc.machine.record import RECORD, Records
 from tpucc.machines import DEFAULT
 
 ReadFields = Callable[[tuple[Word, ...], int], Mapping[str, int]]

@@ -18,9 +18,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tpucc.machine.instruction import Records
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import AccessPattern, Contents, Memory
-from tpucc.machine.record import Records
+from tpucc.machine.parts import AccessPattern, Contents, Memory
 from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tpucc.isa.effects import Bools
-from tpucc.machine.instruction import Space, Spec
+from tpucc.machine.instruction import OPERANDS, Records, Space, Spec
 from tpucc.machine.machine import Machine
-from tpucc.machine.record import OPERANDS, Records
 from tpucc.numerics import Int64
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tpucc.isa.effects import Effects
 from tpucc.isa.program import DeviceProgram
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 
 

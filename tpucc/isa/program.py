@@ -12,8 +12,8 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, DeviceFormat
 from tpucc.ir.types import as_float32
+from tpucc.machine.instruction import RECORD, Records
 from tpucc.machine.machine import Machine
-from tpucc.machine.record import RECORD, Records
 from tpucc.machines import DEFAULT
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target, machine_name

@@ -13,9 +13,9 @@ from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.labs.lab import Outcome, judging_seed, lost
-from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.layers.kinds import ATTRIBUTES
 from tpucc.numerics import AnyArray
-from tpucc.passes.running import verify_stage
+from tpucc.passes.pipeline import verify_stage
 from tpucc.plugins.failures import Failed
 from tpucc.plugins.judged import NOISE, NOISE_STAGE
 from tpucc.runtime.check import float_reference, random_inputs

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import reduce
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, counted, listed
-from tpucc.ir import Constant, Graph, Node, TensorType
+from tpucc.ir import Attributes, Constant, Graph, NoAttributes, Node, TensorType, f32
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, I8, DeviceFormat
 from tpucc.layers.kinds import (
     FUNCTIONS_OF_TWO,
@@ -24,7 +23,6 @@ from tpucc.layers.kinds import (
     MoveFunction,
     Pool,
     PoolFunction,
-    Sides,
     Vector,
     VectorFunction,
     is_lane_by_lane,
@@ -36,10 +34,14 @@ from tpucc.layers.kinds import (
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.numerics import AnyArray
 from tpucc.ops import quantizes
+from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.constant import OP as constant
-from tpucc.ops.opdef import RuleError
+from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.names import add, concat, conv2d, matmul, max_pool, pad
+from tpucc.ops.opdef import OpDef, RuleError
+from tpucc.ops.pad import PadAttributes
 from tpucc.ops.parts import Shape
-from tpucc.ops.rules import broadcast
+from tpucc.ops.windows import PoolAttributes
 
 TABLES = {name: TensorType(name, (format.table_entries,)) for name, format in DEVICE_FORMATS.items()}
 """Of the functions of values of these types."""
@@ -168,16 +170,9 @@ def _fc_faults(node: Node, values: Sequence[Node], weights: Sequence[Node]) -> I
     n = node.type.columns
     for x, w in zip(values, weights, strict=True):
         yield from _misfits([w], [TensorType(_format(node).weights, (*w.type.shape[:-2], x.type.columns, n))])
-        if not x.type.shape or _product_shape(x.type.shape, w.type.shape[:-2], n) != node.type.shape:
+        several = len(w.type.shape) > 2 and len(x.type.shape) < 2
+        if several or _shape(matmul, NoAttributes(), x.type.shape, w.type.shape) != node.type.shape:
             yield "E0823", f"{x.type.brief} times {w.type.brief} isn't {node.type.brief}"
-
-
-def _product_shape(x: Shape, matrices: Shape, n: int) -> Shape | None:
-    """The shape of x times one matrix of n columns, or one for each index of `matrices`."""
-    if not matrices or len(x) < 2:
-        return (*x[:-1], n) if not matrices else None
-    lead = _common_shape([x[:-2], matrices])
-    return None if lead is None else (*lead, x[-2], n)
 
 
 def _conv_faults(node: Node, layer: Conv, x: TensorType, weights: TensorType) -> Iterator[Fault]:
@@ -243,7 +238,8 @@ def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Itera
         yield "E0821", f"it has {len(operands)} operands, and takes {sources + tables}"
         return
     yield from _misfits(operands[sources:], (TABLES[_format(node).name],))
-    if _common_shape([operand.type.shape for operand in operands[:sources]]) != node.type.shape:
+    shapes = [operand.type.shape for operand in operands[:sources]]
+    if (shapes[0] if sources == 1 else _shape(add, NoAttributes(), *shapes)) != node.type.shape:
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands[:sources])} don't give {node.type.brief}"
     if any(_value(operand) is None for operand in operands[sources:]):
         yield "E0823", "its table must be a constant"
@@ -292,10 +288,10 @@ def _zero_faults(node: Node, zeros: Sequence[int]) -> Iterator[Fault]:
         yield "E0824", f"its zero points must be in {allowed[0]}…{allowed[-1]}"
 
 
-def _common_shape(shapes: Sequence[Shape]) -> Shape | None:
-    """The shape that NumPy broadcasts all to; None when there is none."""
+def _shape(operator: OpDef[Any], attributes: Attributes, *shapes: Shape) -> Shape | None:
+    """The shape of an operator's result, by the operator's own rule; None where it refuses the operands."""
     try:
-        return reduce(broadcast, shapes)
+        return operator.infer(attributes, [f32(*shape) for shape in shapes]).shape
     except RuleError:
         return None
 
@@ -308,45 +304,18 @@ def _value(node: Node) -> AnyArray | None:
 
 def conv_shape(layer: Conv, x: Shape, weights: Shape) -> Shape | None:
     """x [B, H, W, C] under a kernel [R, S, C / groups, F]."""
-    if len(x) != 4 or len(weights) != 4 or min(layer.groups, *layer.dilation) < 1:
-        return None
-    if x[3] != weights[2] * layer.groups or weights[3] % layer.groups:
-        return None
-    down, across = ((taps - 1) * apart + 1 for taps, apart in zip(weights[:2], layer.dilation, strict=True))
-    spatial = outputs(x, (down, across), layer.stride, layer.sides)
-    return None if spatial is None else (x[0], *spatial, weights[3])
+    return _shape(conv2d, Conv2dAttributes(layer.stride, layer.sides, layer.dilation, layer.groups), x, weights)
 
 
 def pool_shape(layer: Pool, x: Shape) -> Shape | None:
     """x [B, H, W, C]. No window may lie outside the image: padding is smaller than the window. Of it some may count."""
-    if len(x) != 4 or any(side >= layer.size[place // 2] for place, side in enumerate(layer.sides)):
-        return None
     if any(not 0 <= some <= side for some, side in zip(layer.counted, layer.sides, strict=True)):
         return None
-    spatial = outputs(x, layer.size, layer.stride, layer.sides)
-    return None if spatial is None else (x[0], *spatial, x[3])
-
-
-def outputs(x: Shape, window: tuple[int, int], stride: tuple[int, int], sides: Sides) -> tuple[int, int] | None:
-    """Rows and columns of windows in the images x [B, H, W, C] with `sides` around them."""
-    room = x[1] + sides[0] + sides[1] - window[0], x[2] + sides[2] + sides[3] - window[1]
-    if min(*room) < 0 or min(*stride, *window) < 1 or min(sides) < 0:
-        return None
-    return room[0] // stride[0] + 1, room[1] // stride[1] + 1
+    return _shape(max_pool, PoolAttributes(layer.size, layer.stride, layer.sides), x)
 
 
 def move_shape(layer: Move, shapes: Sequence[Shape]) -> Shape | None:
     """Operands joined along an axis that isn't the last, or one with rows around it."""
-    first = shapes[0]
     if layer.function == MoveFunction.PAD:
-        if len(layer.pads) != len(first) or not first or layer.pads[-1] != (0, 0) or min(map(min, layer.pads)) < 0:
-            return None
-        return tuple(before + size + after for size, (before, after) in zip(first, layer.pads, strict=True))
-    axis = layer.axis
-    if not 0 <= axis < len(first) - 1 or any(_without(shape, axis) != _without(first, axis) for shape in shapes):
-        return None
-    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
-
-
-def _without(shape: Shape, axis: int) -> tuple[int, Shape]:
-    return len(shape), (*shape[:axis], *shape[axis + 1 :])
+        return _shape(pad, PadAttributes(layer.pads), *shapes) if layer.pads[-1:] == ((0, 0),) else None
+    return _shape(concat, ConcatAttributes(layer.axis), *shapes) if 0 <= layer.axis < len(shapes[0]) - 1 else None

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from tpucc.machine.unit import Workload
+from tpucc.machine.parts import Workload
 from tpucc.machines.v1 import V1, Opcode
 from tpucc.target import Target
 

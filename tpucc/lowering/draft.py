@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from tpucc.isa.program import Division
-from tpucc.lowering.emission import Emission
-from tpucc.lowering.emitter import Emitter
+from tpucc.lowering.emitter import Emission, Emitter
 from tpucc.lowering.layout import BufferLayout
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.plan import Plan
@@ -16,7 +15,7 @@ from tpucc.lowering.room import rows_at_once
 from tpucc.lowering.sharding import Split
 from tpucc.lowering.steps import LaneByLane, Moving, Product, Region, Step, WrittenProducts
 from tpucc.lowering.tiled_product import emit_product
-from tpucc.machine.record import Records
+from tpucc.machine.instruction import Records
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 
 from tpucc.lowering.tileprogram import VirtualBuffer
-from tpucc.machine.record import Records
+from tpucc.machine.instruction import Records
 from tpucc.numerics import Int64
 
 BUFFER_FIELDS = ("ub_buffer", "ub2_buffer", "dest_buffer")

@@ -17,9 +17,8 @@ import numpy as np
 from tpucc.diagnostics import LimitError
 from tpucc.ir import Graph, Node
 from tpucc.layers.kinds import Conv, ConvUnit, Fc, Layer, Move, Pool, Vector
-from tpucc.lowering.conv import lower_conv
 from tpucc.lowering.draft import Draft
-from tpucc.lowering.fc import lower_fc
+from tpucc.lowering.fc import lower_conv, lower_fc
 from tpucc.lowering.lane_by_lane import lower_depthwise, lower_move, lower_pool, lower_vector
 from tpucc.lowering.order import order_steps
 from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, UNLIMITED, Lowerer, Plan

@@ -12,7 +12,7 @@ from tpucc.diagnostics import Diagnostic, Label, LimitError, counted, some
 from tpucc.isa.program import LayerInfo
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer
-from tpucc.machine.record import Records
+from tpucc.machine.instruction import Records
 from tpucc.numerics import Int64
 
 CODE = "E0621"

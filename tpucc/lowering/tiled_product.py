@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tpucc.ir import Node
 from tpucc.layers.kinds import Conv, Fc, own_rows, weight_shape, weights_of
-from tpucc.lowering.emission import Emission
+from tpucc.lowering.emitter import Emission
 from tpucc.lowering.steps import SKIPPED, Level, Product, product_nest
 from tpucc.lowering.values import LoweredValues
 from tpucc.lowering.walks import part_walks

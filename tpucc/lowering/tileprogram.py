@@ -19,8 +19,7 @@ from tpucc.isa.listing.instructions import instruction_texts
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.words import label_text
 from tpucc.isa.program import DeviceProgram, HostBuffer, Program, bare_program
-from tpucc.machine.instruction import OperandSpec, Spec
-from tpucc.machine.record import MAXIMUM, RECORD, Records
+from tpucc.machine.instruction import MAXIMUM, RECORD, OperandSpec, Records, Spec
 from tpucc.machines.v1 import SPECS, V1, Flag, Place
 from tpucc.numerics import Int64
 

@@ -25,8 +25,8 @@ from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import MULTIPLIES, TILE_RECORD, TileProgram, flat, surrounding_program, tile_lines
-from tpucc.machine.memory import Contents, Memory
-from tpucc.machine.record import RECORD
+from tpucc.machine.instruction import RECORD
+from tpucc.machine.parts import Contents, Memory
 from tpucc.machines.v1 import V1, Opcode
 from tpucc.numerics import Int64
 

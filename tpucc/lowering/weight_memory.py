@@ -12,7 +12,7 @@ from tpucc.ir import Node
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.layers.kinds import Epilogue, Requantise
 from tpucc.machines.v1.formats import encoding_of
-from tpucc.machines.v1.parameter_block import parameter_block_dtype
+from tpucc.machines.v1.machine import parameter_block_dtype
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, Int64
 from tpucc.target import MEMORY_ROWS, Target
 

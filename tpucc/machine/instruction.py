@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum, IntFlag
+from enum import Enum, IntEnum, IntFlag
 from functools import cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
-from tpucc.machine.memory import NOWHERE
-from tpucc.machine.unit import Cycles
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.machine.parts import NOWHERE, Cycles
 from tpucc.numerics import AnyArray
 
 Space = str
@@ -170,3 +173,52 @@ class DecodedInstruction:
     def __str__(self) -> str:
         """What it does, in words: `multiplies rows 0 to 399 of the unified buffer by the tile in use, into accumulators 0 to 399`."""
         return self.spec.sentence(self)
+
+
+# The record that every instruction of every machine is: 64 bytes with named fields.
+
+
+Records = npt.NDArray[np.void]
+"""Instructions: a structured array of `RECORD`."""
+
+RECORD = np.dtype(
+    [(name, "u1") for name in ("opcode", "flags", "function", "engines")]
+    + [(name, "<u4") for name in ("host", "ub", "ub2", "dest", "acc", "index", "outer", "inner")]
+    + [(f"{walk}_{step}", "<u4") for walk in ("ub", "ub2", "dest") for step in ("pitch", "stride")]
+    + [(f"window_{walk}", "<u2") for walk in ("outer", "inner")]
+)
+"""64 bytes, little endian. Fields that an instruction doesn't use are zero; `outer` is 1 where `inner` is used and `outer` isn't.
+
+`host`, `ub`, `ub2`, `dest` and `acc` are first rows; in which memory they lie says the machine (`tpucc.machine.parts.RowPlace`). `index`
+is the number of an entry of the queue, of a parameter block, an engine, a host step or a tag. Rows are walked in two dimensions: row (o, i)
+of a walk lies at `start + o * pitch + i * stride` for o below `outer` and i below `inner`. A walk without steps of its own is dense: row
+`start + o * inner + i`. In a memory of bytes, a value of several bytes lies in as many rows, the lowest bytes first.
+"""
+FIELDS: tuple[str, ...] = RECORD.names or ()
+OPERANDS = tuple(field for field in FIELDS if field not in ("opcode", "flags"))
+MAXIMUM = {field: int(np.iinfo(RECORD[field]).max) for field in FIELDS}
+"""The largest value of each field."""
+
+
+# Tables that have exactly one row for each member of an enumeration.
+
+
+Member = TypeVar("Member", bound=Enum)
+Row = TypeVar("Row")
+
+
+def one_row_each(name: str, members: type[Member], rows: Sequence[Row], member_of: Callable[[Row], Member]) -> Mapping[Member, Row]:
+    """The rows by their members. `name` is the table's name, for messages.
+
+    Raises `TypeError` when a member has no row, or two.
+    """
+    table: dict[Member, Row] = {}
+    for row in rows:
+        member = member_of(row)
+        if member in table:
+            raise TypeError(f"{members.__name__}.{member.name} has two rows in {name}: it can have one only")
+        table[member] = row
+    missing = [f"{members.__name__}.{member.name}" for member in members if member not in table]
+    if missing:
+        raise TypeError(f"{', '.join(missing)} has no row in {name}: nothing would know what it means")
+    return MappingProxyType(table)

@@ -12,12 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.machine.format import Encoding
-from tpucc.machine.instruction import DecodedInstruction, FunctionSpec, Spec
-from tpucc.machine.memory import NOWHERE, AccessPattern, Contents, Memory, RowPlace
-from tpucc.machine.record import RECORD
-from tpucc.machine.state import Queue, Register
-from tpucc.machine.unit import Account, Unit
+from tpucc.machine.instruction import RECORD, DecodedInstruction, FunctionSpec, Spec
+from tpucc.machine.parts import NOWHERE, AccessPattern, Account, Contents, Encoding, Memory, Queue, Register, RowPlace, Unit
 from tpucc.numerics import Int64
 
 _Number = TypeVar("_Number", bound=np.generic)

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir import NoAttributes
-from tpucc.ops.facts import always, of_two_values
-from tpucc.ops.families import function_of_two_values
+from tpucc.ops.facts import always
+from tpucc.ops.families import vector_function
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Arithmetic, Array, Arrays, Ieee
-
-
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    return np.asarray(np.add(*operands))
 
 
 def gradient(g: Backward) -> Gradients:
@@ -25,7 +19,8 @@ def gradient(g: Backward) -> Gradients:
     )
 
 
-OP = function_of_two_values(
+OP = vector_function(
+    np.add,
     name="add",
     summary="a + b, element by element",
     documentation=(
@@ -33,10 +28,8 @@ OP = function_of_two_values(
         "`[..., N]` is added to every row, and costs nothing after a product. "
         "Adding a number, as in `x + 1.0`, adds a scalar `f32[]`. ONNX: Add."
     ),
-    reference=reference,
-    legalisation=Arithmetic(lambda _: "add"),
-    facts=of_two_values(commutative=always, signs=(1, 1), fuses_into="arithmetic"),
+    commutative=always,
+    signs=(1, 1),
     gradient=Rule(gradient),
-    floats=Ieee(lambda _: np.add),
     onnx=of_elements("Add"),
 )

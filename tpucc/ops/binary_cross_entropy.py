@@ -7,6 +7,7 @@ import numpy as np
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import NoAttributes
 from tpucc.ops import clip
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import UNIT, loss_of_two_values, pairs, share
 from tpucc.ops.onnx_form import Call, Form, clipped
@@ -15,11 +16,6 @@ from tpucc.ops.opdef import Array, Arrays, Defined, Operand
 EPSILON = 1e-7
 """Keras' bound: probabilities are clipped to it and to 1 less it, so that no logarithm is infinite."""
 CLIPPED = clip.ClipAttributes(EPSILON, 1 - EPSILON)
-
-
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    p, y = clip.reference(CLIPPED, operands[:1]), operands[1]
-    return np.asarray(-(y * np.log(p) + (1 - y) * np.log(1 - p)).mean())
 
 
 def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
@@ -54,7 +50,7 @@ OP = loss_of_two_values(
         "1e-7…1 - 1e-7 first. Keras: BinaryCrossentropy. PyTorch: binary_cross_entropy."
     ),
     operands=(Operand("p"), Operand("y")),
-    reference=reference,
+    reference=in_plain(defined),
     gradient=Rule(gradient),
     floats=Defined(defined),
     onnx=Form(onnx),

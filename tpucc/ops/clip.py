@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.facts import always, of_one_value
+from tpucc.ops.families import clamp
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form, Layout, clipped
-from tpucc.ops.opdef import Array, Arrays, Clamp, Example, Ieee, OpDef, Operand, RuleError, Types
+from tpucc.ops.opdef import Array, Arrays, Clamp, Example, RuleError, Types
 from tpucc.ops.rules import require_f32, require_number
 
 
@@ -45,7 +45,7 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-OP = OpDef(
+OP = clamp(
     name="clip",
     summary="min(max(x, low), high), element by element",
     documentation=(
@@ -53,14 +53,11 @@ OP = OpDef(
         "layer before it, and costs nothing. NumPy: clip. ONNX: Clip. PyTorch: clamp, whose gradient at the bounds "
         "is 1, where ours is 0."
     ),
-    operands=(Operand("x"),),
     attributes=ClipAttributes,
     infer=infer,
     reference=reference,
     legalisation=Clamp(lambda attributes: (attributes.low, attributes.high)),
-    facts=of_one_value(monotone=always, keeps_parameters=True),
     gradient=Rule(gradient),
-    floats=Ieee(),
     onnx=Form(lambda g: clipped(g, g.attributes.low, g.attributes.high), Layout.ANY),
     examples=(
         Example("one whole tile", ClipAttributes(-1.0, 1.0), (f32(8, 256),)),

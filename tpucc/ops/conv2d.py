@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.floating.arithmetic import PORTABLE, Arithmetic
+from tpucc.floating.arithmetic import PLAIN, PORTABLE, Arithmetic
 from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import Patches, Product, windowed
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
@@ -86,9 +87,8 @@ def conv_shape(attributes: Conv2dAttributes, x: Shape, w: Shape) -> Shape:
     return x[0], height.outputs, width.outputs, w[3]
 
 
-def reference(attributes: Conv2dAttributes, operands: Arrays) -> Array:
+def _by_position(attributes: Conv2dAttributes, x: Array, w: Array) -> Array:
     """One product a kernel position and group: all pixels that it meets, times its matrix [C/groups, F/groups]."""
-    x, w = operands
     height, width = conv_axes(attributes, x.shape, w.shape)
     result = np.zeros(conv_shape(attributes, x.shape, w.shape), x.dtype)
     for r in height.positions:
@@ -156,8 +156,8 @@ def defined(attributes: Conv2dAttributes, operands: Arrays, arithmetic: Arithmet
     one, so that their patches fit a memory.
     """
     x, w = operands
-    if w.shape[2] == 1 and arithmetic is PORTABLE:
-        return reference(attributes, operands)  # products alone, added in one order: that of the positions
+    if arithmetic is PLAIN or (w.shape[2] == 1 and arithmetic is PORTABLE):
+        return _by_position(attributes, x, w)  # faster; of one channel it is products alone, added in one order: that of the positions
     if len(x) > 1 and x.size * w.shape[0] * w.shape[1] > AT_ONCE:
         return np.concatenate([defined(attributes, (x[image : image + 1], w), arithmetic) for image in range(len(x))])
     patches = patches_of(x, *conv_axes(attributes, x.shape, w.shape))
@@ -201,7 +201,7 @@ OP = OpDef(
     operands=(Operand("x"), Operand("w")),
     attributes=Conv2dAttributes,
     infer=infer,
-    reference=reference,
+    reference=in_plain(defined),
     legalisation=Matrix(),
     facts=windowed(
         conv_windows,

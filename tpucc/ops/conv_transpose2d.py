@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
 from tpucc.ops.conv2d import patch_rows
 from tpucc.ops.facts import Product, product
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
@@ -98,9 +100,9 @@ def spread_products(x: Shape, w: Shape, axes: tuple[Axis, Axis], groups: int) ->
     return found
 
 
-def _spread(attributes: ConvTranspose2dAttributes, operands: Arrays, product: Callable[[Array, Array], Array]) -> Array:
+def defined(attributes: ConvTranspose2dAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
     x, w = operands
-    return spread(x, w, transposed_axes(attributes, x.shape, w.shape), 1, product)
+    return spread(x, w, transposed_axes(attributes, x.shape, w.shape), 1, arithmetic.product)
 
 
 def gradient(g: Backward) -> Gradients:
@@ -155,11 +157,11 @@ OP = OpDef(
     operands=(Operand("x"), Operand("w")),
     attributes=ConvTranspose2dAttributes,
     infer=infer,
-    reference=lambda attributes, operands: _spread(attributes, operands, np.matmul),
+    reference=in_plain(defined),
     legalisation=Matrix(),
     facts=FACTS,
     gradient=Rule(gradient),
-    floats=Defined(lambda attributes, operands, arithmetic: _spread(attributes, operands, arithmetic.product)),
+    floats=Defined(defined),
     onnx=Form(onnx, Layout.IMAGES),
     examples=(
         Example("one whole tile", ConvTranspose2dAttributes(2), (f32(1, 8, 8, 256), f32(2, 2, 256, 256))),

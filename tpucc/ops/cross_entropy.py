@@ -7,17 +7,11 @@ import numpy as np
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import NoAttributes, Range
 from tpucc.ops.facts import whole
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import at_labels, hot, labelled, loss_of_labels, of_labels, onnx_items, share
 from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Arrays, Defined, Operand
-
-
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    """Infinite where a right class has probability 0. Raises `InputError` (E0454) for a label that is no class."""
-    p, label = operands
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(-np.log(at_labels(p, label, "cross_entropy")).mean())
 
 
 def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
@@ -46,7 +40,7 @@ OP = loss_of_labels(
         "ONNX: NegativeLogLikelihoodLoss of Log. PyTorch's cross_entropy takes values before the softmax."
     ),
     operands=(Operand("p"), Operand("label")),
-    reference=reference,
+    reference=in_plain(defined),
     facts=whole(batch=of_labels, singular=(0,)),
     gradient=Rule(gradient),
     floats=Defined(defined),

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import TensorType, f32
-from tpucc.ops.facts import of_one_value
+from tpucc.ops.families import formula_table
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements_with
-from tpucc.ops.opdef import Array, Arrays, Defined, Example, OpDef, Operand, Table, Types
-from tpucc.ops.rules import applied, require_number, unary
+from tpucc.ops.opdef import Array, Example, Types
+from tpucc.ops.rules import require_number, unary
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +27,9 @@ def infer(attributes: EluAttributes, types: Types) -> TensorType:
     return unary(attributes, types)
 
 
-def function(attributes: EluAttributes, x: Array) -> Array:
+def formula(attributes: EluAttributes, x: Array, arithmetic: Arithmetic) -> Array:
     """The exponent is never positive, so that nothing overflows where the other branch is taken."""
-    return np.where(x < 0, attributes.alpha * double.expm1(np.minimum(x, 0)).astype(x.dtype), x)
-
-
-def defined(attributes: EluAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    """exp(x) - 1 as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0."""
-    x = operands[0]
-    left: Array = np.minimum(x, 0)
-    half: Array = left * 0.5
-    return np.where(x < 0, attributes.alpha * (arithmetic.tanh(half) * (arithmetic.exp(left) + 1.0)), x)
+    return np.where(x < 0, attributes.alpha * arithmetic.expm1(np.minimum(x, 0)), x)
 
 
 def gradient(g: Backward) -> Gradients:
@@ -46,18 +37,15 @@ def gradient(g: Backward) -> Gradients:
     return [(g.operands[0] < 0.0).call("where", g.dy * (g.result + g.attributes.alpha), g.dy)]
 
 
-OP = OpDef(
+OP = formula_table(
+    formula,
     name="elu",
     summary="x, or alpha * (exp(x) - 1) where x is negative, element by element",
     documentation="The exponential linear unit. On the device it is a table of 256 entries in the layer before it. ONNX: Elu.",
-    operands=(Operand("x"),),
     attributes=EluAttributes,
     infer=infer,
-    reference=applied(function),
-    legalisation=Table(function),
-    facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
+    monotone=lambda attributes: attributes.alpha >= 0,
     gradient=Rule(gradient),
-    floats=Defined(defined),
     onnx=of_elements_with("Elu", "alpha"),
     examples=(
         Example("one whole tile", EluAttributes(), (f32(8, 256),)),

@@ -10,11 +10,11 @@ from tpucc.diagnostics import Diagnostic, InputError, LimitError, ProgramError, 
 from tpucc.floating.arithmetic import PORTABLE
 from tpucc.ir import Attributes, Graph, Node
 from tpucc.ir.dtypes import OF_NUMPY
-from tpucc.ops import OPS
+from tpucc.ops import OPS, facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes, explicit
 from tpucc.ops.fused import defined_alone
-from tpucc.ops.opdef import Array, Arrays, Types
+from tpucc.ops.opdef import Array, Arrays, Matrix, Types
 
 Extra = Mapping[str, Callable[[Node, Arrays], Array]]
 """Operators of other packages by name: functions of the node and its operands' arrays."""
@@ -131,3 +131,12 @@ def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnosti
         found = OF_NUMPY[given.dtype].name if given.dtype in OF_NUMPY else given.dtype
         message = f"the input {node.name} must be {node.type.brief}, and its data type is {found}"
         yield Diagnostic("E0433", message, node.origin.labels())
+
+
+# The size of products, wherever they are computed.
+
+
+def multiply_accumulates(graph: Graph) -> int:
+    """How many products of two numbers the matrix products and convolutions of an operator graph, or of a part of it, add up."""
+    products = (node for node in graph if isinstance(legalisation_of(node.op), Matrix))
+    return sum(node.type.size * facts_of(node.op).terms([operand.type.shape for operand in graph.operands(node)]) for node in products)

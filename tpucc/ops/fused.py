@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.ir import Attributes, NoAttributes, Range, TensorType, f32
-from tpucc.ops import add
+from tpucc.ir import Attributes, Range, TensorType, f32
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Arrays, Clamp, Defined, OpDef, RuleError, Table, Types
@@ -90,15 +92,8 @@ def fused(attributes: type[F], base: Callable[[F], OpDef[Any]], onnx: Form, **pa
         operator, own = unfused(attributes)
         return _inferred(attributes, operator.infer(own, types[:2]), types[2:])
 
-    def reference(attributes: F, operands: Arrays) -> Array:
-        """One operator after the other: bit for bit what they give unfused."""
-        operator, own = unfused(attributes)
-        result = _with_bias(operator.reference(own, operands[:2]), operands[2:])
-        activation = activation_of(attributes)
-        return result if activation is None else activation[0].reference(activation[1], (result,))
-
     def defined(attributes: F, operands: Arrays, arithmetic: Arithmetic) -> Array:
-        """One operator after the other, each as it is computed alone."""
+        """One operator after the other, each as it is computed alone: bit for bit what they give unfused."""
         operator, own = unfused(attributes)
         result = _with_bias(defined_alone(operator, own, operands[:2], arithmetic), operands[2:])
         activation = activation_of(attributes)
@@ -111,7 +106,7 @@ def fused(attributes: type[F], base: Callable[[F], OpDef[Any]], onnx: Form, **pa
     return OpDef(
         attributes=attributes,
         infer=infer,
-        reference=reference,
+        reference=in_plain(defined),
         gradient=Missing("made by fusion, after differentiation"),
         floats=Defined(defined),
         onnx=Form(form, onnx.layout),
@@ -139,7 +134,7 @@ def _require_range(pre: tuple[float, float] | None) -> None:
 
 def _with_bias(result: Array, biases: Arrays) -> Array:
     """The sum of the result and its bias, if it has one."""
-    return add.reference(NoAttributes(), (result, *biases)) if biases else result
+    return np.asarray(np.add(result, *biases)) if biases else result
 
 
 def defined_alone(operator: OpDef[Any], attributes: Any, operands: Arrays, arithmetic: Arithmetic) -> Array:

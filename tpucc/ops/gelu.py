@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.floating import double
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.floating.erf import erf
 from tpucc.ir import TensorType, f32
-from tpucc.ops.facts import never, of_one_value
+from tpucc.ops.facts import never
+from tpucc.ops.families import formula_table
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form, Layout
-from tpucc.ops.opdef import Array, Arrays, Defined, Example, OpDef, Operand, Table, Types
-from tpucc.ops.rules import applied, require_flag, unary
+from tpucc.ops.opdef import Array, Example, Types
+from tpucc.ops.rules import require_flag, unary
 
 FLAT = 16.0
 """Past this magnitude the tangent of the approximation is 1 in float64."""
@@ -33,18 +32,13 @@ def infer(attributes: GeluAttributes, types: Types) -> TensorType:
     return unary(attributes, types)
 
 
-def function(attributes: GeluAttributes, x: Array) -> Array:
-    return 0.5 * x * (1.0 + (double.tanh(_inner(x)).astype(x.dtype) if attributes.approximate else erf(x * math.sqrt(0.5))))
-
-
 def _inner(x: Array) -> Array:
     """sqrt(2 / pi) * (x + 0.044715 x^3), from a clipped x: the cube of a large one would overflow."""
     near: Array = np.clip(x, -FLAT, FLAT)
     return math.sqrt(2.0 / math.pi) * near * (1.0 + 0.044715 * near * near)
 
 
-def defined(attributes: GeluAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    x = operands[0]
+def formula(attributes: GeluAttributes, x: Array, arithmetic: Arithmetic) -> Array:
     inner: Array = _inner(x) if attributes.approximate else x * math.sqrt(0.5)
     return 0.5 * x * (1.0 + (arithmetic.tanh if attributes.approximate else arithmetic.erf)(inner))
 
@@ -71,7 +65,8 @@ def _approximate_slope(x: Value) -> Value:
     return 0.5 * (1.0 + t) + 0.5 * near * (1.0 - t * t) * change
 
 
-OP = OpDef(
+OP = formula_table(
+    formula,
     name="gelu",
     summary="x * (1 + erf(x / sqrt(2))) / 2, element by element",
     documentation=(
@@ -79,14 +74,10 @@ OP = OpDef(
         "tanh. On the device it is a table of 256 entries in the layer before it. ONNX: Gelu. Keras: gelu, whose default is the exact "
         "one too."
     ),
-    operands=(Operand("x"),),
     attributes=GeluAttributes,
     infer=infer,
-    reference=applied(function),
-    legalisation=Table(function),
-    facts=of_one_value(monotone=never, keeps_parameters=False),
+    monotone=never,
     gradient=Rule(gradient),
-    floats=Defined(defined),
     onnx=Form(lambda g: g.node("Gelu", *g.operands, approximate="tanh" if g.attributes.approximate else "none"), Layout.ANY),
     examples=(
         Example("one whole tile", GeluAttributes(), (f32(8, 256),)),

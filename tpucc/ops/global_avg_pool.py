@@ -8,6 +8,7 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OpDef, Operand, Pooling, Types
@@ -20,10 +21,6 @@ def infer(_: NoAttributes, types: Types) -> TensorType:
     require_f32(types)
     require_rank(types[0], 4, 0, "[batch, height, width, channels]")
     return f32(types[0].shape[0], types[0].shape[3])
-
-
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    return np.asarray(operands[0].mean(axis=(1, 2), dtype=operands[0].dtype))
 
 
 def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
@@ -66,7 +63,7 @@ OP = OpDef(
     operands=(Operand("x"),),
     attributes=NoAttributes,
     infer=infer,
-    reference=reference,
+    reference=in_plain(defined),
     legalisation=Pooling("average"),
     facts=windowed(_windows, part=_part, keeps_parameters=False, terms=one_term, fuses_into=""),
     gradient=Rule(gradient),

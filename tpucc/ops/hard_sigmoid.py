@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.ir import NoAttributes
-from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.families import function_of_one_value
+from tpucc.ops.facts import always
+from tpucc.ops.families import table
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Array, Ieee, Table
-from tpucc.ops.rules import applied
+from tpucc.ops.opdef import Array
 
 
 def function(_: NoAttributes, x: Array) -> Array:
@@ -23,17 +22,15 @@ def gradient(g: Backward) -> Gradients:
     return [inside.call("where", g.dy / 6.0, 0.0)]
 
 
-OP = function_of_one_value(
+OP = table(
+    function,
     name="hard_sigmoid",
     summary="relu6(x + 3) / 6, element by element",
     documentation=(
         "On the device it is a table of 256 entries in the layer before it. Keras 3: hard_sigmoid. "
         "ONNX: HardSigmoid with alpha 1/6 (its own is 0.2)."
     ),
-    reference=applied(function),
-    legalisation=Table(function),
-    facts=of_one_value(monotone=always, keeps_parameters=False),
+    monotone=always,
     gradient=Rule(gradient),
-    floats=Ieee(),
     onnx=of_elements("HardSigmoid", alpha=1 / 6, beta=0.5),
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from tpucc.ir import NoAttributes
 from tpucc.ops import hard_sigmoid
-from tpucc.ops.facts import never, of_one_value
-from tpucc.ops.families import function_of_one_value
+from tpucc.ops.facts import never
+from tpucc.ops.families import table
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Array, Ieee, Table
-from tpucc.ops.rules import applied
+from tpucc.ops.opdef import Array
 
 
 def function(_: NoAttributes, x: Array) -> Array:
@@ -24,17 +23,15 @@ def gradient(g: Backward) -> Gradients:
     return [g.dy * (s + inside.call("where", x / 6.0, 0.0))]
 
 
-OP = function_of_one_value(
+OP = table(
+    function,
     name="hard_swish",
     summary="x * relu6(x + 3) / 6, element by element",
     documentation=(
         "On the device it is a table of 256 entries in the layer before it. Howard et al., Searching for MobileNetV3, ICCV 2019. "
         "ONNX: HardSwish."
     ),
-    reference=applied(function),
-    legalisation=Table(function),
-    facts=of_one_value(monotone=never, keeps_parameters=False),
+    monotone=never,
     gradient=Rule(gradient),
-    floats=Ieee(),
     onnx=of_elements("HardSwish"),
 )

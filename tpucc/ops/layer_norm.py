@@ -10,6 +10,7 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, OpDef, Operand, RuleError, Types
@@ -37,25 +38,18 @@ def infer(attributes: LayerNormAttributes, types: Types) -> TensorType:
     return types[0].plain()
 
 
-def reference(attributes: LayerNormAttributes, operands: Arrays) -> Array:
-    """The variance is the mean of (x - mean)², not the mean of x² minus mean², in which most digits may cancel."""
-    x, gamma, beta = operands
-    centred = x - x.mean(axis=-1, keepdims=True)
-    return _normalised(attributes, centred, np.square(centred).mean(axis=-1, keepdims=True), gamma, beta)
-
-
 def defined(attributes: LayerNormAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    """As the reference, bit by bit: each mean is a sum in the order of `arithmetic`, divided by the number of columns."""
+    """The variance is the mean of (x - mean)², not the mean of x² minus mean², in which most digits may cancel.
+
+    Each mean is a sum in the order of `arithmetic`, divided by the number of columns.
+    """
     x, gamma, beta = operands
 
     def mean(values: Array) -> Array:
         return np.expand_dims(arithmetic.sum(values, (x.ndim - 1,)) / np.float32(x.shape[-1]), -1)
 
     centred = x - mean(x)
-    return _normalised(attributes, centred, mean(centred * centred), gamma, beta)
-
-
-def _normalised(attributes: LayerNormAttributes, centred: Array, variance: Array, gamma: Array, beta: Array) -> Array:
+    variance = mean(centred * centred)
     return np.asarray(centred / np.sqrt(variance + variance.dtype.type(attributes.epsilon)) * gamma + beta)
 
 
@@ -87,7 +81,7 @@ OP = OpDef(
     operands=(Operand("x"), Operand("gamma"), Operand("beta")),
     attributes=LayerNormAttributes,
     infer=infer,
-    reference=reference,
+    reference=in_plain(defined),
     legalisation=OnHost("the device has no mean along a row and no division"),
     facts=whole(batch=lambda case: Division(beside(case, -1))),
     gradient=Rule(gradient),

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.facts import of_one_value
+from tpucc.ops.families import table
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements_with
-from tpucc.ops.opdef import Array, Example, Ieee, OpDef, Operand, Table, Types
-from tpucc.ops.rules import applied, require_number, unary
+from tpucc.ops.opdef import Array, Example, Types
+from tpucc.ops.rules import require_number, unary
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,15 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-OP = OpDef(
+OP = table(
+    function,
     name="leaky_relu",
     summary="x, or alpha * x where x is negative, element by element",
     documentation="On the device it is a table of 256 entries in the layer before it. ONNX: LeakyRelu, with the same alpha of 0.01.",
-    operands=(Operand("x"),),
     attributes=LeakyReluAttributes,
     infer=infer,
-    reference=applied(function),
-    legalisation=Table(function),
-    facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
+    monotone=lambda attributes: attributes.alpha >= 0,
     gradient=Rule(gradient),
-    floats=Ieee(),
     onnx=of_elements_with("LeakyRelu", "alpha"),
     examples=(
         Example("one whole tile", LeakyReluAttributes(), (f32(8, 256),)),

@@ -9,6 +9,7 @@ import numpy as np
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import NoAttributes, TensorType, f32
 from tpucc.ops.facts import product
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, Matrix, OpDef, Operand, RuleError, Types
@@ -52,14 +53,8 @@ def _inner_help(a: TensorType, b: TensorType) -> str:
     return text
 
 
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    """One product of all rows where the right side is one matrix: NumPy's own would take the leading dimensions one by one."""
-    a, b = operands
-    return np.asarray(a @ b) if b.ndim > 2 else (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[1])
-
-
 def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    """As the reference, in floats that are the same on every processor: `arithmetic` makes the product of each matrix."""
+    """One product of all rows where the right side is one matrix, else one of each matrix."""
     a, b = operands
     if b.ndim == 2:
         return arithmetic.product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
@@ -125,7 +120,7 @@ OP = OpDef(
     operands=(Operand("a"), Operand("b")),
     attributes=NoAttributes,
     infer=infer,
-    reference=reference,
+    reference=in_plain(defined),
     legalisation=Matrix(_obstacle),
     facts=product(fuses_into="linear"),
     gradient=Rule(gradient),

@@ -7,14 +7,11 @@ import numpy as np
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ops import sum as summed
 from tpucc.ops.facts import whole
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Arrays, Defined, OnHost
-from tpucc.ops.reductions import ReductionAttributes, as_result, averaged, axes_of, count, reduced, reduction, spread
-
-
-def reference(attributes: ReductionAttributes, operands: Arrays) -> Array:
-    return as_result(attributes, operands[0], np.asarray(operands[0].mean(axis=axes_of(attributes, operands[0].ndim))))
+from tpucc.ops.reductions import ReductionAttributes, averaged, count, reduced, reduction, spread
 
 
 def defined(attributes: ReductionAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
@@ -37,7 +34,7 @@ OP = reduction(
         "`mean(x)` is a scalar, and `mean(x, axis=-1)` averages each row. In training on several cores, a mean over the batch is the mean "
         "of the cores' means. NumPy: mean. ONNX: ReduceMean (there keepdims is 1 unless said otherwise). TensorFlow: reduce_mean."
     ),
-    reference=reference,
+    reference=in_plain(defined),
     legalisation=OnHost("the device has no sum along a row"),
     facts=whole(batch=averaged),
     gradient=Rule(gradient),

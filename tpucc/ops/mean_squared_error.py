@@ -6,16 +6,11 @@ import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import NoAttributes
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import loss_of_two_values, pairs, share
 from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Arrays, Defined, Operand
-
-
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    a, b = operands
-    with np.errstate(over="ignore"):
-        return np.asarray(np.square(a - b).mean())
 
 
 def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
@@ -41,7 +36,7 @@ OP = loss_of_two_values(
     summary="the mean of (a - b)², over all values",
     documentation="Both have one shape: nothing is repeated. Keras: MeanSquaredError. PyTorch: mse_loss. ONNX: ReduceMean of a square.",
     operands=(Operand("a"), Operand("b")),
-    reference=reference,
+    reference=in_plain(defined),
     gradient=Rule(gradient),
     floats=Defined(defined),
     onnx=Form(onnx),

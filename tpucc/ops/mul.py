@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir import NoAttributes
-from tpucc.ops.facts import always, of_two_values
-from tpucc.ops.families import function_of_two_values
+from tpucc.ops.facts import always
+from tpucc.ops.families import vector_function
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Arithmetic, Array, Arrays, Ieee
-
-
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    return np.asarray(np.multiply(*operands))
 
 
 def gradient(g: Backward) -> Gradients:
@@ -27,7 +21,8 @@ def gradient(g: Backward) -> Gradients:
     # lab 10 end
 
 
-OP = function_of_two_values(
+OP = vector_function(
+    np.multiply,
     name="mul",
     summary="a * b, element by element",
     documentation=(
@@ -35,10 +30,8 @@ OP = function_of_two_values(
         "each column by its own factor. A number is a scalar `f32[]`. Both can be multiplied into the weights of a product before "
         "them. ONNX: Mul."
     ),
-    reference=reference,
-    legalisation=Arithmetic(lambda _: "multiply"),
-    facts=of_two_values(commutative=always, signs=(), fuses_into="arithmetic"),
+    commutative=always,
+    signs=(),
     gradient=Rule(gradient),
-    floats=Ieee(lambda _: np.multiply),
     onnx=of_elements("Mul"),
 )

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir import NoAttributes
-from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.families import function_of_one_value
+from tpucc.ops.families import clamp
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form, Layout, clipped
-from tpucc.ops.opdef import Array, Clamp, Ieee
-from tpucc.ops.rules import applied
-
-
-def function(_: NoAttributes, x: Array) -> Array:
-    return np.clip(x, 0, 6)
+from tpucc.ops.opdef import Clamp
 
 
 def gradient(g: Backward) -> Gradients:
@@ -23,17 +16,15 @@ def gradient(g: Backward) -> Gradients:
     return [inside.call("where", g.dy, 0.0)]
 
 
-OP = function_of_one_value(
+OP = clamp(
     name="relu6",
     summary="min(max(x, 0), 6), element by element",
     documentation=(
         "The rectifier with an upper bound. On the device it is a clamp of the quantised value, in the layer before it, and costs "
         "nothing. TensorFlow: relu6."
     ),
-    reference=applied(function),
+    reference=lambda _, operands: np.clip(operands[0], 0, 6),
     legalisation=Clamp(lambda _: (0.0, 6.0)),
-    facts=of_one_value(monotone=always, keeps_parameters=True),
     gradient=Rule(gradient),
-    floats=Ieee(),
     onnx=Form(lambda g: clipped(g, 0.0, 6.0), Layout.ANY),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from tpucc.ir import NoAttributes, Range, TensorType, f32
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ops.opdef import A, Array, Arrays, Example, RuleError, Types
+from tpucc.ops.opdef import Array, Arrays, Example, RuleError, Types
 
 UNARY = (Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),)))
 """The examples of functions of one value."""
@@ -119,14 +118,6 @@ def declared(_: Any, types: Types) -> TensorType:
         raise RuleError("E0305", "no such data type", help=f"the data types are {', '.join(FORMATS)}")
     require_sizes(types[0].shape, 0)
     return types[0]
-
-
-def applied(function: Callable[[A, Array], Array]) -> Callable[[A, Arrays], Array]:
-    """The reference of a function of one value: the same formula that fills its table in float64, here in float32.
-
-    Python's numbers in a formula take the array's precision (NumPy's rule since 2.0), so that one formula serves both.
-    """
-    return lambda attributes, operands: np.asarray(function(attributes, operands[0]))
 
 
 def same(_: Any, operands: Arrays) -> Array:

@@ -10,6 +10,7 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, OpDef, Operand, Types
@@ -29,19 +30,11 @@ def infer(attributes: SoftmaxAttributes, types: Types) -> TensorType:
     return types[0].plain()
 
 
-def reference(attributes: SoftmaxAttributes, operands: Arrays) -> Array:
-    """The largest value is subtracted first: the result is the same, and no exponential overflows.
-
-    A difference may, to minus infinity, of which the exponential is 0 as it should be.
-    """
-    x = operands[0]
-    with np.errstate(over="ignore"):
-        exponentials = np.exp(x - x.max(axis=attributes.axis, keepdims=True))
-    return np.asarray(exponentials / exponentials.sum(axis=attributes.axis, keepdims=True))
-
-
 def exponentials(x: Array, axis: int, arithmetic: Arithmetic) -> tuple[Array, Array, Array]:
     """x less its largest value along the axis, the exponentials of that, and their sums, in which the axis has size 1.
+
+    Less the largest value the result is the same, and no exponential overflows. A difference may, to minus infinity, of which the
+    exponential is 0 as it should be.
 
     The gradient of a cross entropy needs the softmax of the same values: `Arithmetic.once` computes them for both.
     """
@@ -52,7 +45,6 @@ def exponentials(x: Array, axis: int, arithmetic: Arithmetic) -> tuple[Array, Ar
 
 
 def defined(attributes: SoftmaxAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    """As the reference; the sum is the arithmetic's."""
     x = operands[0]
     axis = attributes.axis % x.ndim
     _, powers, sums = arithmetic.once(exponentials, x, axis)
@@ -74,7 +66,7 @@ OP = OpDef(
     operands=(Operand("x"),),
     attributes=SoftmaxAttributes,
     infer=infer,
-    reference=reference,
+    reference=in_plain(defined),
     legalisation=OnHost("the device has no sum along a row and no division"),
     facts=whole(batch=lambda case: Division(beside(case, case.attributes.axis))),
     gradient=Rule(gradient),

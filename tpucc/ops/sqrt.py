@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir import NoAttributes
-from tpucc.ops.facts import never, of_one_value
-from tpucc.ops.families import function_of_one_value
+from tpucc.ops.facts import never
+from tpucc.ops.families import table
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Array, Arrays, Ieee, Table
+from tpucc.ops.opdef import Ieee, Table
 from tpucc.ops.rules import POSITIVE
-
-
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    """NaN below 0."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.sqrt(operands[0]))
 
 
 def gradient(g: Backward) -> Gradients:
@@ -24,16 +17,17 @@ def gradient(g: Backward) -> Gradients:
     return (g.dy / (2.0 * g.result),)
 
 
-OP = function_of_one_value(
+OP = table(
+    lambda _, x: np.sqrt(x),
     name="sqrt",
     summary="the square root, element by element",
     documentation=(
         "It is NaN below 0. Its gradient is infinite at 0: add a small number first. On the device it is a table of 256 entries in the "
         "layer before it; the entries of negative values are 0. NumPy: sqrt. ONNX: Sqrt."
     ),
-    reference=reference,
     legalisation=Table(lambda _, x: np.sqrt(np.maximum(x, 0))),
-    facts=of_one_value(monotone=never, keeps_parameters=False, singular=(0,)),
+    singular=(0,),
+    monotone=never,
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.sqrt),
     onnx=of_elements("Sqrt"),

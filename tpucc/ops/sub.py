@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.ir import NoAttributes
-from tpucc.ops.facts import never, of_two_values
-from tpucc.ops.families import function_of_two_values
+from tpucc.ops.facts import never
+from tpucc.ops.families import vector_function
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import of_elements
-from tpucc.ops.opdef import Arithmetic, Array, Arrays, Ieee
-
-
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    return np.asarray(np.subtract(*operands))
 
 
 def gradient(g: Backward) -> Gradients:
@@ -25,17 +19,16 @@ def gradient(g: Backward) -> Gradients:
     )
 
 
-OP = function_of_two_values(
+OP = vector_function(
+    np.subtract,
     name="sub",
     summary="a - b, element by element",
     documentation=(
         "NumPy's broadcasting: shapes are compared from the right, and a size of 1 or a missing one repeats. A constant `[N]` has one "
         "value for each column. A number is a scalar `f32[]`. Either side may be the constant. ONNX: Sub."
     ),
-    reference=reference,
-    legalisation=Arithmetic(lambda _: "subtract"),
-    facts=of_two_values(commutative=never, signs=(1, -1), fuses_into="arithmetic"),
+    commutative=never,
+    signs=(1, -1),
     gradient=Rule(gradient),
-    floats=Ieee(lambda _: np.subtract),
     onnx=of_elements("Sub"),
 )

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ops.facts import whole
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Arrays, Defined, OnHost
 from tpucc.ops.parts import Shapes
 from tpucc.ops.reductions import ReductionAttributes, as_result, axes_of, beside, reduced, reduction, spread
-
-
-def reference(attributes: ReductionAttributes, operands: Arrays) -> Array:
-    return as_result(attributes, operands[0], np.asarray(operands[0].sum(axis=axes_of(attributes, operands[0].ndim))))
 
 
 def defined(attributes: ReductionAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
@@ -44,7 +39,7 @@ OP = reduction(
         "`sum(x)` is a scalar, `sum(x, axis=-1)` adds up each row, and `sum(x, axis=[0, 1], keepdims=True)` leaves both axes with size 1. "
         "NumPy: sum. ONNX: ReduceSum (there keepdims is 1 unless said otherwise). TensorFlow: reduce_sum."
     ),
-    reference=reference,
+    reference=in_plain(defined),
     legalisation=OnHost("the device has no sum along a row"),
     facts=whole(batch=lambda case: beside(case, "adds up over")),
     gradient=Rule(gradient),

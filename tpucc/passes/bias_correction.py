@@ -17,11 +17,10 @@ from tpucc.numerics import AnyArray, Float32, Float64, affine_parameters, quanti
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, fused_form, without_activation
 from tpucc.passes.base import Context
-from tpucc.passes.calibrate import examples, given_examples
-from tpucc.passes.check_inputs import InputArrays
+from tpucc.passes.calibrate import examples, given_examples, saturating
+from tpucc.passes.input_arrays import InputArrays
 from tpucc.passes.layering.graph import MADE_BY
 from tpucc.passes.rewriter import Names, array_of, as_constant, constant_of, is_product
-from tpucc.passes.saturating import saturating
 
 CORRECTION = "\0correction "
 """Begins the names of nodes that measure, as no name in a source can."""

@@ -10,22 +10,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
-from tpucc.ir import Graph, GraphBuilder, Node, Range
+from tpucc.ir import Graph, GraphBuilder, Node, Range, TensorType
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.dtypes import IntegerFormat
-from tpucc.numerics import AnyArray
-from tpucc.ops.evaluate import evaluate
+from tpucc.ir.dtypes import I8, IntegerFormat
+from tpucc.numerics import AnyArray, dequantise, quantise
+from tpucc.ops.clip import ClipAttributes
+from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.evaluate import evaluate, multiply_accumulates
 from tpucc.ops.fused import Fused, activation_of, without_activation
+from tpucc.ops.names import clip, dequantize, quantize
 from tpucc.ops.opdef import Table
-from tpucc.ops.products import multiply_accumulates
+from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, Pass, require_choice
-from tpucc.passes.batching import batch_count, batches, largest_batch
-from tpucc.passes.check_inputs import InputArrays, checked_inputs
+from tpucc.passes.input_arrays import (
+    VALUES,
+    InputArrays,
+    batch_count,
+    batches,
+    checked_inputs,
+    distribution,
+    largest_batch,
+    synthetic_batches,
+)
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.place import require_placed
 from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Extremes, Meter, Tails
-from tpucc.passes.saturating import saturating
-from tpucc.passes.synthetic_inputs import VALUES, distribution, synthetic_batches
+from tpucc.passes.rewriter import Names, as_constant, held_array
 
 NO_CALIBRATION = "no calibration inputs"
 """How the note begins of a model without any."""
@@ -225,3 +235,38 @@ def _outwards(measured: Range) -> Range:
 def _rounded(value: float, direction: Callable[[float], int]) -> float:
     mantissa, exponent = math.frexp(value)
     return math.ldexp(direction(math.ldexp(mantissa, SIGNIFICANT_BITS)), exponent - SIGNIFICANT_BITS)
+
+
+# Floats for measuring: values whose scale and zero point the source fixes, as integers hold them.
+
+
+def saturating(graph: Graph, of: IntegerFormat) -> Graph:
+    """The graph with a `clip` behind each such value of float32, which has its name; `of` is how the device holds values.
+
+    Quantisers rely on it: they leave out a `relu` before a `quantize` whose zero point is the lowest integer. Constants and values of the
+    host are rounded, too, as they are before the device gets them.
+    """
+    names = Names(graph)
+    return graph.with_nodes(made for node in graph for made in _saturated(node, names, of))
+
+
+def _saturated(node: Node, names: Names, of: IntegerFormat) -> Iterator[Node]:
+    held = node.type.quantisation if node.type.dtype == "f32" else None
+    if held is not None and (array := held_array(node)) is not None:
+        rounded = dequantise(quantise(array, held.scale, held.zero_point, I8), held.scale, held.zero_point)
+        yield as_constant(replace(node, type=node.type.plain()), rounded)
+        return
+    if held is None or node.type.range is None or node.is_input:
+        yield node
+        return
+    whole = replace(node, name=names.fresh(node.name), type=node.type.plain())
+    yield whole
+    if not node.on_device:
+        integers = TensorType(of.name, node.type.shape, quantisation=held)
+        parameters = QuantizeAttributes(held.scale, held.zero_point, of.bits)
+        quantised = quantize.node(names.fresh(node.name), (whole.name,), parameters, integers, node.origin, node.place)
+        yield quantised
+        yield dequantize.node(node.name, (quantised.name,), DequantizeAttributes(), node.type, node.origin, node.place)
+        return
+    bounds = ClipAttributes(node.type.range.low, node.type.range.high)
+    yield clip.node(node.name, (whole.name,), bounds, node.type, node.origin, node.place)

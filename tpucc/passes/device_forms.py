@@ -11,13 +11,31 @@ from math import prod
 import numpy as np
 
 from tpucc.ir import Constant, Graph, Node
-from tpucc.ops.names import clip, div, global_avg_pool, maximum, mean, minimum, mul, reshape
+from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
+from tpucc.ops.names import (
+    clip,
+    concat,
+    conv2d,
+    div,
+    global_avg_pool,
+    matmul,
+    maximum,
+    mean,
+    minimum,
+    mul,
+    patches,
+    reshape,
+    resize,
+    transpose,
+)
+from tpucc.ops.names import shuffle_lanes as shuffled
 from tpucc.ops.opdef import Expression
+from tpucc.ops.parts import Shape
 from tpucc.ops.reductions import axes_of
 from tpucc.ops.rules import FLOAT32_MAX, FLOAT32_NORMAL
 from tpucc.passes.device_work import is_devices
-from tpucc.passes.rewriter import Rewriter, array_of
-from tpucc.passes.rules import Family, Match, Rule, constant, rule, rules_pass, value
+from tpucc.passes.rewriter import Rewriter, array_of, is_pinned, is_written
+from tpucc.passes.rules import Family, Match, Rule, called, constant, once, rule, rules_pass, value, view
 
 
 class OnDevice(Rewriter):
@@ -98,3 +116,104 @@ def _pooled(m: Match) -> Expression | None:
     image = (images, height, width, shape[-1])
     pool = global_avg_pool(m.x if shape == image else m.rewriter.reshape(m.x, image))
     return pool if m.root.type.shape == (images, shape[-1]) else reshape(pool, shape=m.root.type.shape)
+
+
+# Images that are made larger by whole numbers become copies of their pixels.
+#
+# The device has no instruction that picks pixels by a table, but it joins values along an axis of rows. Pixels each of which stands
+# twice are the image joined with itself along a new axis behind the width: `[N, H, W, 1, C]` twice is `[N, H, W, 2, C]`, which is `[N,
+# H, 2 * W, C]`.
+
+
+@rules_pass("copy-pixels", "rewrites a resize by whole numbers as copies of pixels", level=1)
+def copy_pixels() -> Iterator[Rule]:
+    """Rewrites `resize` of the nearest pixels, larger by whole numbers, to reshapes and `concat` of a value with itself.
+
+    Columns go first: then fewer rows are copied twice. At the edges of the device's work the host does both.
+    """
+    yield rule("a resize of the nearest pixels", resize(value("x"), mode="nearest"), _copied, when=lambda m: not is_pinned(m.root))
+
+
+def _copied(m: Match) -> Expression | None:
+    """The copies, in the shape of the result; None where the image doesn't grow by whole numbers."""
+    images, rows, columns, _ = m.x.type.shape
+    height, width = m.root.type.shape[1:3]
+    if height % rows or width % columns:
+        return None
+    wide = _repeated(m, m.x, (images, rows, columns), width // columns)
+    tall = _repeated(m, wide, (images, rows), height // rows)
+    return reshape(tall, shape=m.root.type.shape)
+
+
+def _repeated(m: Match, x: Node, leading: Shape, times: int) -> Node:
+    """The value with each part at the leading indices repeated so many times."""
+    if times == 1:
+        return x
+    apart = m.rewriter.reshape(x, (*leading, 1, x.type.rows // prod(leading), x.type.columns))
+    return m.rewriter.add(concat(*[apart] * times, axis=len(leading)), m.root)
+
+
+# Channels in another order: a reshape, a transpose and a reshape of them become one operator, which the matrix unit computes.
+
+
+@rules_pass("shuffle-lanes", "makes one operator of the reshapes and the transpose that put channels into another order", level=1)
+def shuffle_lanes() -> Iterator[Rule]:
+    """Rewrites `reshape(transpose(reshape(x)))` to `shuffle_lanes(x)` where only the values of each row change places, as in ShuffleNet
+    (Zhang et al., arXiv 1707.01083). The device can turn no row into several, but it can pick lanes by a product.
+    """
+    turned = once(called("turned", transpose(once(called("divided", view(value("x")))))))
+    yield rule("lanes in another order", view(turned), _shuffled)
+
+
+def _shuffled(m: Match) -> Expression | None:
+    """`shuffle_lanes` in the place of the last reshape; None where rows change places, or values change rows."""
+    rows, rank = len(m.x.type.shape) - 1, m.divided.type.rank
+    perm = [axis % rank for axis in transpose.attributes_of(m.turned).perm]
+    kept = m.x.type.shape[:-1] == m.divided.type.shape[:rows] and perm[:rows] == [*range(rows)] and m.root.type.shape == m.x.type.shape
+    if rows < 1 or rank < rows + 2 or not kept:
+        return None
+    return shuffled(m.x, sizes=m.divided.type.shape[rows:], perm=tuple(axis - rows for axis in perm[rows:]))
+
+
+# Convolutions whose kernel is computed become products of two computed values.
+#
+# A convolutional layer has its kernel in weight memory, so that it must be constant. With a kernel that the model computes, as in networks
+# of dynamic filters (Jia et al., arXiv 1605.09673), a convolution is a product of matrices: the pixels of each window in one row, known as
+# im2col, by the kernel, which has a row for each pixel of a window.
+
+
+@rules_pass("computed-kernels", "makes a convolution with a computed kernel a product of the windows' pixels with it", level=1)
+def computed_kernels() -> Iterator[Rule]:
+    """Rewrites `conv2d(x, k)` to `patches(x) @ reshape(k)`, where k is computed.
+
+    With groups it is one product with a matrix for each group: [groups, pixels, depth] @ [groups, depth, filters].
+    """
+    yield rule("a computed kernel", conv2d(value("x"), value("kernel")), _product, when=_is_computed)
+
+
+def _is_computed(m: Match) -> bool:
+    """Whether the kernel depends on an input. A value that the host writes to weight memory is a kernel as it is."""
+    return m.kernel.name not in m.rewriter.constants and not is_written(m.kernel)
+
+
+def _product(m: Match) -> Expression:
+    """The product of the windows' pixels with the kernel: of groups, with one matrix each."""
+    rows, groups = _windows(m, conv2d.attributes_of(m.root)), conv2d.attributes_of(m.root).groups
+    depth, filters = prod(m.kernel.type.shape[:3]), m.kernel.type.columns
+    if groups == 1:
+        return matmul(rows, reshape(m.kernel, shape=(depth, filters)))
+    pixels, positions = rows.type.rows, prod(m.kernel.type.shape[:2])
+    channels = reshape(rows, shape=(pixels, positions, groups, m.x.type.columns // groups))
+    by_group = reshape(transpose(channels, perm=(2, 0, 1, 3)), shape=(groups, pixels, depth))
+    matrices = transpose(reshape(m.kernel, shape=(depth, groups, filters // groups)), perm=(1, 0, 2))
+    return reshape(transpose(matmul(by_group, matrices), perm=(1, 0, 2)), shape=m.root.type.shape)
+
+
+def _windows(m: Match, attributes: Conv2dAttributes) -> Node:
+    """The windows' pixels, [N, H', W', R·S·C]; the image itself where each window is one pixel of it."""
+    axes = conv_axes(attributes, m.x.type.shape, m.kernel.type.shape)
+    if all((axis.window, axis.stride, axis.before, axis.after) == (1, 1, 0, 0) for axis in axes):
+        return m.x
+    size = m.kernel.type.shape[:2]
+    made = patches(m.x, size=size, stride=attributes.stride, padding=attributes.padding, dilation=attributes.dilation)
+    return m.rewriter.add(made, m.root, f"{m.x.name}.patches")

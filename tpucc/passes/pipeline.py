@@ -5,40 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
-from tpucc.passes.base import Pass, UserPass, options_of, with_options
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, UsageError, did_you_mean
+from tpucc.ir import Graph
+from tpucc.ir.verify import changed_nodes, verify_graph
+from tpucc.layers.kinds import LAYERS
+from tpucc.layers.verify import verify_layers
+from tpucc.ops.verify import verify_operators
+from tpucc.passes.base import Context, Pass, UserPass, options_of, with_options
+from tpucc.passes.batch_norm import column_factors, decompose_batch_norm
 from tpucc.passes.batch_products import batch_products
+from tpucc.passes.biases import hoist_activations, reassociate_bias, sink_views
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.column_factors import column_factors
 from tpucc.passes.common_subexpressions import common_subexpressions
-from tpucc.passes.compose_tables import compose_tables
-from tpucc.passes.computed_kernels import computed_kernels
 from tpucc.passes.constant_folding import constant_folding
-from tpucc.passes.copy_pixels import copy_pixels
 from tpucc.passes.dead_code import dead_code
-from tpucc.passes.decompose_batch_norm import decompose_batch_norm
 from tpucc.passes.depthwise import depthwise
-from tpucc.passes.device_forms import device_forms
+from tpucc.passes.device_forms import computed_kernels, copy_pixels, device_forms, shuffle_lanes
 from tpucc.passes.divide_batch import divide_batch
 from tpucc.passes.equalise import equalise
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.flatten_to_convolution import flatten_to_convolution
-from tpucc.passes.fold_padding import fold_padding
-from tpucc.passes.fold_scales import fold_scales
-from tpucc.passes.fold_slices import fold_slices
+from tpucc.passes.folding import fold_padding, fold_scales, fold_slices
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.hoist_activations import hoist_activations
-from tpucc.passes.hoist_dequantize import hoist_dequantize
-from tpucc.passes.move_integers import move_integers
+from tpucc.passes.move_integers import hoist_dequantize, move_integers
 from tpucc.passes.pack_patches import pack_patches
 from tpucc.passes.place import Placement
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.quantise import quantise
-from tpucc.passes.reassociate_bias import reassociate_bias
-from tpucc.passes.shuffle_lanes import shuffle_lanes
 from tpucc.passes.sink_transposes import sink_transposes
-from tpucc.passes.sink_views import sink_views
 from tpucc.passes.split_maps import split_maps
 from tpucc.passes.write_weights import write_weights
 
@@ -77,7 +72,6 @@ PASSES: tuple[Pass, ...] = (
     split_maps,
     quantise,
     move_integers,
-    compose_tables,
     depthwise,
     divide_batch,
 )
@@ -161,3 +155,44 @@ def unknown_name(kind: str, name: str, known: Sequence[str], why: str = "") -> U
     """The error of a name that is none of `known`; `why` continues the message."""
     near = did_you_mean(name, known)
     return UsageError(Diagnostic("E0509", f"no {kind} is named {name}{why}", help=(near, f"there are {', '.join(known)}")))
+
+
+# Running one pass: its result is verified, and an error in it names the pass.
+
+
+def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
+    """Runs one pass on a graph that keeps the rules, and verifies what it changed.
+
+    A fault in a pass of tpucc's is an `InternalError` that names it, want of memory a limit. A pass of the user's verifies its result
+    itself, and raises `PluginError`.
+    """
+    graph = graph.without_firings()
+    try:
+        result = step.run(graph, context)
+    except Error:
+        raise
+    except MemoryError:
+        raise LimitError(Diagnostic("E0613", f"out of memory in the pass {step.name}; smaller tensors need less")) from None
+    except Exception as error:
+        raise InternalError(Diagnostic("E0901", f"the pass {step.name} failed: {type(error).__name__}: {error}")) from error
+    if isinstance(step, UserPass):
+        return result
+    if not isinstance(result, Graph):
+        raise InternalError(Diagnostic("E0902", f"the pass {step.name} returned {type(result).__name__}, expected a Graph"))
+    try:
+        verify_stage(result, graph)
+    except Error as error:
+        head = Diagnostic("E0903", f"the pass {step.name} made a graph that is not valid:")
+        raise InternalError((head, *error.diagnostics), error.source) from error
+    return result
+
+
+def verify_stage(graph: Graph, before: Graph | None = None) -> None:
+    """Checks an operator graph or a layer graph by the rules of both; nodes that are in `before`, a graph that keeps the rules, aren't
+    checked again."""
+    if graph is before:
+        return
+    changed = None if before is None else changed_nodes(graph, before)
+    verify_graph(graph, changed)
+    verify_operators(graph, LAYERS, changed)
+    verify_layers(graph, changed)

@@ -26,9 +26,9 @@ from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
+from tpucc.passes.not_finite import zeros_of_integers
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import as_constant, held_array, is_written
-from tpucc.passes.zeros_of_integers import zeros_of_integers
 
 GRANULARITIES = ("per_channel", "per_tensor")
 

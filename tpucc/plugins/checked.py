@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Error, printable
 from tpucc.ir import Constant, Graph
-from tpucc.passes.running import verify_stage
+from tpucc.passes.pipeline import verify_stage
 from tpucc.plugins.code import short
 from tpucc.plugins.failures import Unfit
 

@@ -12,8 +12,7 @@ from tpucc.ir import Graph
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.passes.batching import batches
-from tpucc.passes.synthetic_inputs import random_array
+from tpucc.passes.input_arrays import batches, random_array
 from tpucc.runtime.batches import Arrays, Batches
 from tpucc.runtime.runtime import DevicePart, Runtime
 

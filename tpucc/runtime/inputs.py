@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tpucc.diagnostics import Diagnostic, InputError, UsageError, did_you_mean, listed, printable
 from tpucc.ir import TensorType
 from tpucc.numerics import AnyArray, place_of_largest
-from tpucc.passes.check_inputs import channels_last
+from tpucc.passes.input_arrays import channels_last
 from tpucc.runtime.batches import Batches
 
 Given = Mapping[str, npt.ArrayLike]

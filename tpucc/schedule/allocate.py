@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.isa.program import HostBuffer
 from tpucc.lowering.liveness import largest_live_sum
+from tpucc.machine.instruction import Records
 from tpucc.numerics import Int64
 
 Allocate = Callable[["Lives", int], Int64]
@@ -158,3 +160,31 @@ class Gaps:
         del self._by_size[bisect_left(self._by_size, (rows, start))]
         return rows
         # lab 5 end
+
+
+# The allocation of a program's buffers: which rows of the machine's memory of values each buffer has, and when.
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A buffer has the memory's rows from `start`, from instruction `first` to instruction `last`, both inclusive."""
+
+    buffer: int
+    start: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocation:
+    """Tile instructions (`TILE_RECORD`) whose rows of buffers are rows of the machine's memory.
+
+    Spilling may have added transfers, and host buffers of kind "scratch" to `host`. `lower_bound` is the largest sum of rows alive at one
+    time.
+    """
+
+    instructions: Records
+    stays: tuple[Stay, ...]
+    lower_bound: int
+    host: tuple[HostBuffer, ...]
+    notes: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, LimitError
 from tpucc.lowering.liveness import live_ranges
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Full, Lives, linear_scan
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.listing.instructions import instruction_texts
+from tpucc.machine.instruction import RECORD, Records
 from tpucc.machine.machine import Machine
-from tpucc.machine.record import RECORD, Records
 from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 

@@ -9,17 +9,17 @@ import numpy as np
 
 from tpucc.diagnostics import Origin, Source
 from tpucc.ir import Graph
-from tpucc.isa.effects import Effects, effects
-from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
+from tpucc.isa.effects import Bools, Effects, effects
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Program, Resident, stretch_ends
 from tpucc.layers.partition import HostStep, computing, partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
-from tpucc.machine.record import RECORD, Records
+from tpucc.machine.instruction import RECORD, Records
+from tpucc.machine.machine import Machine
+from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
-from tpucc.schedule.allocate import Allocate, allocate
+from tpucc.schedule.allocate import Allocate, Allocation, Stay, allocate
 from tpucc.schedule.allocate_accumulators import allocate_accumulators
 from tpucc.schedule.allocate_buffers import allocate_buffers
-from tpucc.schedule.allocation import Allocation, Stay
-from tpucc.schedule.join_transfers import join_transfers
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.synchronise import Synchronise, Wait, synchronise, with_waits
 from tpucc.target import Target
@@ -170,3 +170,34 @@ def _place(graph: Graph) -> Origin:
     """The origin of a step of the host: the origins of the nodes that it computes, or of all its nodes where it computes none."""
     origin, *others = [node.origin for node in computing(graph) or graph]
     return origin.merged(*others)
+
+
+# Joins small transfers into larger ones, as each transfer costs the host link its latency.
+
+
+def join_transfers(allocation: Allocation, target: Target, machine: Machine = DEFAULT) -> Allocation:
+    """The allocation with each run of neighbouring transfers that continue each other as one transfer.
+
+    A transfer whose bytes take as long as its latency isn't joined to the one before it: its rows may be needed later.
+    """
+    code = allocation.instructions
+    moved = np.isin(code["opcode"], [spec.opcode for spec in machine.transfers])
+    continues = _continues(code, moved, allocation.host) & (code["inner"] < target.half_rate_rows)
+    index = np.cumsum(~continues) - 1
+    kept = code[~continues].copy()
+    kept["inner"][index[moved]] = 0
+    np.add.at(kept["inner"], index[moved], code["inner"][moved])
+    new = index.tolist()
+    stays = tuple(replace(each, first=new[each.first], last=new[each.last]) for each in allocation.stays)
+    return replace(allocation, instructions=kept, stays=stays)
+
+
+def _continues(code: Records, moved: Bools, buffers: Sequence[HostBuffer]) -> Bools:
+    """Whether each instruction moves the rows that follow the rows of the instruction before it, in the same direction and in host buffers
+    of the same kind: [instructions]. `moved` says which instructions move rows."""
+    host, rows = code["host"].astype(np.int64), code["inner"].astype(np.int64)
+    buffer = code["ub"].astype(np.int64) + code["dest"]
+    found = np.zeros(len(code), np.bool_)
+    found[1:] = moved[1:] & (code["opcode"][1:] == code["opcode"][:-1]) & (code["layer"][1:] == code["layer"][:-1])
+    found[1:] &= (np.diff(host) == rows[:-1]) & (np.diff(buffer) == rows[:-1])
+    return found & (host < np.concatenate([np.zeros(1, np.int64), stretch_ends(buffers, host)])[:-1])

@@ -21,8 +21,7 @@ from tpucc.lowering.room import too_large
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.machine.instruction import Spec
 from tpucc.numerics import Int64
-from tpucc.schedule.allocate import Gaps
-from tpucc.schedule.allocation import Allocation, Stay
+from tpucc.schedule.allocate import Allocation, Gaps, Stay
 
 _BLANK = np.zeros(1, TILE_RECORD)
 """An instruction without operands."""

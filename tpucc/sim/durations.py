@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpucc.isa.effects import effects
+from tpucc.isa.program import Program
+from tpucc.sim.stream import stream
+from tpucc.sim.timing import Timeline
+
 UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9))
 """Each unit, and how many of them a second has; the largest first."""
 DIGITS, COLUMN_DIGITS = 3, 4
@@ -33,3 +38,31 @@ def _rounded(seconds: float, digits: int) -> tuple[float, str, float]:
     rounded = float(f"{seconds:.{digits}g}")
     unit, factor = seconds_unit(rounded)
     return rounded * factor, unit, factor
+
+
+# The time of the host's work: before the device starts, in the steps between, and after the device has finished.
+
+
+Edges = tuple[int, int]
+"""The measure of the host's work before the device starts and after it has finished, of one core: elements."""
+
+
+def edge_seconds(program: Program, edges: Edges) -> tuple[float, float]:
+    """The seconds of the host's work before the device starts, and after it has finished."""
+    before, after = (program.cores * program.target.host_part_seconds(elements) for elements in edges)
+    return before, after
+
+
+def host_step_cycles(program: Program, timeline: Timeline) -> int:
+    """The cycles of the host's steps for all cores."""
+    return int((timeline.end - timeline.start)[effects(program.instructions, program.machine).interrupts].sum())
+
+
+def host_seconds(program: Program, timeline: Timeline, edges: Edges) -> float:
+    """The seconds of the host's work for a batch: at both ends, and in the steps between."""
+    return sum(edge_seconds(program, edges)) + host_step_cycles(program, timeline) / program.target.clock_hz
+
+
+def stream_seconds(program: Program, timeline: Timeline, edges: Edges) -> float:
+    """The seconds of each batch of a stream: of the busier one of host and device."""
+    return max(stream(program, timeline).cycles / program.target.clock_hz, host_seconds(program, timeline, edges))

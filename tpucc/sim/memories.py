@@ -13,7 +13,7 @@ from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import ComputeRows, DecodedInstruction
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import AccessPattern, Contents, RowPlace
+from tpucc.machine.parts import AccessPattern, Contents, RowPlace
 from tpucc.numerics import AnyArray, DeviceInts, Int8, Int16, Int64
 
 RowIndex = slice | Int64

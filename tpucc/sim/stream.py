@@ -25,7 +25,7 @@ import numpy.typing as npt
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 from tpucc.sim.timing import EventLoop, Timeline, instruction_cycles
 

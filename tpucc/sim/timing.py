@@ -40,7 +40,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import DeviceProgram, Program
 from tpucc.machine.machine import Machine
-from tpucc.machine.unit import Workload
+from tpucc.machine.parts import Workload
 from tpucc.numerics import Int64
 
 

@@ -26,9 +26,8 @@ from tpucc.plugins.code import user_code
 from tpucc.schedule import schedule
 from tpucc.schedule.allocate import allocate as built_in_allocate
 from tpucc.schedule.synchronise import synchronise as built_in_synchronise
-from tpucc.stages.numbering import Numbering
+from tpucc.stages.numbering import Numbering, scheduled_places, tile_numbers
 from tpucc.stages.replaced import safe_allocate, safe_lowerer, safe_order, safe_synchronise
-from tpucc.stages.tile_numbers import scheduled_places, tile_numbers
 from tpucc.target import Target
 
 if TYPE_CHECKING:

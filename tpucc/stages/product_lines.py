@@ -13,8 +13,7 @@ from tpucc.isa.listing.instructions import records_of
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, Directive, read_lines
 from tpucc.isa.listing.words import Word, name_text
-from tpucc.lowering.emission import Emission
-from tpucc.lowering.emitter import Emitter
+from tpucc.lowering.emitter import Emission, Emitter
 from tpucc.lowering.liveness import BUFFER_FIELDS
 from tpucc.lowering.plan import Lowerer
 from tpucc.lowering.steps import SKIPPED, Product, product_nest

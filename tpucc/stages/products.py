@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tpucc.lowering.tileprogram import VirtualBuffer
-from tpucc.machine.record import Records
+from tpucc.machine.instruction import Records
 from tpucc.target import Target
 
 

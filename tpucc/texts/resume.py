@@ -28,16 +28,15 @@ from tpucc.ir.parser import GraphSpans, Head, head_of, read_graph
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check
-from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.layers.kinds import LAYERS, Requantise
+from tpucc.layers.kinds import ATTRIBUTES, LAYERS, Requantise
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Opcode
 from tpucc.options import Options
-from tpucc.passes.running import verify_stage
+from tpucc.passes.pipeline import verify_stage
 from tpucc.runtime.runtime import Runtime
 from tpucc.stage_names import FRONT_STAGES, pass_places, require_stage
-from tpucc.stages.tile_numbers import scheduled_places
+from tpucc.stages.numbering import scheduled_places
 from tpucc.target import require_compilable
 from tpucc.texts.constants import ModelConstants
 from tpucc.texts.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings

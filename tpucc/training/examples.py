@@ -18,9 +18,8 @@ from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
 from tpucc.numerics import AnyArray
 from tpucc.ops.one_hot import require_labels
-from tpucc.passes.check_inputs import checked_inputs
 from tpucc.passes.divide_batch import batch_of
-from tpucc.passes.synthetic_inputs import synthetic_inputs
+from tpucc.passes.input_arrays import checked_inputs, synthetic_inputs
 from tpucc.training.labelled import read_taken
 
 TAKEN = "training takes them as they are, but 8-bit integers will cut them off there"

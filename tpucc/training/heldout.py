@@ -17,8 +17,7 @@ from tpucc.explain.quality import Measure, score
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
-from tpucc.passes.batching import batches
-from tpucc.passes.check_inputs import checked_inputs
+from tpucc.passes.input_arrays import batches, checked_inputs
 from tpucc.training.labelled import LABELS, read_taken, without_labels
 from tpucc.training.plan import Plan
 

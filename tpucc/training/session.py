@@ -18,7 +18,6 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
-from tpucc.machines.v2.links import possible
 from tpucc.numerics import AnyArray
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.target import Target, load_target
@@ -34,6 +33,7 @@ from tpucc.training.passes.optimizer import optimizer_step
 from tpucc.training.plan import Plan
 from tpucc.training.state import LARGEST, Epoch, State, digest, read_state
 from tpucc.training.step import Step, make_step
+from tpucc.training.tpu_v2.links import possible
 
 HOST = "host"
 """The target whose arithmetic is float32 as NumPy computes it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tpucc.ir import Graph, Node
 from tpucc.language.training import Training
 from tpucc.passes.base import Context
-from tpucc.passes.running import run_pass, verify_stage
+from tpucc.passes.pipeline import run_pass, verify_stage
 from tpucc.target import load_target
 from tpucc.training.numerics import DEFAULT, Numerics
 from tpucc.training.passes.differentiate import differentiate

@@ -17,7 +17,7 @@ from tpucc.ir.digests import Known, digest_of, found
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
 from tpucc.isa.listing.words import Word, signed_in
 from tpucc.machine.machine import Machine
-from tpucc.machine.state import Register
+from tpucc.machine.parts import Register
 from tpucc.numerics import AnyArray, Int8
 
 HAS_TABLE = "has_table"

@@ -15,9 +15,8 @@ from tpucc.diagnostics import did_you_mean, listed, printable
 from tpucc.ir.codec import line_error
 from tpucc.isa.fields import kinds, names_of, well_formed
 from tpucc.isa.listing.words import Word, keyed, place_of
-from tpucc.machine.instruction import OperandSpec, Space, Spec
+from tpucc.machine.instruction import MAXIMUM, RECORD, OperandSpec, Records, Space, Spec
 from tpucc.machine.machine import Machine
-from tpucc.machine.record import MAXIMUM, RECORD, Records
 from tpucc.numerics import Int64
 
 NUMBER_COLUMN = 64

@@ -17,7 +17,7 @@ from tpucc.isa.listing.words import Word, label_in, label_text, number_in
 from tpucc.isa.program import HostBuffer, Resident
 from tpucc.machine.instruction import OperandSpec
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 
 MAX_ROW = 2**22

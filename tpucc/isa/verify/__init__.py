@@ -21,7 +21,7 @@ from tpucc.isa.verify.events import Events
 from tpucc.isa.verify.hazards import clocks
 from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.machine.memory import Contents, Memory
+from tpucc.machine.parts import Contents, Memory
 
 __all__ = ["RULES", "Rule", "Violation", "check", "check_structure", "raise_violations", "reported", "verify"]
 

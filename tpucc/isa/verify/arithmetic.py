@@ -10,7 +10,7 @@ from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.machine.memory import Contents, Memory
+from tpucc.machine.parts import Contents, Memory
 from tpucc.numerics import INT32_MAX, Int64, column_bound
 
 LARGEST_WEIGHT = 128

@@ -9,7 +9,7 @@ import numpy as np
 from tpucc.isa.verify.events import BEGIN, READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import Context, Rule, Violation
-from tpucc.machine.memory import Memory
+from tpucc.machine.parts import Memory
 
 RULES = (
     Rule(

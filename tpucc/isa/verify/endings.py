@@ -11,7 +11,7 @@ from tpucc.diagnostics import counted
 from tpucc.isa.verify.events import END, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.machine.memory import Contents, Memory
+from tpucc.machine.parts import Contents, Memory
 
 RULES = (
     Rule("V1001", "halt", "The last instruction is halt, and no other is."),

@@ -20,9 +20,9 @@ from tpucc.isa.effects import Effects
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import Context, Rule, Violation
+from tpucc.machine.instruction import Records
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import Memory
-from tpucc.machine.record import Records
+from tpucc.machine.parts import Memory
 from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 

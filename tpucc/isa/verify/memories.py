@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.isa.effects import Bools
 from tpucc.isa.verify.events import BEGIN, END, READ, WRITE, Accesses, Events, Pattern, events, walk_accesses
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Violation
-from tpucc.machine.memory import Contents, Memory
+from tpucc.machine.parts import Contents, Memory
 from tpucc.numerics import Int64
 
 

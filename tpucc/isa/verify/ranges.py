@@ -12,8 +12,8 @@ from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import Bools, Walks
 from tpucc.isa.program import stretch_ends
 from tpucc.isa.verify.rules import Context, Rule, Violation
-from tpucc.machine.memory import Contents, Memory
-from tpucc.machine.record import Records
+from tpucc.machine.instruction import Records
+from tpucc.machine.parts import Contents, Memory
 from tpucc.numerics import Int64
 
 RULES = (

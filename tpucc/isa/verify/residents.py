@@ -10,7 +10,7 @@ from tpucc.isa.effects import Bools, Walks
 from tpucc.isa.verify.events import BEGIN, END, READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.machine.memory import Contents, Memory
+from tpucc.machine.parts import Contents, Memory
 
 RULES = (
     Rule(

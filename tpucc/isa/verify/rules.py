@@ -15,7 +15,7 @@ from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import HostBuffer, Program
-from tpucc.machine.memory import Contents, Memory
+from tpucc.machine.parts import Contents, Memory
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10

@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.diagnostics import printable
 from tpucc.isa.program import CORES, HOST_ROWS, KINDS, ORDERS, HostBuffer, LayerInfo, Program, Resident, array_types
 from tpucc.isa.verify.rules import Context, Rule, Violation, for_each, named_twice
-from tpucc.machine.memory import Contents
+from tpucc.machine.parts import Contents
 from tpucc.target import MEMORY_ROWS
 
 MACS = 2**53

@@ -25,7 +25,7 @@ from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import AnyArray, DeviceInts
-from tpucc.runtime.blame import maker_of
+from tpucc.runtime.judge import maker_of
 from tpucc.schedule.pipeline import schedule
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.machine.record import RECORD
+from tpucc.machine.instruction import RECORD
 from tpucc.machines.v1 import V1, Flag, Function, Opcode
 from tpucc.schedule.listing import Listing
 

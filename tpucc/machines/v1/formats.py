@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tpucc.ir.dtypes import DEVICE_FORMATS, I8, I16, DeviceFormat
-from tpucc.machine.format import Encoding
+from tpucc.machine.parts import Encoding
 from tpucc.machines.v1.places import FORMAT_FLAGS, Flag
 
 ENCODINGS: Mapping[str, Encoding] = MappingProxyType(

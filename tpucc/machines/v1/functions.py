@@ -3,7 +3,7 @@
 A function is added here and nowhere else: a member of `Function`, and its row in `FUNCTIONS`. The assembler, the verifier, both simulators
 and the page of instructions ask the row. The reference of the layers doesn't: it is another answer, which this one is compared with. No
 lane depends on another one. Products and the sums of windows are exact. All else is float32, step by step in the order in which
-`parameter_block_dtype` (`parameter_block.py`) writes it. The rows of `SPECS` (`instructions.py`) call `matrix_product` and `activate`.
+`parameter_block_dtype` (`machine.py`) writes it. The rows of `SPECS` (`instructions.py`) call `matrix_product` and `activate`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.ir.dtypes import I8, DeviceFormat
-from tpucc.machine.instruction import FunctionSpec
-from tpucc.machine.tables import one_row_each
+from tpucc.machine.instruction import FunctionSpec, one_row_each
 from tpucc.machines.v1.formats import encoding_of, format_of
 from tpucc.machines.v1.places import Flag, Place
 from tpucc.numerics import DeviceInts, Float32, Int8, Int32, interpolate, requantise, saturate

@@ -10,10 +10,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from tpucc.machine.instruction import OperandSpec, Spec
-from tpucc.machine.memory import NOWHERE
-from tpucc.machine.tables import one_row_each
-from tpucc.machine.unit import Workload, no_time, one_a_row, one_cycle
+from tpucc.machine.instruction import OperandSpec, Spec, one_row_each
+from tpucc.machine.parts import NOWHERE, Workload, no_time, one_a_row, one_cycle
 from tpucc.machines.v1.functions import Operands, activate, functions, matrix_product, unsigned
 from tpucc.machines.v1.places import FORMAT_FLAGS, UNITS, Engine, Flag, Place, flag_rows
 from tpucc.machines.v1.sentences import activates, brings, computes, multiplies, stores_tile, synchronises, takes

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum, IntFlag
 from types import MappingProxyType
 
-from tpucc.machine.instruction import FlagSpec
-from tpucc.machine.tables import one_row_each
+from tpucc.machine.instruction import FlagSpec, one_row_each
 
 
 class Engine(IntEnum):

@@ -13,8 +13,7 @@ from tpucc.numerics import Float64
 from tpucc.ops import OPS, quantizes
 from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
-from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
-from tpucc.passes.layering.tail import Tail, tail_of
+from tpucc.passes.layering.graph import LayerGraph, Tail, parameters_of, reshaped, tail_of
 
 ONE = Quantisation(1.0, 0)
 """The parameters of integers that stand for themselves."""

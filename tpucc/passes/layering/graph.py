@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir import Attributes, Constant, Graph, GraphBuilder, Node, Quantisation, TensorType
 from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
-from tpucc.layers.kinds import EXPANSIONS, LAYERS
-from tpucc.numerics import AnyArray, affine_parameters, quantise, weight_scales
+from tpucc.layers.kinds import EXPANSIONS, LAYERS, Requantise
+from tpucc.layers.parameters import clamp_bounds, function_table
+from tpucc.numerics import AnyArray, DeviceInts, affine_parameters, quantise, weight_scales
 from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.facts import Values
+from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.names import constant, dequantize, quantize, reshape, transpose
 from tpucc.ops.names import slice as slice_
+from tpucc.ops.opdef import Clamp, Table
 from tpucc.ops.parts import Shape
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.reshape import ReshapeAttributes
@@ -217,3 +220,37 @@ def parameters_of(node: Node) -> Quantisation:
     if node.type.quantisation is None:
         raise ProgramError(Diagnostic("E0806", f"{node.name} has no scale and zero point"))
     return node.type.quantisation
+
+
+# The work of the activation unit at the end of a layer: it requantises, clamps, and looks up.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tail:
+    """Requantises as `to`, clamps to low…high (see `Requantise`), looks up in `table` if there is one."""
+
+    to: Quantisation
+    low: int | None = None
+    high: int | None = None
+    table: DeviceInts | None = None
+
+    def epilogue(self, scales: tuple[float, ...] = (), zeros: tuple[int, ...] = ()) -> Requantise:
+        """The epilogue of the layer; it has the scales and zero points of the operands unless constants have them."""
+        return Requantise(self.to.zero_point, self.low, self.high, self.table is not None, scales, zeros)
+
+
+def tail_of(layers: LayerGraph, node: Node, y: Quantisation) -> Tail:
+    """The tail of an operator with what was fused into it: a clamp requantises as the result is held, `y`; a table needs parameters for
+    the value before it. Raises `ProgramError` E0806 when nothing says that value's range."""
+    held = layers.format
+    if not isinstance(node.attributes, Fused) or (fused := activation_of(node.attributes)) is None:
+        return Tail(y)
+    operator, parameters = fused
+    match operator.legalisation:
+        case Clamp(bounds):
+            return Tail(y, *clamp_bounds(*bounds(parameters), y, held))
+        case Table(function) if node.attributes.pre is not None:
+            layers.reading(node)
+            before = layers.covering(*node.attributes.pre)
+            return Tail(before, table=function_table(lambda x: function(parameters, x), before, y, held))
+    raise ProgramError(Diagnostic("E0806", f"nothing says the range of {node.name} before {operator.name}: graphs are calibrated first"))

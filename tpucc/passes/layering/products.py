@@ -19,8 +19,7 @@ from tpucc.ops.conv_transpose2d import transposed_axes
 from tpucc.ops.names import conv_transpose2d, transposed_convolution
 from tpucc.ops.parts import Shape
 from tpucc.passes.layering.elementwise import requantised
-from tpucc.passes.layering.graph import LayerGraph, parameters_of
-from tpucc.passes.layering.tail import Tail, tail_of
+from tpucc.passes.layering.graph import LayerGraph, Tail, parameters_of, tail_of
 from tpucc.passes.layering.transposed import interleaved
 from tpucc.passes.rewriter import held_array, is_product, is_written
 

@@ -19,8 +19,7 @@ from tpucc.isa.program import Program
 from tpucc.prose import percent
 from tpucc.see.page.columns import deltas, plain
 from tpucc.see.svg import Markup, escaped, joined, row, tag
-from tpucc.sim.durations import duration
-from tpucc.sim.host_work import Edges
+from tpucc.sim.durations import Edges, duration
 
 RATES = {
     "host_bandwidth": (1e9, "GB/s"),

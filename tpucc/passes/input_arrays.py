@@ -1,4 +1,4 @@
-"""Checks the arrays that are given for the inputs of a model against the types that the source declares."""
+"""The arrays for the inputs of a model: checked against the types that the source declares, divided into batches, or drawn at random."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean, listed
 from tpucc.ir import Node, TensorType
 from tpucc.numerics import AnyArray, place_of_largest
+from tpucc.ops.evaluate import require_computable
 
 InputArrays = dict[str, AnyArray]
 """An array for each input of a model, by the input's name, in the input's data type."""
@@ -112,3 +113,101 @@ def _count_problems(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what
     if len(set(several.values())) > 1:
         sizes = ", ".join(f"{name} has {counted(arrays[name].shape[0], 'row')}" for name in several)
         yield Diagnostic("E0447", f"the arrays of the {what} don't have the same number of examples: {sizes}")
+
+
+# Divides the arrays of a model's inputs into batches.
+
+
+def batches(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: int = 0) -> Iterator[InputArrays]:
+    """The arrays of `checked_inputs` in batches of the model; the last batch is filled by repeating its own rows.
+
+    An array of one batch or less is in every batch, repeated as often as it takes to fill the batch. With a `limit`, no more than that many
+    rows of each array are used (but a whole batch at least), spread evenly, as files are often sorted by class.
+    """
+    chosen = {node.name: _limited(arrays[node.name], node.type, limit) for node in inputs}
+    for number in range(batch_count(inputs, arrays, limit)):
+        yield {node.name: nth_batch(chosen[node.name], node.type, number) for node in inputs}
+
+
+def batch_count(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: int = 0) -> int:
+    """The number of `batches`."""
+    return max((-(-_rows_used(node.type, arrays[node.name], limit) // node.type.shape[0]) for node in inputs if node.type.shape), default=1)
+
+
+def largest_batch(inputs: Sequence[Node]) -> int:
+    """The largest leading size of an input; 1 where all inputs are scalars."""
+    return max((node.type.shape[0] for node in inputs if node.type.shape), default=1)
+
+
+def nth_batch(array: AnyArray, type_: TensorType, number: int) -> AnyArray:
+    """Batch `number` of an array, counted from 0, in the shape of its input's type."""
+    if not type_.shape or array.shape == type_.shape:
+        return array
+    size = type_.shape[0]
+    part = array if len(array) <= size else array[number * size : (number + 1) * size]
+    return part if len(part) == size else np.resize(part, type_.shape)
+
+
+def _rows_used(type_: TensorType, array: AnyArray, limit: int) -> int:
+    rows = int(array.shape[0])
+    return min(rows, max(limit, type_.shape[0])) if limit else rows
+
+
+def _limited(array: AnyArray, type_: TensorType, limit: int) -> AnyArray:
+    """The rows of an array that are used, spread evenly."""
+    if not type_.shape or (count := _rows_used(type_, array, limit)) == array.shape[0]:
+        return array
+    chosen: AnyArray = array[np.arange(count, dtype=np.int64) * array.shape[0] // count]
+    return chosen
+
+
+# Synthetic inputs: random arrays that stand in for the inputs of a model where there are no examples.
+
+
+VALUES = 64
+"""The least number of values that `synthetic_batches` draws for an input: one value of a scalar says nothing of its range."""
+
+
+def synthetic_inputs(inputs: Sequence[Node], rows: int) -> InputArrays:
+    """Arrays of about `rows` rows (whole batches), from seed 0.
+
+    Floating-point values are standard normal, or uniform in the input's range if it has one; integers are uniform in their range, and 0
+    without one. Raises `LimitError` for an input that no memory should be filled with.
+    """
+    require_computable(*inputs)
+    generator = np.random.default_rng(0)
+    count = max(1, -(-rows // largest_batch(inputs)))
+    return {node.name: random_array(generator, node.type, count) for node in inputs}
+
+
+def synthetic_batches(inputs: Sequence[Node], rows: int, most: int) -> Iterator[InputArrays]:
+    """The arrays of `synthetic_inputs` in batches, and more batches, up to `most` in all, until each input has had `VALUES` values.
+
+    Inputs of fewer values are drawn afresh in each batch after the first; the batches of the other inputs are repeated.
+    """
+    arrays = synthetic_inputs(inputs, rows)
+    count = batch_count(inputs, arrays)
+    few = [node for node in inputs if arrays[node.name].size < VALUES and (node.type.dtype == "f32" or node.type.range)]
+    wanted = max((-(-VALUES // node.type.size) for node in few), default=0)
+    generator = np.random.default_rng(1)
+    for number in range(max(count, min(wanted, most))):
+        batch = {node.name: nth_batch(arrays[node.name], node.type, number % count) for node in inputs}
+        yield batch if number == 0 else batch | {node.name: random_array(generator, node.type) for node in few}
+
+
+def random_array(generator: np.random.Generator, type_: TensorType, count: int = 1) -> AnyArray:
+    """`count` batches of random values of a type, as `synthetic_inputs` says."""
+    shape = (type_.shape[0] * count, *type_.shape[1:]) if type_.shape else ()
+    if type_.dtype != "f32":
+        low, high = (int(type_.range.low), int(type_.range.high)) if type_.range else (0, 0)
+        return np.asarray(generator.integers(low, high, shape, endpoint=True)).astype(type_.numpy)
+    if type_.range:
+        return np.asarray(generator.uniform(type_.range.low, type_.range.high, shape)).astype(np.float32)
+    return np.asarray(generator.standard_normal(shape, np.float32))
+
+
+def distribution(type_: TensorType) -> str:
+    """In words, the distribution that `random_array` draws from."""
+    if type_.range:
+        return "uniform in their range"
+    return "standard normal" if type_.dtype == "f32" else "0"

@@ -1,4 +1,4 @@
-"""Scales and offsets fold: into weights, into each other, and away when they change nothing.
+"""Folding: scales, offsets, padding and slices go into weights, into each other, and away when they change nothing.
 
 Sums and products are reassociated in float32: results may differ in the last bits, and in more where terms cancel. Constants that would
 overflow, or become 0, aren't folded.
@@ -11,14 +11,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir import Constant, Node
+from tpucc.ir import Constant, Node, TensorType
 from tpucc.numerics import Float32
 from tpucc.ops import facts_of
-from tpucc.ops.names import add, mul, reshape, sub, transpose
+from tpucc.ops.conv2d import conv_axes
+from tpucc.ops.fused import Fused
+from tpucc.ops.names import add, conv2d, mul, pad, reshape, sub, transpose
+from tpucc.ops.names import slice as slice_
 from tpucc.ops.opdef import Expression
+from tpucc.ops.slice import SliceAttributes, as_slice
+from tpucc.ops.windows import MAX_STEP
 from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import array_of, as_columns, constant_of, is_pinned
+from tpucc.passes.rewriter import after_products, array_of, as_columns, constant_of, is_pinned, is_product
 from tpucc.passes.rules import (
+    Family,
     Match,
     Rule,
     applied,
@@ -185,3 +191,87 @@ def _finite(function: np.ufunc, a: Float32, b: Float32) -> Float32 | None:
         result = np.asarray(function(a, b), np.float32)
         vanishes = function is np.multiply and bool(((result == 0) & (a != 0) & (b != 0)).any())
     return result if np.isfinite(result).all() and not vanishes else None
+
+
+# Padding before a convolution becomes the convolution's own.
+#
+# Both are zeros. A convolution's padding moves nothing, and a `pad` moves the whole image.
+
+
+@rules_pass("fold-padding", "moves padding into the convolution after it", level=1)
+def fold_padding() -> Iterator[Rule]:
+    """Rewrites `conv2d(pad(x, …), w)` to a `conv2d` of x with explicit padding, where only height and width are padded.
+
+    A pad of a pad becomes one. Pools stay as they are: a maximum or an average isn't the same with zeros around.
+    """
+    padded = called("padded", unpinned(pad(value("x"))))
+    yield rule("a pad of a pad", pad(padded), _one_pad)
+    yield rule("a convolution of a pad", conv2d(padded, value("kernel")), _taken_in)
+
+
+def _one_pad(m: Match) -> Expression:
+    """One pad for two."""
+    both = zip(pad.attributes_of(m.padded).pads, pad.attributes_of(m.root).pads, strict=True)
+    return pad(m.x, pads=tuple((a + c, b + d) for (a, b), (c, d) in both))
+
+
+def _taken_in(m: Match) -> Expression | None:
+    """The convolution with the padding before it taken in; None when other axes are padded, or its padding would be too large.
+
+    "same" stands for what it means on the padded image.
+    """
+    attributes = conv2d.attributes_of(m.root)
+    batch, (top, bottom), (left, right), channels = pad.attributes_of(m.padded).pads
+    height, width = conv_axes(attributes, m.padded.type.shape, m.kernel.type.shape)
+    sides = (top + height.before, bottom + height.after, left + width.before, right + width.after)
+    if any((*batch, *channels)) or max(sides) > MAX_STEP:
+        return None
+    return conv2d.with_attributes(replace(attributes, padding=sides), m.x, m.kernel)
+
+
+# A product of some of a value's lanes becomes a product of all of them, with weights of zero for the others.
+#
+# The device picks lanes by a product of their own. But the tile that multiplies them has room for the lanes beside them in the same column
+# block, and multiplying those by zero costs nothing. So grouped convolutions read their channels where they lie.
+
+
+@rules_pass("fold-slices", "replaces slices of a product's input columns by weights of zero for the other columns", level=2)
+def fold_slices() -> Iterator[Rule]:
+    """Rewrites `x[..., a:b] @ w` to `x @ w'`, and convolutions likewise, where w' has the rows of w from row a on and zeros elsewhere;
+    `x[..., a:b:s]` too.
+
+    Only values that follow a product are worth it, for the host slices its own for nothing; and only lanes that lie in no more column
+    blocks of x than they would fill by themselves.
+    """
+    unfused = Family(lambda node: is_product(node) and not isinstance(node.attributes, Fused))
+    part = variable("part", lambda node: slice_.made(node) and not is_pinned(node))
+    yield rule("a product of some lanes", unfused(part, constant("weights")), _without_slice, when=_is_worthwhile)
+
+
+def _without_slice(m: Match) -> Expression | None:
+    """The product of all lanes; None where the slice before it isn't one of lanes that are worth it."""
+    (x,), weights = m.rewriter.operands(m.part), array_of(m.weights)
+    lanes = _lanes(slice_.attributes_of(m.part), x.type, m.context.target.mxu)
+    if lanes is None or weights.shape[-2] != m.part.type.columns:  # a kernel in groups has fewer rows than lanes
+        return None
+
+    def widened() -> Node:
+        data = np.zeros((*weights.shape[:-2], x.type.columns, weights.shape[-1]), np.float32)
+        data[..., lanes, :] = weights
+        return m.rewriter.constant(m.weights.name, Constant(data), m.weights.origin)
+
+    return applied(m.root, x, m.rewriter.once((m.part.name, m.weights.name), widened))
+
+
+def _is_worthwhile(m: Match) -> bool:
+    """Whether the slice is one of what follows a product."""
+    return m.part.name in m.rewriter.once("after products", lambda: after_products(m.rewriter.graph))
+
+
+def _lanes(part: SliceAttributes, x: TensorType, mxu: int) -> slice | None:
+    """The lanes that a slice takes of all rows of x, when they lie in no more column blocks than they would fill."""
+    *rows, lanes = part.ranges or (range(0),)
+    if not lanes or rows != [range(size) for size in x.shape[:-1]] or part.squeeze:
+        return None
+    blocks = max(lanes) // mxu - min(lanes) // mxu + 1
+    return as_slice(lanes) if blocks <= -(-len(lanes) // mxu) else None
