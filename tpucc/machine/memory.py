@@ -69,6 +69,8 @@ class AccessPattern(Enum):
     """A walk with a window of rows at each of its steps: `window_outer`, `window_inner`, `ub2_pitch` and `ub2_stride`."""
     KERNEL = "kernel"
     """One row for each row of a window, one after the other. Every row of the result is computed from all of them."""
+    BLOCK = "block"
+    """`window_inner` rows, one after the other. Every row of the result is computed from all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntFlag
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,9 @@ class Queue:
     use, and one that reads `used` computes with the entry in use, which is the `operand` of its `compute`. An instruction that writes
     `stored` writes the contents of the entry `index`, rows of a memory. An entry waits in one of `depth` places, is shifted into the shadow
     in `shift` cycles as soon as the entry before it has been taken into use, and then leaves its place.
+
+    An instruction that writes `place` and computes something *pushes* what it computes as an entry, which the program's tiles don't have.
+    Without `shift` the places are the shadow itself: an entry leaves its place when it is taken into use.
     """
 
     place: IntFlag
@@ -27,7 +30,34 @@ class Queue:
     stored: IntFlag
     operand: str
     depth: Callable[[Target], int]
-    shift: Callable[[Target], int]
+    shift: Callable[[Target], int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """The expressions of programs. An instruction that reads `place` computes the expression `index` of its program, which is the `operand`
+    of its `compute`.
+
+    `parse` makes it of its text, and raises `ValueError` in words that follow "the expression". A `Loop` says what the verifier and the
+    clock ask of it.
+    """
+
+    place: IntFlag
+    operand: str
+    parse: Callable[[str], Loop]
+
+
+class Loop(Protocol):
+    """An expression: the operands of `compute` that it reads, whether its result has been rounded to bfloat16, and the bundles of
+    operations for each register of rows."""
+
+    @property
+    def sources(self) -> tuple[str, ...]: ...
+
+    @property
+    def is_rounded(self) -> bool: ...
+
+    def bundles(self, target: Target) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

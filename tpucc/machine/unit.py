@@ -57,16 +57,17 @@ class Workload:
     elements: Int64
     """The number of values that the host computes at an interrupt, which costs time even for 0; -1 if there is no work, and no time."""
     link_bytes: Int64
-    """Bytes that cross the host link, padding included."""
+    """Bytes that cross the interface of the memory of buffers (v1: the host link), padding included."""
+    bundles: Int64
+    """Bundles of operations for each register of rows, of an instruction with an expression; else 0."""
     target: Target
     cores: int
     """The cores that share the host and its link."""
 
     def of(self, indices: Int64) -> Workload:
         """The work of the instructions with these positions."""
-        columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes
-        rows, size, window, elements, moved = (column[indices] for column in columns)
-        return Workload(rows, size, window, elements, moved, self.target, self.cores)
+        columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes, self.bundles
+        return Workload(*(column[indices] for column in columns), self.target, self.cores)
 
 
 Cycles = Callable[[Workload], Int64 | int]

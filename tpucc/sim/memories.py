@@ -124,25 +124,33 @@ class AppliedInstruction:
     flags: IntFlag
     constants: dict[str, Any]
     reads: tuple[tuple[IntFlag, RowIndex], ...]
-    writes: tuple[IntFlag, RowIndex]
+    writes: tuple[IntFlag, RowIndex] | None
+    """None of an instruction that computes an entry of the queue."""
 
     def only(self, places: Int64) -> AppliedInstruction:
         """The instruction for some of the rows that it writes: the rows at `places` of the walk, ascending. Each row has its own
         sources."""
+        assert self.writes is not None
         place, rows = self.writes
         reads = tuple((source, self.sources(source, read, places)) for source, read in self.reads)
         return replace(self, reads=reads, writes=(place, numbered(rows)[places]))
 
     def sources(self, place: IntFlag, rows: RowIndex, places: Int64) -> Int64:
         """The rows of an operand that the rows of the result at `places` of the walk are computed from."""
-        return numbered(rows) if self.machine.rows_at(place).pattern is AccessPattern.KERNEL else numbered(rows)[places]
+        shared = self.machine.rows_at(place).pattern in (AccessPattern.KERNEL, AccessPattern.BLOCK)
+        return numbered(rows) if shared else numbered(rows)[places]
 
     def run(self, memories: Memories) -> None:
         """All source rows are read before any row is written."""
+        assert self.writes is not None
+        place, rows = self.writes
+        memories.store(self.machine.rows_at(place).memory, rows, self.computed(memories))
+
+    def computed(self, memories: Memories) -> Any:
+        """What the instruction computes: rows, or an entry of the queue."""
         at = self.machine.rows_at
         values: dict[str, Any] = {at(place).operand: self.loaded(memories, place, rows) for place, rows in self.reads}
-        place, rows = self.writes
-        memories.store(at(place).memory, rows, self.compute(self.machine.operands(self.flags, **values, **self.constants)))
+        return self.compute(self.machine.operands(self.flags, **values, **self.constants))
 
     def loaded(self, memories: Memories, place: IntFlag, rows: RowIndex) -> AnyArray:
         """The values of rows; lane 0 alone where it stands for all."""
@@ -156,9 +164,9 @@ class AppliedInstruction:
         return self.machine.format_of(self.flags).bytes_per_value if of_bytes else 1
 
 
-def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None, block: int) -> AppliedInstruction | None:
-    """The effect of an instruction on rows of the memories when `tile` (None before the first) and `block` are in use; None if it neither
-    moves nor computes any."""
+def applied(program: Program, instruction: DecodedInstruction, tile: Any, block: int) -> AppliedInstruction | None:
+    """What an instruction computes when `tile` (None before the first) and `block` are in use, and the rows that it writes; None if it
+    neither moves nor computes anything."""
     machine, reads, compute = program.machine, instruction.reads, instruction.compute
     if compute is None:
         return None
@@ -167,10 +175,12 @@ def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None
         constants[machine.queue.operand] = tile
     if machine.register is not None and reads & machine.register.place:
         constants[machine.register.operand] = program.blocks[block]
+    if (kind := machine.expressions) is not None:
+        constants |= {"fields": {"outer": 1, **instruction.values}, "lanes": program.target.mxu}
+        if reads & kind.place:
+            constants[kind.operand] = kind.parse(program.expressions[instruction["index"]])
     sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(reads))
-    target = written(machine, instruction)
-    assert target is not None  # what computes rows writes them
-    return AppliedInstruction(machine, compute, instruction.flags, constants, sources, target)
+    return AppliedInstruction(machine, compute, instruction.flags, constants, sources, written(machine, instruction))
 
 
 def written(machine: Machine, instruction: DecodedInstruction) -> tuple[IntFlag, RowIndex] | None:
@@ -195,5 +205,7 @@ def rows_of(machine: Machine, instruction: DecodedInstruction, place: RowPlace) 
             return first + steps[:, None] + window
         case AccessPattern.KERNEL:
             return walk(first, 1, values["window_outer"] * values["window_inner"], 0, width)
+        case AccessPattern.BLOCK:
+            return slice(first, first + values["window_inner"])
         case _:
             assert_never(place.pattern)

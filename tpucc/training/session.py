@@ -15,6 +15,7 @@ from tpucc.data.archive import npz_bytes
 from tpucc.data.weights import weights_of
 from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError
 from tpucc.floating.arithmetic import Arithmetic
+from tpucc.floating.matrix_unit import Machine
 from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
@@ -26,7 +27,6 @@ from tpucc.training.arithmetic import NUMPY
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
-from tpucc.training.matrix_unit import Machine
 from tpucc.training.numerics import Numerics
 from tpucc.training.operators.state import StateAttributes
 from tpucc.training.passes.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of

@@ -31,6 +31,7 @@ from tpucc.isa.listing.words import Word, integer, label_in, name, name_text, nu
 from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.machine.machine import Machine
+from tpucc.machine.memory import Contents
 from tpucc.machines import DEFAULT
 from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
 
@@ -61,7 +62,10 @@ _LAYER = Fields(
 _ORDER = Codec(str, partial(one_of, choices=ORDERS, code="E0716", what="an order of parts", which="orders"))
 _DIVISION = Fields(Division, "parts", "items", Entry("order", codec=_ORDER, default=ORDERS[0]), "until")
 _KIND = Codec(str, partial(one_of, choices=KINDS, code="E0716", what="a kind of host buffer", which="kinds"))
-_HOST = Fields(HostBuffer, _NAME, Entry("kind", what="a kind", codec=_KIND), Entry("start", default=None), "rows")
+_HALF = Codec(lambda half: "bf16" if half else "f32", lambda word: one_of(word, ("bf16", "f32"), "E0713", "a format", "formats") == "bf16")
+_HOST = Fields(
+    HostBuffer, _NAME, Entry("kind", what="a kind", codec=_KIND), Entry("start", default=None), "rows", Entry("half", "format", codec=_HALF)
+)
 _FORMAT = Codec(
     lambda format: format.name,
     lambda word: DEVICE_FORMATS[one_of(word, DEVICE_FORMATS, "E0713", "a type of a port", "types")],
@@ -203,8 +207,8 @@ def _target(arguments: Arguments, draft: ProgramDraft) -> None:
     word = arguments.next("a target")
     draft.target = _own_target(word, arguments) if arguments.keyed else _built_in(word)
     arguments.done()
-    if draft.target.obstacle:
-        word.fail("E0716", f"no program can be for {printable(draft.target.name)}: it {draft.target.obstacle}")
+    if obstacle := draft.machine.obstacle(draft.target):
+        word.fail("E0716", f"no program can be for {printable(draft.target.name)}: it {obstacle}")
 
 
 def _own_target(word: Word, arguments: Arguments) -> Target:
@@ -273,8 +277,8 @@ def _stacked(grid: TileGrid, first: int, last: int) -> str:
 
 
 def _host(arguments: Arguments, draft: ProgramDraft) -> None:
-    title, kind, start, rows = _HOST.read(arguments)
-    draft.add_buffer(HostBuffer(title, kind, draft.free_row if start is None else start, rows), arguments.directive)
+    title, kind, start, rows, half = _HOST.read(arguments)
+    draft.add_buffer(HostBuffer(title, kind, draft.free_row if start is None else start, rows, half), arguments.directive)
 
 
 def _port(arguments: Arguments, draft: ProgramDraft, kind: str, ports: str) -> None:
@@ -296,8 +300,20 @@ def _own_buffers(directive: Directive, draft: ProgramDraft, kind: str, title: st
     return tuple(draft.add_buffer(HostBuffer(f"{title}.{index}", kind, draft.free_row, rows), directive) for index, rows in enumerate(each))
 
 
+def _expression(arguments: Arguments, draft: ProgramDraft) -> None:
+    """`.expression 3 "max(a + b, 0.0)"`: they are numbered in order."""
+    expected, number = len(draft.lists["expressions"]), arguments.next("a number")
+    if integer(number) != expected:
+        number.fail("E0716", f"expressions are numbered in order: this one is {expected}")
+    draft.lists["expressions"].append(name(arguments.next("an expression in quotes")))
+    arguments.done()
+
+
 def _host_lines(program: Program) -> Iterator[str]:
-    yield from (_HOST.line("host", buffer) for buffer in program.host)
+    held = program.machine.holding(Contents.BUFFERS)
+    directive = "host" if held is None or held.name == "host" else "memory"
+    yield from (_HOST.line(directive, buffer) for buffer in program.host)
+    yield from (f".expression {number} {quote(text)}" for number, text in enumerate(program.expressions))
     yield from (_PORT.line("input", port) for port in program.inputs)
     yield from (_PORT.line("output", port) for port in program.outputs)
 
@@ -451,6 +467,8 @@ _HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "layer": _layer,
         "fills": _fills,
         "host": _host,
+        "memory": _host,
+        "expression": _expression,
         "input": partial(_port, kind="input", ports="inputs"),
         "output": partial(_port, kind="output", ports="outputs"),
         "constant": _constant,
