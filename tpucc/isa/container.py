@@ -30,7 +30,7 @@ from tpucc.diagnostics import Diagnostic, Origin, ProgramError, Source, misfit
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.isa.program import Division, HostBuffer, HostWork, LayerInfo, Port, Program, Resident, array_types
 from tpucc.machine.machine import Machine
-from tpucc.machines import DEFAULT
+from tpucc.machines import DEFAULT, MACHINES
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
@@ -131,8 +131,8 @@ def encode(program: Program) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, name: str, machine: Machine = DEFAULT) -> Program:
-    """The program for a machine in the bytes of a `.tpub`; `name` (the file's) stands in messages.
+def decode(data: bytes, name: str, machine: Machine | None = None) -> Program:
+    """The program for a machine in the bytes of a `.tpub`, or for the one that the file names; `name` (the file's) stands in messages.
 
     Raises `ProgramError`: E0701 no `.tpub`, E0702 another version, E0703 wrong length, E0704 checksum, E0705 table of sections, E0706 a
     section's content. Takes no more memory than a few times the length of `data`. The result is well formed, but not yet checked: see
@@ -222,9 +222,10 @@ def _array_bytes(program: Program) -> list[memoryview]:
     return [np.ascontiguousarray(part).reshape(-1).view(np.uint8).data for part in parts]
 
 
-def _read_program(sections: Mapping[str, memoryview], name: str, machine: Machine) -> Program:
+def _read_program(sections: Mapping[str, memoryview], name: str, wanted: Machine | None) -> Program:
     """A program from its sections. Raises `ProgramError` E0706 when one is malformed."""
     metadata = _decoded(sections["metadata"], _Metadata, "metadata", name)
+    machine = wanted or MACHINES.get(metadata.machine_name, DEFAULT)
     if metadata.machine_name != machine.name:
         raise _error("E0706", name, f"the program is for the machine {metadata.machine_name}, and not for {machine.name}")
     if obstacle := machine.obstacle(metadata.target):

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tpucc.machine.record import Records
+from tpucc.numerics import Int64
 from tpucc.target import Target
 
 
@@ -22,7 +24,8 @@ class Queue:
     in `shift` cycles as soon as the entry before it has been taken into use, and then leaves its place.
 
     An instruction that writes `place` and computes something *pushes* what it computes as an entry, which the program's tiles don't have.
-    Without `shift` the places are the shadow itself: an entry leaves its place when it is taken into use.
+    Without `shift` the places are the shadow itself: an entry leaves its place when it is taken into use. `depths` gives the depth of the
+    entries that instructions push: int64, one for each record.
     """
 
     place: IntFlag
@@ -31,6 +34,7 @@ class Queue:
     operand: str
     depth: Callable[[Target], int]
     shift: Callable[[Target], int] | None = None
+    depths: Callable[[Records], Int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

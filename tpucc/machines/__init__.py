@@ -9,10 +9,16 @@ from pkgutil import iter_modules
 
 from tpucc.machine.machine import Machine
 from tpucc.machines.v1 import V1
+from tpucc.target import Target
 
 DEFAULT = V1
 _FOUND: list[Machine] = [import_module(f"{__name__}.{each.name}.machine").MACHINE for each in iter_modules(__path__)]
 MACHINES = {machine.name: machine for machine in _FOUND}
+
+
+def machine_for(target: Target) -> Machine:
+    """The machine that programs for a target are of; `DEFAULT` where none can be."""
+    return next((machine for machine in MACHINES.values() if not machine.obstacle(target)), DEFAULT)
 
 
 def machine_named(name: str) -> Machine:

@@ -38,6 +38,11 @@ class Device:
     def cycles(self) -> int:
         return time_program(self.lowered.program).makespan
 
+    @property
+    def seconds(self) -> float:
+        """The time of a step on the machine."""
+        return self.cycles / self.lowered.program.target.clock_hz
+
     def run(self, given: Mapping[str, AnyArray], parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
         """The loss and the new states, by the names of their nodes: what `Plan.run` gives of these outputs, with the same bits.
 

@@ -32,7 +32,7 @@ from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, Lay
 from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.machine.machine import Machine
 from tpucc.machine.memory import Contents
-from tpucc.machines import DEFAULT
+from tpucc.machines import DEFAULT, machine_for
 from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
 
 DEFAULT_TARGET = "tpu_v1"
@@ -91,6 +91,8 @@ class ProgramDraft:
     known: Known | None
     """The constants that stand in the text by their digests."""
     machine: Machine
+    by_target: bool
+    """Whether the target says the machine."""
     said: dict[str, Any]
     """Names, numbers and texts, by the fields of `Program`."""
     lists: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
@@ -134,15 +136,16 @@ def read_directives(
     stem: str,
     errors: Errors,
     known: Known | None = None,
-    machine: Machine = DEFAULT,
+    machine: Machine | None = DEFAULT,
     own: Mapping[str, Handler] = MappingProxyType({}),
 ) -> ProgramDraft:
     """What all directives of a listing say. `stem` is the name of a program without one.
 
-    `known` has the constants that stand in the listing by their digests. The target is read first, since the others' sizes depend on it;
-    the directives of `own`, which only this text has, are read last; all others in the order of the text. What is wrong goes to `errors`.
+    `known` has the constants that stand in the listing by their digests. Without a machine the target says it. The target is read first,
+    since the others' sizes depend on it; the directives of `own`, which only this text has, are read last; all others in the order of the
+    text. What is wrong goes to `errors`.
     """
-    draft = ProgramDraft(load_target(DEFAULT_TARGET), known, machine, {"name": stem})
+    draft = ProgramDraft(load_target(DEFAULT_TARGET), known, machine or DEFAULT, machine is None, {"name": stem})
     for directive in sorted(directives, key=lambda directive: (directive.name != "target", directive.name in own)):
         errors.attempt(_apply, directive, draft, own)
     return draft
@@ -207,6 +210,8 @@ def _target(arguments: Arguments, draft: ProgramDraft) -> None:
     word = arguments.next("a target")
     draft.target = _own_target(word, arguments) if arguments.keyed else _built_in(word)
     arguments.done()
+    if draft.by_target:
+        draft.machine = machine_for(draft.target)
     if obstacle := draft.machine.obstacle(draft.target):
         word.fail("E0716", f"no program can be for {printable(draft.target.name)}: it {obstacle}")
 

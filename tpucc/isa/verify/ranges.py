@@ -11,6 +11,7 @@ import numpy as np
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import Bools, Walks
 from tpucc.isa.program import stretch_ends
+from tpucc.isa.verify import floats
 from tpucc.isa.verify.rules import Context, Rule, Violation
 from tpucc.machine.memory import Contents, Memory
 from tpucc.machine.record import Records
@@ -35,6 +36,8 @@ def check(context: Context) -> Iterator[Violation]:
             yield from _rows(context, memory, walks)
     yield from _indices(context)
     yield from _repeated(context)
+    yield from floats.expressions(context)
+    yield from floats.blocks(context)
 
 
 def _counts(context: Context) -> Iterator[Violation]:

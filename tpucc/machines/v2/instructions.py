@@ -77,7 +77,7 @@ def tree_steps(target: Target) -> int:
     return (target.mxu - 1).bit_length()
 
 
-_LANES = OperandSpec("window_inner", "lanes", "count", "how many of their lanes, from lane 0 on")
+_LANES = OperandSpec("window_inner", "lanes", "extent", "how many of their lanes, from lane 0 on")
 _ROWS = OperandSpec("inner", "rows", "count", "how many rows, one after the other")
 _A = OperandSpec("ub", "a", "vmem", "first source row")
 _Y = OperandSpec("dest", "y", "vmem", "first row of the result")
@@ -140,7 +140,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             "A block of rows and lanes as the matrix unit's next tile. Nothing is multiplied beyond the block.",
             _a_tile,
             pushes,
-            (_A, _ROWS, _LANES),
+            (_A, OperandSpec("inner", "rows", "extent", "how many rows, one after the other"), _LANES),
             flag_rows(Flag.TURNED),
             reads=Place.ROWS,
             writes=Place.FIFO,
@@ -191,7 +191,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
                 _ROWS,
                 OperandSpec("window_outer", "from", "lane", "first lane of the source"),
                 OperandSpec("index", "to", "lane", "first lane of the result"),
-                OperandSpec("window_inner", "lanes", "count", "how many lanes"),
+                OperandSpec("window_inner", "lanes", "extent", "how many lanes"),
             ),
             flag_rows(Flag.CLEAR),
             reads=Place.ROWS | Place.OLD,
@@ -206,9 +206,9 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             turns,
             (
                 _A,
-                OperandSpec("window_inner", "rows", "count", "how many rows"),
+                OperandSpec("window_inner", "rows", "extent", "how many rows"),
                 _Y,
-                OperandSpec("inner", "lanes", "count", "how many lanes"),
+                OperandSpec("inner", "lanes", "extent", "how many lanes"),
             ),
             reads=Place.BLOCK,
             writes=Place.Y,

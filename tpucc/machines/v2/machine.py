@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+import numpy as np
+
 from tpucc.diagnostics import listed
 from tpucc.ir.dtypes import F32
 from tpucc.machine.format import Encoding
 from tpucc.machine.machine import Machine
 from tpucc.machine.memory import NOWHERE, AccessPattern, Contents, Memory, RowPlace
+from tpucc.machine.record import Records
 from tpucc.machine.state import Expressions, Queue
 from tpucc.machine.unit import Account, Unit
 from tpucc.machines.v2.expressions import parse
 from tpucc.machines.v2.functions import operands
 from tpucc.machines.v2.instructions import SPECS, Opcode
 from tpucc.machines.v2.places import Engine, Flag, Place
+from tpucc.numerics import Int64
 from tpucc.target import STEP_NUMBERS, Target
 
 NUMBERS = ("unified_buffer_rows", *STEP_NUMBERS)
@@ -29,6 +33,11 @@ def obstacle(target: Target) -> str:
         return f"has {target.matrix_units} matrix units a core; instructions for the second one aren't built yet"
     missing = [name for name in NUMBERS if not getattr(target, name) and not name.endswith("_seconds")]
     return f"doesn't say {listed(missing)}" if missing else ""
+
+
+def depths(pushes: Records) -> Int64:
+    """The depths of the tiles that instructions push."""
+    return np.where(pushes["flags"] & Flag.TURNED, pushes["window_inner"], pushes["inner"]).astype(np.int64)
 
 
 V2 = Machine(
@@ -67,7 +76,7 @@ V2 = Machine(
     flag_type=Flag,
     halt=Opcode.HALT,
     account=Account(Engine.MATRIX, Engine.VECTOR, Engine.MEMORY),
-    queue=Queue(Place.FIFO, Place.TILE, NOWHERE, "tile", lambda target: 1),
+    queue=Queue(Place.FIFO, Place.TILE, NOWHERE, "tile", lambda target: 1, depths=depths),
     expressions=Expressions(Place.EXPRESSION, "expression", parse),
     obstacle=obstacle,
 )

@@ -79,7 +79,7 @@ FLAGS = one_row_each(
     (
         FlagSpec(Flag.SWITCH, "switch", "The tile that was pushed next becomes the tile in use.", reads=Place.FIFO),
         FlagSpec(Flag.ACCUMULATE, "accumulate", "Adds to the rows of sums instead of overwriting them.", reads=Place.SUMS),
-        FlagSpec(Flag.HALF, "half", "HBM holds the upper halves of the values, as bfloat16."),
+        FlagSpec(Flag.HALF, "half", "HBM holds the upper halves of the values, as bfloat16.", is_half=True),
         FlagSpec(Flag.TURNED, "turned", "The tile is the transposed block."),
         FlagSpec(Flag.SPLAT_A, "splat_a", "Lane 0 of source a stands for all its lanes.", of=Place.A),
         FlagSpec(Flag.SPLAT_B, "splat_b", "Lane 0 of source b stands for all its lanes.", of=Place.B),

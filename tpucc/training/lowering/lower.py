@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Label
+from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError
 from tpucc.ir import Graph, Node
 from tpucc.isa.program import HostBuffer, LayerInfo, Program, bare_program
 from tpucc.isa.verify import check
@@ -63,6 +63,9 @@ def lower(step: Step, target: Target, name: str = "step", source: str = "", sour
     Raises `CompileError` E0949 for an operator without instructions as yet, `LimitError` E0950 where vector memory is too small,
     `UsageError` E0951 for a target that no program can be for.
     """
+    if obstacle := V2.obstacle(target):
+        mend = "--executor reference computes the same bits; tpu_v2 has instructions"
+        raise UsageError(Diagnostic("E0951", f"no program can be for {target.name}: it {obstacle}", help=(mend,)))
     return _Lowering(step, target).lowered(name, source, source_text)
 
 
