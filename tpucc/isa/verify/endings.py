@@ -64,8 +64,9 @@ def states(context: Context, events: Events, memory: Memory) -> Iterator[Violati
     """The violations of V1006."""
     writes, state = events.kind == WRITE, context.in_buffers(events.row, lambda held: held.kind == "state")
     before = events.last_instruction(writes)
-    for row in events.row[state & (events.kind == END) & (before < 0)][:MAX_REPORTED].tolist():
-        yield Violation("V1006", f"nothing writes {context.row(memory, row)}, a state's", about=("memory", ""))
+    missing = events.row[state & (events.kind == END) & (before < 0)][:MAX_REPORTED]
+    for row, buffer in zip(missing.tolist(), context.buffer_of(missing).tolist(), strict=True):
+        yield Violation("V1006", f"nothing writes {context.row(memory, row)}, a state's", about=("memory", context.host[buffer].name))
     again = state & writes & (before >= 0)
     yield from by_rows(context, memory, events, again, "V1006", "writes {row}, a state's, again after {other}", before)
     late = state & (events.kind == READ) & (before >= 0)

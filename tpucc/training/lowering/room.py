@@ -80,8 +80,7 @@ class _Room:
     def step(self, index: int, instruction: Instruction) -> None:
         """Adds an instruction, after the transfers that it needs."""
         needed = instruction.buffers
-        for number in needed:
-            self._make_resident(number, index, needed, instruction.layer)
+        self._make_resident(needed, index, instruction.layer)
         rows = {name: self._buffers[place.buffer].start + place.row for name, place in instruction.places.items()}
         self._add(instruction.opcode, instruction.flags, instruction.fields | rows, instruction.layer, needed)
         for number in needed:
@@ -101,35 +100,55 @@ class _Room:
             joined[position] = record[0]
         return Placed(joined, tuple(self._layers), tuple(self._stays), tuple(self._hbm), self._spilled)
 
-    def _make_resident(self, number: int, index: int, needed: Sequence[int], layer: int) -> None:
+    def _make_resident(self, needed: Sequence[int], index: int, layer: int) -> None:
+        """Makes all buffers that an instruction needs resident. Where they find no place among others, all that may leave does so first.
+        Raises `LimitError` E0950 where they don't fit even then."""
+        if all(self._found(number, needed, index, layer) for number in needed):
+            return
+        for number, buffer in enumerate(self._buffers):
+            if buffer.start >= 0 and buffer.complete < index:
+                self._evict(number, layer)
+        if not all(self._found(number, needed, index, layer) for number in needed):
+            names = ", ".join(f"{self._buffers[number].of.name} of {self._buffers[number].of.rows:,} rows" for number in needed)
+            message = f"vector memory has {self._rows:,} rows, and these don't fit together: {names}"
+            mend = "a smaller batch has fewer rows; parts of values in vector memory aren't built yet"
+            raise LimitError(Diagnostic("E0950", message, help=(mend,)))
+
+    def _found(self, number: int, needed: Sequence[int], index: int, layer: int) -> bool:
+        """Finds rows for a buffer that isn't resident, evicting buffers that aren't `needed`, and loads it if HBM has its values; False if
+        there are none."""
         buffer = self._buffers[number]
         if buffer.start >= 0:
-            return
+            return True
         while (start := self._gaps.take(buffer.of.rows)) < 0:
-            self._evict(index, needed, layer)
+            if (furthest := self._furthest(needed, index)) < 0:
+                return False
+            self._evict(furthest, layer)
         buffer.start, buffer.since = start, len(self._records)
+        heapq.heappush(self._far, (-buffer.uses[-1], number))
         if buffer.home >= 0:
             self._add(Opcode.LOAD, Flag(0), {"host": buffer.home, "dest": start, "inner": buffer.of.rows, "outer": 1}, layer, (number,))
+        return True
 
-    def _evict(self, index: int, needed: Sequence[int], layer: int) -> None:
-        """Makes the buffer leave whose next use is furthest away. Raises `LimitError` E0950 where none can."""
-        held: list[tuple[int, int]] = []
-        while self._far:
+    def _furthest(self, needed: Sequence[int], index: int) -> int:
+        """The complete buffer whose next use is furthest away, of those that aren't needed now; -1 if there is none."""
+        kept, found = list[tuple[int, int]](), -1
+        while self._far and found < 0:
             distance, number = heapq.heappop(self._far)
             buffer = self._buffers[number]
-            if buffer.start < 0 or not buffer.uses or -distance != buffer.uses[-1]:
+            if buffer.start < 0 or -distance != buffer.uses[-1]:
                 continue
             if number in needed or buffer.complete >= index:
-                held.append((distance, number))
-                continue
-            for entry in held:
-                heapq.heappush(self._far, entry)
-            self._save(number, layer)
-            self._leave(number)
-            return
-        names = ", ".join(f"{self._buffers[number].of.name} of {self._buffers[number].of.rows:,} rows" for number in needed)
-        mend = "a smaller batch has fewer rows; parts of values in vector memory aren't built yet"
-        raise LimitError(Diagnostic("E0950", f"vector memory has {self._rows:,} rows, and these don't fit together: {names}", help=(mend,)))
+                kept.append((distance, number))
+            else:
+                found = number
+        for entry in kept:
+            heapq.heappush(self._far, entry)
+        return found
+
+    def _evict(self, number: int, layer: int) -> None:
+        self._save(number, layer)
+        self._leave(number)
 
     def _save(self, number: int, layer: int) -> None:
         """Stores a buffer in rows of HBM of its own, unless HBM has its values."""

@@ -235,15 +235,21 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
             raise Untraceable(f"calls {ufunc.__name__}.{method}")
         if any(isinstance(each, np.ndarray) and each.dtype.kind == "i" and each.ndim for each in operands):
             return self._of_labels(ufunc, operands)
-        values = [each.value if isinstance(each, Symbol) else self._number(each) for each in operands]
-        return Symbol(self.trace, self._element(ufunc, values))
+        return Symbol(self.trace, self._element(ufunc, [self._value(each) for each in operands]))
 
     def __array_function__(self, function: Any, types: Any, given: tuple[Any, ...], settings: Mapping[str, Any]) -> Symbol:
         operands = [_unwrapped(each) for each in given]
         if function is np.where and len(operands) == 3:
-            values = [each.value if isinstance(each, Symbol) else self._number(each) for each in operands]
-            chosen = values[0] if values[0].mask else self.trace.element("!=", values[0], self.trace.number(0.0), mask=True)
-            return Symbol(self.trace, self.trace.element("select", chosen, *(_as_float(self.trace, each) for each in values[1:])))
+            chosen, one, other = (self._value(each) for each in operands)
+            chosen = chosen if chosen.mask else self.trace.element("!=", chosen, self.trace.number(0.0), mask=True)
+            return Symbol(self.trace, self.trace.element("select", chosen, _as_float(self.trace, one), _as_float(self.trace, other)))
+        if function is np.clip and len(operands) == 3:
+            x = self.value
+            for sign, bound in zip("<>", map(self._value, operands[1:]), strict=True):
+                x = self.trace.element("select", self.trace.element(sign, x, bound, mask=True), bound, x)
+            return Symbol(self.trace, x)
+        if function is np.expand_dims and operands[1] == -1:
+            return self.reshape(*self.shape, 1)
         if function is np.broadcast_to:
             zero = self.trace.number(0.0, tuple(operands[1]))
             return Symbol(self.trace, self.trace.element("copy", self.value, zero))
@@ -252,8 +258,10 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     def _with(self, value: Value) -> Symbol:
         return Symbol(self.trace, value, self.whole, self.places)
 
-    def _number(self, given: Any) -> Value:
-        """A number beside symbols. Raises `Untraceable` for an array with several."""
+    def _value(self, given: Any) -> Value:
+        """A symbol's value, or a number beside symbols. Raises `Untraceable` for an array of several numbers."""
+        if isinstance(given, Symbol):
+            return given.value
         array = np.asarray(given)
         if array.dtype.kind not in "biuf" or (array.size and (array != array.flat[0]).any()):
             raise Untraceable("has an array of numbers")
@@ -346,7 +354,7 @@ def traced(trace: Trace, node: Node, operands: Sequence[Symbol]) -> Symbol:
             case _:
                 found = OPS[node.op].reference(node.attributes, operands)  # type: ignore[arg-type]
     except (AttributeError, IndexError, TypeError, ValueError) as error:
-        raise Untraceable(f"has a float form without symbols: {error}") from error
+        raise Untraceable("isn't made of elements, sums and products of whole values") from error
     symbol = _unwrapped(found)
     if not isinstance(symbol, Symbol) or symbol.shape != node.type.shape:
         raise Untraceable("gives no symbol of its shape")

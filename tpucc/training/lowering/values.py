@@ -169,9 +169,9 @@ class Values:
         return Side(side.value, matrix.at, matrix.rows, matrix.columns, not side.turned)
 
     def _reduced(self, value: Value) -> Matrix:
-        """Sums, or largest values: over the rows, over the lanes, or over both where a tree over both is one over the rows first."""
+        """Sums, or largest values: over the rows, over the lanes, or over both. A tree over both is one over the rows and then one over the
+        lanes if the columns are a power of two. If not, all elements must be put into one row first."""
         x, shape = self.matrix(value.operands[0]), value.operands[0].shape
-        summed = [size for axis, size in enumerate(shape) if axis in value.what]
         all_axes, last = len(value.what) == len(shape), value.what == (len(shape) - 1,)
         if x.rows == 1 and all_axes:
             return self._over_lanes(value, x)
@@ -179,10 +179,24 @@ class Values:
             return self._over_rows(value, x)
         if last and x.size == matrix_of(shape):
             return self._over_lanes(value, x)
-        if all_axes and (x.columns & (x.columns - 1) == 0 or value.kind is Kind.LARGEST):
-            rows = self._over_rows(value, x, self._scratch(self._blocks(x.columns)))
-            return self._over_lanes(value, rows)
-        raise Untraceable(f"reduces {len(summed)} axes of {list(shape)}")
+        if not all_axes:
+            raise Untraceable(f"reduces axes {list(value.what)} of {list(shape)}")
+        if x.columns & (x.columns - 1) == 0 or value.kind is Kind.LARGEST:
+            return self._over_lanes(value, self._over_rows(value, x, self._scratch(self._blocks(x.columns))))
+        return self._over_lanes(value, self._flat(x))
+
+    def _flat(self, x: Matrix) -> Matrix:
+        """All elements side by side in one row of lanes after the other."""
+        lanes, y = self._code.lanes, Matrix(self._scratch(self._blocks(x.rows * x.columns)), 1, x.rows * x.columns)
+        for row in range(x.rows):
+            done = 0
+            while done < x.columns:
+                block, start = divmod(done, lanes)
+                to_block, to = divmod(row * x.columns + done, lanes)
+                count = min(lanes - start, lanes - to, x.columns - done)
+                self._code.move(x.at.after(block * x.rows + row), y.at.after(to_block), 1, start, to, count)
+                done += count
+        return y
 
     def _over_rows(self, value: Value, x: Matrix, at: Rows | None = None) -> Matrix:
         """A halving tree over the rows: the upper half is added to the lower one, until one row is left. A sum that is zero is +0."""
