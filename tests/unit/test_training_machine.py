@@ -70,6 +70,19 @@ def differences(of: Session, steps: int, target: Target = TARGET) -> list[str]:
     return []
 
 
+WIDE = """\
+weights random(seed=2)
+model net(x: f32[9, 130]) -> f32[9, 300]:
+    weight w: f32[130, 300] = "w"
+    weight b: f32[300] = "b"
+    return softmax(relu(x @ w) * b + 0.5 * b)
+optimizer rmsprop(rate=0.1)
+train(x: f32[9, 130], label: i32[9] in [0, 299]) -> f32[]:
+    return cross_entropy(net(x), label) + 0.001 * sum(net(x) * net(x))
+"""
+"""More classes than lanes, of which the last column block has 44; and a sum of all elements, whose columns are no power of two."""
+
+
 @cache
 def program() -> Program:
     return lower(session(NET).step, TARGET).program
@@ -97,6 +110,10 @@ def test_the_clock_lies_between_the_groups_bounds(name: str) -> None:
 def test_ragged_layers_of_several_tiles() -> None:
     assert differences(session(NET), 3) == []
     assert differences(session(NET, microbatches=4), 2) == []
+
+
+def test_rows_of_several_column_blocks() -> None:
+    assert differences(session(WIDE), 3) == []
 
 
 @each(range(12), usual=12)
@@ -186,6 +203,12 @@ def _passes_swapped(p: Program) -> Program:
     return swapped(changed, first[0], adds[0])
 
 
+def _passes_of_a_hundred(p: Program) -> Program:
+    """The two passes of the first sum have 100 rows each, not 128 and 72."""
+    first, second = places(p, Opcode.PUSH_WEIGHTS)[:2]
+    return edited(edited(p, first, inner=100), second, inner=100, ub=int(p.instructions["ub"][second]) - 28)
+
+
 def _stored_in_halves(p: Program) -> Program:
     """The loss is stored as bfloat16."""
     home = next(index for index, buffer in enumerate(p.host) if buffer.kind == "output")
@@ -223,6 +246,8 @@ BREAKS: dict[str, tuple[str, Edit]] = {
     "passes swapped": ("V0905", _passes_swapped),
     "a pass that isn't added": ("V0905", lambda p: with_flags(p, chains(p)[0][0], less=Flag.ACCUMULATE)),
     "a pass added to other rows": ("V0905", lambda p: edited(p, chains(p)[0][0], acc=int(p.instructions["acc"][chains(p)[0][0]]) + 1)),
+    "passes of a hundred each": ("V0905", _passes_of_a_hundred),
+    "a pass over the same rows again": ("V0905", lambda p: edited(p, chains(p)[0][0], ub=int(p.instructions["ub"][chains(p)[1][0]]))),
     "a first pass that isn't whole": ("V0905", lambda p: edited(p, places(p, Opcode.PUSH_WEIGHTS)[0], inner=100)),
     "a block of too many lanes": ("V0906", lambda p: edited(p, places(p, Opcode.TRANSPOSE)[0], inner=129)),
     "a block without lanes": ("V0906", lambda p: edited(p, places(p, Opcode.REDUCE)[0], window_inner=0)),
@@ -265,6 +290,7 @@ def value(text: str, **sources: Any) -> list[float]:
     [
         ("max(a + b, 0.0)", {"a": [1, -2, 3, 4], "b": [1, 1, -1, -8]}, [2, 0, 2, 0]),
         ("a - b * c", {"a": [1, 1, 1, 1], "b": [2, 2, 2, 2], "c": [3, 3, 3, 3]}, [-5, -5, -5, -5]),
+        ("max(a, -0.5)", {"a": [-1, -0.25, 3, 4]}, [-0.5, -0.25, 3, 4]),
         ("(a - b) / 2.0", {"a": [1, 2, 3, 4], "b": [1, 1, 1, 1]}, [0, 0.5, 1, 1.5]),
         ("select((float(lane) == 2.0), 1.0, 0.0)", {}, [0, 0, 1, 0]),
         ("select((lane < 2), a, -a)", {"a": [5, 6, 7, 8]}, [5, 6, -7, -8]),
