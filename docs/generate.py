@@ -60,6 +60,7 @@ WITH_COMMANDS = (
     "pass.md",
     "gradients.md",
     "step-time.md",
+    "training-machine.md",
     "sweeps.md",
 )
 TRAINING = ("parallel.md", "train-then-infer.md")

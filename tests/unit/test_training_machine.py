@@ -246,6 +246,7 @@ BREAKS: dict[str, tuple[str, Edit]] = {
     "passes swapped": ("V0905", _passes_swapped),
     "a pass that isn't added": ("V0905", lambda p: with_flags(p, chains(p)[0][0], less=Flag.ACCUMULATE)),
     "a pass added to other rows": ("V0905", lambda p: edited(p, chains(p)[0][0], acc=int(p.instructions["acc"][chains(p)[0][0]]) + 1)),
+    "a pass added to a part of the rows": ("V0905", lambda p: edited(p, chains(p)[0][0], inner=20)),
     "passes of a hundred each": ("V0905", _passes_of_a_hundred),
     "a pass over the same rows again": ("V0905", lambda p: edited(p, chains(p)[0][0], ub=int(p.instructions["ub"][chains(p)[1][0]]))),
     "a first pass that isn't whole": ("V0905", lambda p: edited(p, places(p, Opcode.PUSH_WEIGHTS)[0], inner=100)),
@@ -401,11 +402,11 @@ def test_what_vector_and_memory_take() -> None:
 
 
 def test_a_push_waits_until_the_tile_before_is_in_use() -> None:
-    """Two products: the second tile is pushed when the first multiply has started, and both wait for sums that drain."""
+    """Three products: each tile is pushed when the multiply by the one before has started, and the store waits until sums have drained."""
     text = """
 .target tpu_v2
 .memory x input rows=300
-.memory y output rows=600
+.memory y output rows=900
 
     load hbm=x y=0 rows=300
     synchronize engine=weights wait=memory
@@ -414,18 +415,20 @@ def test_a_push_waits_until_the_tile_before_is_in_use() -> None:
     matrix_multiply a=0 y=1000 rows=300, switch
     push_weights a=128 rows=128 lanes=128, turned
     matrix_multiply a=0 y=1300 rows=300, switch
+    push_weights a=0 rows=128 lanes=128
+    matrix_multiply a=0 y=1600 rows=300, switch
     synchronize engine=memory wait=matrix
-    store a=1000 hbm=y rows=600
+    store a=1000 hbm=y rows=900
     halt
 """
     made = assemble(text, "two.asm")
     assert verify(made) == ()
     times = time_program(made)
-    push, multiply, second, after, store = times.start[[2, 4, 5, 6, 8]].tolist()
-    assert multiply == push + 128
-    assert second == multiply
-    assert after == multiply + 300
-    assert store == after + 300 + 256
+    push, first, pushed, second, again, third, store = times.start[[2, 4, 5, 6, 7, 8, 10]].tolist()
+    assert first == push + 128
+    assert (pushed, again) == (first, second)
+    assert (second, third) == (first + 300, first + 600)
+    assert store == third + 300 + 256
 
 
 def test_the_tile_is_rounded_and_may_be_turned() -> None:

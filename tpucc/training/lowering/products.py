@@ -43,12 +43,13 @@ Turned = Callable[[Side], Side]
 
 
 def multiply(code: Code, left: Side, right: Side, y: Rows, turned: Turned, scratch: Callable[[int], Rows]) -> None:
-    """Emits the product, the way in which the slower of matrix unit and lanes is done first."""
+    """Emits the product. A left side whose rows lie as rows streams; else the way is taken in which the slower of matrix unit and lanes is
+    done first."""
     lanes = code.lanes
     high, deep, wide = (-(-extent // lanes) for extent in (left.height, left.width, right.width))
-    by_right = deep * wide * max(left.height, lanes), high * deep * lanes * left.turned
+    by_right = deep * wide * max(left.height, lanes), high * deep * lanes
     by_left = deep * high * max(right.width, lanes), (wide * deep * (not right.turned) + wide * high) * lanes
-    if (max(by_right), by_right) <= (max(by_left), by_left):
+    if not left.turned or (max(by_right), by_right) <= (max(by_left), by_left):
         _stream(code, turned(left) if left.turned else left, right, y)
         return
     other = right.transposed
