@@ -28,6 +28,7 @@ from tpucc.machines.v2.instructions import Opcode
 from tpucc.machines.v2.machine import V2
 from tpucc.machines.v2.places import Engine, Flag
 from tpucc.sim.interpret import Interpreter
+from tpucc.sim.repeated import Repeated
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target, with_overrides
 from tpucc.training.device import Device
@@ -140,6 +141,28 @@ def test_values_leave_for_hbm_when_others_need_their_room() -> None:
     assert differences(session(NET), 2, small) == []
     with pytest.raises(LimitError, match="vector memory has 2,000 rows, and these don't fit together"):
         lower(session(NET).step, with_overrides(TARGET, {"unified_buffer_rows": 2000}))
+
+
+@each([NET, WIDE])
+def test_what_is_prepared_leaves_the_memories_of_the_interpreter(text: str) -> None:
+    """Two runs, of a program whose memories held NaN."""
+    of = session(text)
+    made = lower(of.step, TARGET).program
+    prepared, plain = Repeated(made), Interpreter(made)
+    plain.begin({})
+    draw = np.random.default_rng(0)
+    for memory, other in zip(prepared.memories.rows.values(), plain.memories.rows.values(), strict=True):
+        memory[...] = np.nan
+        memory[: made.host_rows] = draw.integers(0, 2, (made.host_rows, TARGET.mxu))
+        other[...] = memory
+    for _ in range(2):
+        prepared.run()
+        for index in range(len(made.instructions)):
+            plain.execute(index)
+    for name, rows in prepared.memories.rows.items():
+        assert rows.tobytes() == plain.memories[name].tobytes()
+    with pytest.raises(TypeError, match="programs of v1 can't be prepared"):
+        Repeated(tpucc.compile_source("model m(x: f32[4, 4]):\n    return relu(x)").program.value)
 
 
 def test_text_and_binary() -> None:

@@ -67,7 +67,8 @@ class Workload:
     def of(self, indices: Int64) -> Workload:
         """The work of the instructions with these positions."""
         columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes, self.bundles
-        return Workload(*(column[indices] for column in columns), self.target, self.cores)
+        rows, size, window, elements, moved, bundles = (column[indices] for column in columns)
+        return Workload(rows, size, window, elements, moved, bundles, self.target, self.cores)
 
 
 Cycles = Callable[[Workload], Int64 | int]

@@ -13,7 +13,7 @@ from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import ComputeRows, DecodedInstruction
 from tpucc.machine.machine import Machine
-from tpucc.machine.memory import AccessPattern, Contents, RowPlace
+from tpucc.machine.memory import NOWHERE, AccessPattern, Contents, RowPlace
 from tpucc.numerics import AnyArray, DeviceInts, Int8, Int16, Int64
 
 RowIndex = slice | Int64
@@ -116,7 +116,8 @@ def offsets(outer: int, inner: int, pitch: int, stride: int) -> Int64:
 class AppliedInstruction:
     """An instruction that moves or computes rows, with its operands.
 
-    `constants` has the queue's entry and the parameter block in use, if the instruction reads them, by the names of `compute`'s operands.
+    `constants` has the queue's entry, the parameter block and the expression, if the instruction reads them, by the names of `compute`'s
+    operands. An instruction that pushes an entry of the queue writes no rows.
     """
 
     machine: Machine
@@ -124,13 +125,11 @@ class AppliedInstruction:
     flags: IntFlag
     constants: dict[str, Any]
     reads: tuple[tuple[IntFlag, RowIndex], ...]
-    writes: tuple[IntFlag, RowIndex] | None
-    """None of an instruction that computes an entry of the queue."""
+    writes: tuple[IntFlag, RowIndex]
 
     def only(self, places: Int64) -> AppliedInstruction:
         """The instruction for some of the rows that it writes: the rows at `places` of the walk, ascending. Each row has its own
         sources."""
-        assert self.writes is not None
         place, rows = self.writes
         reads = tuple((source, self.sources(source, read, places)) for source, read in self.reads)
         return replace(self, reads=reads, writes=(place, numbered(rows)[places]))
@@ -142,7 +141,6 @@ class AppliedInstruction:
 
     def run(self, memories: Memories) -> None:
         """All source rows are read before any row is written."""
-        assert self.writes is not None
         place, rows = self.writes
         memories.store(self.machine.rows_at(place).memory, rows, self.computed(memories))
 
@@ -180,7 +178,10 @@ def applied(program: Program, instruction: DecodedInstruction, tile: Any, block:
         if reads & kind.place:
             constants[kind.operand] = kind.parse(program.expressions[instruction["index"]])
     sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(reads))
-    return AppliedInstruction(machine, compute, instruction.flags, constants, sources, written(machine, instruction))
+    return AppliedInstruction(machine, compute, instruction.flags, constants, sources, written(machine, instruction) or NO_ROWS)
+
+
+NO_ROWS: tuple[IntFlag, RowIndex] = (NOWHERE, slice(0, 0))
 
 
 def written(machine: Machine, instruction: DecodedInstruction) -> tuple[IntFlag, RowIndex] | None:

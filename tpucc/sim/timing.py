@@ -221,8 +221,8 @@ def durations(program: DeviceProgram, touched: Effects, cores: int = 1, host_ste
     records, elements = program.instructions, np.array([*host_steps, -1], np.int64)
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
     moved = link_bytes(program, touched)
-    columns = (touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, expression_bundles(program))
-    work = Workload(*columns, program.target, cores)
+    bundles = expression_bundles(program)
+    work = Workload(touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, bundles, program.target, cores)
     taken = np.zeros(len(touched), np.int64)
     for opcode in np.flatnonzero(np.bincount(records["opcode"])).tolist():
         own = np.flatnonzero(records["opcode"] == opcode)

@@ -1,4 +1,4 @@
-"""A step executed by the machine's instructions: the program of `tpucc.training.lowering`, run again and again by the interpreter."""
+"""A step executed by the machine's instructions: the program of `tpucc.training.lowering`, run again and again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from tpucc.diagnostics import InputError
 from tpucc.numerics import AnyArray, Float32
 from tpucc.ops.one_hot import require_labels
-from tpucc.sim.interpret import Interpreter
+from tpucc.sim.repeated import Repeated
 from tpucc.sim.timing import time_program
 from tpucc.target import Target
 from tpucc.training.lowering.lower import LOSS, Lowered, input_buffer, lower, state_buffer
@@ -29,9 +29,8 @@ class Device:
         self.lowered: Lowered = lower(step, target)
         self._moved = values_of(step.graph, NEXT)
         self._loss = loss_of(step.graph)
-        self._interpreter = Interpreter(self.lowered.program)
-        self._interpreter.begin({})
-        for rows in self._interpreter.memories.rows.values():
+        self._program = Repeated(self.lowered.program)
+        for rows in self._program.memories.rows.values():
             rows[...] = padding
 
     @property
@@ -55,8 +54,7 @@ class Device:
                 array, buffer = inputs[name], input_buffer(name, part, len(parts))
                 self._require_labels(buffer, array)
                 self._put(buffer, array, matrix_of(shape) if array.dtype == np.float32 else (array.size, 1))
-        for index in range(len(self.lowered.program.instructions)):
-            self._interpreter.execute(index)
+        self._program.run()
         values = {self._loss: self._taken(LOSS, ())}
         return values | {node: self._taken(state_buffer(name), self.lowered.states[name]) for name, node in self._moved.items()}
 
@@ -84,7 +82,7 @@ class Device:
         return np.array(np.concatenate(blocks, axis=1)[:, :columns]).reshape(shape)
 
     def _buffer(self, name: str) -> Float32:
-        rows: Float32 = self._interpreter.memories.buffers[self.lowered.rows(name)]  # type: ignore[assignment]
+        rows: Float32 = self._program.memories.buffers[self.lowered.rows(name)]  # type: ignore[assignment]
         return rows
 
     @property

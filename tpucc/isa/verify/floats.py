@@ -73,8 +73,7 @@ def blocks(context: Context) -> Iterator[Violation]:
         for operand in sizes:
             found = records[operand.field][indices].astype(np.int64)
             wrong = indices[(found < 1) | (found > mxu)]
-            field, key = operand.field, operand.key
-            yield from context.each("V0906", wrong, lambda i, f=field, k=key: f"has {records[f][i]} {k} in a block; 1 to {mxu} can be")
+            yield from context.each("V0906", wrong, f"has a block without {operand.key}, or with more than {mxu}")
         for operand in (each for each in spec.operands_for(function) if each.space == "lane"):
             last = records[operand.field][indices].astype(np.int64) + records[sizes[-1].field][indices]
             yield from context.each("V0906", indices[last > mxu], f"has lanes past the last of {mxu}")
@@ -119,7 +118,8 @@ def _same_sum(context: Context, memory: Memory, instruction: Int64, other: Int64
     high = np.max([np.where(walks.writes, walks.high, 0) for walks in context.effects.of(memory)], axis=0)
     layer, multiplies = context.program.layer_of, context.effects.multiplies
     same: Bools = multiplies[other] & (low[instruction] == low[other]) & (high[instruction] == high[other])
-    return same & (layer[instruction] == layer[other])
+    of_layer: Bools = layer[instruction] == layer[other]
+    return same & of_layer
 
 
 def _depths(context: Context, memory: Memory, pairs: Int64) -> Iterator[Violation]:

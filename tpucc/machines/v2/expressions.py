@@ -25,6 +25,7 @@ from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
 SOURCES = ("a", "b", "c")
+PLACES = ("lane", "row")
 MOST_OPERATIONS, MOST_NUMBERS, MOST_CHARACTERS = 32, 16, 2000
 """What an instruction has room for."""
 FLOAT, WHOLE, MASK = "a float32", "a uint32", "a mask"
@@ -45,7 +46,7 @@ class Operation:
     def cost(self) -> int:
         """Operations of an ALU for each element: what its computation consists of, counted."""
         samples = [_SAMPLE[kind] for kind in self.takes]
-        return max(1, counted(self.compute, *samples) // samples[0].size)
+        return max(1, counted(self.compute, *samples) // int(samples[0].size))
 
 
 def _float(x: AnyArray) -> AnyArray:
@@ -92,10 +93,12 @@ _SIGNS: Mapping[type, str] = {
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """An expression: the sources that it reads, the operations that it consists of, and `value`, which computes it of named arrays."""
+    """An expression: the sources that it reads, whether it reads the places of elements, the operations that it consists of, and `value`,
+    which computes it of named arrays."""
 
     text: str
     sources: tuple[str, ...]
+    has_places: bool
     operations: tuple[Operation, ...]
     value: Callable[[Mapping[str, AnyArray]], AnyArray]
 
@@ -115,9 +118,11 @@ class Expression:
 
     def __call__(self, sources: Mapping[str, AnyArray], rows: int, lanes: int) -> AnyArray:
         """The elements [rows, lanes] of sources [rows, lanes], or [rows, 1] where one lane stands for all; the result likewise."""
-        places = {"lane": np.arange(lanes, dtype=np.uint32)[np.newaxis], "row": np.arange(rows, dtype=np.uint32)[:, np.newaxis]}
+        if self.has_places:
+            places = {"lane": np.arange(lanes, dtype=np.uint32)[np.newaxis], "row": np.arange(rows, dtype=np.uint32)[:, np.newaxis]}
+            sources = {**sources, **places}
         with np.errstate(all="ignore"):
-            return self.value({**sources, **places})
+            return self.value(sources)
 
 
 @lru_cache(maxsize=4096)
@@ -136,7 +141,8 @@ def parse(text: str) -> Expression:
     for what, found, most in (("operations", reader.operations, MOST_OPERATIONS), ("numbers", reader.numbers, MOST_NUMBERS)):
         if len(found) > most:
             raise ValueError(f"has {len(found)} {what}, and an instruction has room for {most}")
-    return Expression(text, tuple(name for name in SOURCES if name in reader.sources), tuple(reader.operations), value)
+    sources = tuple(name for name in SOURCES if name in reader.names)
+    return Expression(text, sources, not reader.names.isdisjoint(PLACES), tuple(reader.operations), value)
 
 
 Read = tuple[str, Callable[[Mapping[str, AnyArray]], AnyArray]]
@@ -149,15 +155,13 @@ class _Reader:
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.numbers: list[float] = []
-        self.sources: set[str] = set()
+        self.names: set[str] = set()
 
     def read(self, node: ast.expr) -> Read:
         match node:
-            case ast.Name(id=name) if name in SOURCES:
-                self.sources.add(name)
-                return FLOAT, lambda values: values[name]
-            case ast.Name(id="lane" | "row" as name):
-                return WHOLE, lambda values: values[name]
+            case ast.Name(id=name) if name in SOURCES or name in PLACES:
+                self.names.add(name)
+                return FLOAT if name in SOURCES else WHOLE, lambda values: values[name]
             case ast.Constant(value=float() | int() as number) if not isinstance(number, bool):
                 return self._number(number)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=float() as number)):

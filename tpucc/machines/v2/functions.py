@@ -21,9 +21,10 @@ from tpucc.machine.memory import NOWHERE
 from tpucc.machine.tables import one_row_each
 from tpucc.machines.v2.expressions import Expression
 from tpucc.machines.v2.places import Flag, Place
-from tpucc.numerics import Float32
+from tpucc.numerics import AnyArray, Float32
 
 ZERO = np.array(0, np.float32)
+HALF, TURNED, CLEAR = (int(flag) for flag in (Flag.HALF, Flag.TURNED, Flag.CLEAR))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -31,7 +32,7 @@ class Operands:
     """What an instruction computes with: its flags and `fields`, the machine's number of `lanes`, and what it reads: rows [n, lanes], or
     [n, 1] where lane 0 stands for all; the tile in use; the expression."""
 
-    flags: Flag
+    flags: int
     fields: Mapping[str, int]
     lanes: int
     a: Any = None
@@ -55,7 +56,7 @@ class Function(IntEnum):
     LARGEST = 5
 
 
-def evaluated(x: Operands) -> Float32:
+def evaluated(x: Operands) -> AnyArray:
     """The expression, element by element."""
     assert x.expression is not None
     sources = {"a": x.a, "b": x.b, "c": x.c}
@@ -64,7 +65,8 @@ def evaluated(x: Operands) -> Float32:
 
 def sum_of_lanes(x: Operands) -> Float32:
     """The sum of the first lanes of each row, a halving tree."""
-    return tree_sum(x.a[:, : x.fields["window_inner"]], (1,))[:, np.newaxis]
+    sums: Float32 = tree_sum(x.a[:, : x.fields["window_inner"]], (1,))
+    return sums[:, np.newaxis]
 
 
 def largest_lane(x: Operands) -> Float32:
@@ -76,13 +78,13 @@ def largest_lane(x: Operands) -> Float32:
 def moved(x: Operands) -> Float32:
     """The rows as they are; with `half`, their upper 16 bits."""
     rows: Float32 = x.a if x.hbm is None else x.hbm
-    return (rows.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32) if Flag.HALF in x.flags else rows
+    return (rows.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32) if x.flags & HALF else rows
 
 
-def pushed(x: Operands) -> Rounded:
+def pushed(x: Operands) -> Any:
     """The tile of a block of rows and lanes, rounded to bfloat16."""
     block = x.a[:, : x.fields["window_inner"]]
-    return rounded(np.ascontiguousarray(block.T if Flag.TURNED in x.flags else block))
+    return rounded(np.ascontiguousarray(block.T if x.flags & TURNED else block))
 
 
 def multiplied(x: Operands) -> Float32:
@@ -103,10 +105,10 @@ def turned(x: Operands) -> Float32:
     return result
 
 
-def shifted(x: Operands) -> Float32:
+def shifted(x: Operands) -> AnyArray:
     """Lanes `from`… of each row at the lanes `to`… of the result, whose other lanes are kept, or 0."""
     start, to, count = x.fields["window_outer"], x.fields["index"], x.fields["window_inner"]
-    result = np.zeros_like(x.old) if Flag.CLEAR in x.flags else x.old.copy()
+    result: Float32 = np.zeros_like(x.old) if x.flags & CLEAR else x.old.copy()
     result[:, to : to + count] = x.a[:, start : start + count]
     return result
 
@@ -135,4 +137,4 @@ def functions(*chosen: Function) -> Mapping[IntEnum, FunctionSpec]:
 
 def operands(flags: Any, **read: Any) -> Operands:
     """The operands of an instruction, by their names."""
-    return Operands(Flag(flags), **read)
+    return Operands(int(flags), **read)

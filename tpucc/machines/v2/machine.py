@@ -71,7 +71,7 @@ V2 = Machine(
         Unit(Engine.LANES, "the lanes", "lanes"),
     ),
     instructions=tuple(SPECS.values()),
-    formats=(Encoding(F32, 0),),
+    formats=(Encoding(F32, 0),),  # type: ignore[arg-type]  # rules about integers are not asked of it
     operands=operands,
     flag_type=Flag,
     halt=Opcode.HALT,

@@ -98,8 +98,7 @@ class Code:
         self._add(Opcode.TRANSPOSE, {"ub": x, "dest": y}, "dest", inner=lanes, window_inner=rows)
 
     def move(self, x: Rows, y: Rows, rows: int, start: int, to: int, lanes: int) -> None:
-        fields = {"inner": rows, "window_outer": start, "index": to, "window_inner": lanes}
-        self._add(Opcode.MOVE_LANES, {"ub": x, "dest": y}, "dest", **fields)
+        self._add(Opcode.MOVE_LANES, {"ub": x, "dest": y}, "dest", inner=rows, window_outer=start, index=to, window_inner=lanes)
 
     def reduce(self, function: IntEnum, x: Rows, y: Rows, rows: int, lanes: int) -> None:
         self._add(Opcode.REDUCE, {"ub": x, "dest": y}, "dest", function=function, inner=rows, window_inner=lanes)

@@ -312,7 +312,8 @@ def _mean(parts: list[Symbol]) -> Symbol:
     while len(parts) > 1:
         half = len(parts) // 2
         parts = [low + high for low, high in zip(parts[:half], parts[half:], strict=True)]
-    return parts[0] * np.float32(1 / count)
+    mean: Symbol = parts[0] * np.float32(1 / count)
+    return mean
 
 
 def _not_built(node: Node, why: str) -> CompileError:
