@@ -93,8 +93,8 @@ def _flags() -> Iterator[str]:
 def _operations() -> Iterator[str]:
     most = f"{expressions.MOST_OPERATIONS} operations and {expressions.MOST_NUMBERS} numbers"
     yield f"\n## Expressions\n\nA text such as `max(a + b, 0.0)`: at most {most}, of the sources a, b and c, and of `lane` and"
-    yield "`row`. The cost of an operation is a number of simple ones, counted. A register of rows takes as many cycles as there are sources,"
-    yield "or half of the cost, whichever is more.\n"
+    yield "`row`. The cost of an operation is a number of simple ones, counted. A register of rows takes as many cycles as there are"
+    yield "sources, or half of the cost, whichever is more.\n"
     yield "| operation | of | gives | cost |\n|---|---|---|---|"
     for row in expressions.OPERATIONS.values():
         yield f"| `{row.name}` | {', '.join(row.takes)} | {row.gives} | {row.cost} |"
