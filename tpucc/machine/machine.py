@@ -35,9 +35,9 @@ class Machine:
     Each machine has its own enumerations of opcodes, engines, flags, places and functions. `units` stand in the order of their numbers,
     from 0; instructions that no unit executes have the next number as their engine. `rows` has the rows of each place that has rows. `halt`
     ends a program. `operands` makes the argument of `compute`, from the flags and from arrays by their names; on a machine with
-    expressions, from the instruction's `fields` and the number of `lanes`, too. At instructions that touch
-    `ports` the host works: it reads and fills the buffers of the ports of the program's host step `index`. `obstacle` says why no program
-    of the machine can be for a target; nothing where one can.
+    expressions, from the instruction's `fields` and the number of `lanes`, too. At instructions that touch `ports` the host works: it reads
+    and fills the buffers of the ports of the program's host step `index`. `obstacle` says why no program of the machine can be for a
+    target; nothing where one can.
     """
 
     name: str

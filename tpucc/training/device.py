@@ -19,7 +19,7 @@ from tpucc.training.step import Step
 
 
 class Device:
-    """A core that computes steps. `cycles` are those of a step.
+    """A core that computes steps, each in as many `cycles`.
 
     Lanes of HBM past the last column of a value hold anything. `padding` is what they have at first, and all of vector memory.
     """

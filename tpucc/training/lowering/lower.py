@@ -38,12 +38,13 @@ from tpucc.training.step import Step
 from tpucc.training.timing.step_time import StepTime
 
 LOSS = "output:loss"
+"""The buffer of HBM with the loss."""
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A step as a program. `states` are the shapes of states and fixed weights by the names of their nodes, `inputs` the inputs' of a part;
-    `buffers` are their rows of HBM, and those of the loss; `labels` are inputs whose numbers must be classes."""
+    """A step as a program, for so many `parts` of a batch. `states` are the shapes of states and fixed weights by the names of their nodes,
+    `inputs` the inputs' of a part; `labels` are buffers whose numbers must be classes."""
 
     program: Program
     parts: int
@@ -70,10 +71,12 @@ def lower(step: Step, target: Target, name: str = "step", source: str = "", sour
 
 
 def input_buffer(name: str, part: int, parts: int) -> str:
+    """The buffer of HBM with an input of a part."""
     return f"input:{name}" if parts == 1 else f"input:{name}.{part}"
 
 
 def state_buffer(name: str) -> str:
+    """The buffer of HBM with a state, or with a weight that stays as it is."""
     return f"state:{name}"
 
 
