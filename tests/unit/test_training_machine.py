@@ -56,9 +56,9 @@ train(x: f32[batch, 200], label: i32[batch] in [0, 4]) -> f32[]:
 """
 
 
-def session(text: str, microbatches: int = 1, **params: object) -> Session:
-    given = {name: str(value) for name, value in params.items()}
-    return started(Source("net.tpu", text), PROGRAMS, "net", given, Settings(target="tpu_v2", steps=3, microbatches=microbatches))
+def session(text: str, microbatches: int = 1, activations: str = "f32") -> Session:
+    settings = Settings(target="tpu_v2", steps=3, microbatches=microbatches, activations=activations)
+    return started(Source("net.tpu", text), PROGRAMS, "net", {}, settings)
 
 
 def differences(of: Session, steps: int, target: Target = TARGET) -> list[str]:
@@ -92,7 +92,8 @@ def program() -> Program:
     return lower(session(NET).step, TARGET).program
 
 
-@pytest.mark.parametrize("microbatches", [1, pytest.param(4, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("microbatches", [1, 4])
 @pytest.mark.parametrize("name", ["02_iris", "03_wine", "04_digits_mlp"])
 def test_ten_steps_leave_the_same_files(name: str, microbatches: int, tmp_path: Path) -> None:
     params = ["-D", "batch=52"] if name == "02_iris" and microbatches > 1 else []
@@ -118,6 +119,12 @@ def test_ragged_layers_of_several_tiles() -> None:
 
 def test_rows_of_several_column_blocks() -> None:
     assert differences(session(WIDE), 3) == []
+
+
+def test_values_that_are_rounded_to_bfloat16() -> None:
+    of = session(NET, activations="bf16")
+    assert any("round_bf16" in text for text in lower(of.step, TARGET).program.expressions)
+    assert differences(of, 2) == []
 
 
 @each(range(12), usual=12)

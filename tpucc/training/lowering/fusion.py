@@ -1,6 +1,6 @@
 """Which elements are computed together: the operations of one expression.
 
-An operation that only one other one needs, of as many elements, is computed with it, as far as an instruction has room: for three sources,
+An operation that one other one needs once, of as many elements, is computed with it, as far as an instruction has room: for three sources,
 of which two may repeat, 32 operations and 16 numbers. What the result is used for otherwise, it must be stored for.
 """
 
@@ -80,7 +80,7 @@ class Fusion:
 
     def __init__(self, values: Sequence[Value], stored: Callable[[Value], bool]) -> None:
         self._stored = stored
-        self._readers = Counter(operand.number for value in values for operand in dict.fromkeys(value.operands))
+        self._uses = Counter(operand.number for value in values for operand in value.operands)
         self._of_elements = {operand.number for value in values if value.kind is Kind.ELEMENT for operand in value.operands}
         self._trees: dict[int, Tree] = {}
         for value in values:
@@ -94,7 +94,7 @@ class Fusion:
 
     def _joins(self, value: Value, reader: Value) -> bool:
         """Whether a value may be computed with its reader."""
-        alone = self._readers[value.number] == 1 and value.number in self._of_elements
+        alone = self._uses[value.number] == 1 and value.number in self._of_elements
         return value.kind is Kind.ELEMENT and alone and value.size == reader.size and not self._stored(value)
 
     def _made(self, value: Value) -> Tree:
@@ -107,8 +107,6 @@ class Fusion:
     def _with(self, value: Value, joined: Sequence[Value]) -> Tree:
         trees = [self.tree(operand) for operand in joined]
         own = [each for each in value.operands if each not in joined and each.kind not in (Kind.NUMBER, Kind.COLUMN)]
-        if value.what == "copy":
-            own = [each for each in own if each.kind is not Kind.NUMBER]
         sources = dict.fromkeys((*own, *(source for tree in trees for source in tree.sources)))
         inner: frozenset[int] = reduce(frozenset.union, ({each.number} | self.tree(each).inner for each in joined), frozenset())
         columns, masks = (sum(test(each) for each in value.operands) for test in (_is_column, lambda each: each.mask and each in own))
