@@ -62,6 +62,8 @@ def outputs(context: Context, events: Events, memory: Memory) -> Iterator[Violat
 
 def states(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
     """The violations of V1006."""
+    if all(buffer.kind != "state" for buffer in context.host):
+        return
     writes, state = events.kind == WRITE, context.in_buffers(events.row, lambda held: held.kind == "state")
     before = events.last_instruction(writes)
     missing = events.row[state & (events.kind == END) & (before < 0)][:MAX_REPORTED]

@@ -66,6 +66,8 @@ def expressions(context: Context) -> Iterator[Violation]:
 
 def blocks(context: Context) -> Iterator[Violation]:
     """The violations of V0906."""
+    if context.program.machine.expressions is None:
+        return
     records, mxu = context.program.instructions, context.program.target.mxu
     for code, function, indices in kinds(records):
         spec = context.program.machine.by_opcode[code]
@@ -81,6 +83,8 @@ def blocks(context: Context) -> Iterator[Violation]:
 
 def halves(context: Context) -> Iterator[Violation]:
     """The violations of V0907 by transfers."""
+    if context.program.machine.expressions is None:
+        return
     half = _halves(context)
     for walks in context.effects.holding(Contents.BUFFERS):
         held = context.in_buffers(walks.low, lambda buffer: buffer.half)
