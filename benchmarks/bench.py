@@ -42,11 +42,11 @@ from tpucc.api import Executable
 from tpucc.artifacts import artifacts
 from tpucc.diagnostics import UsageError
 from tpucc.explain.stats import stats
+from tpucc.floating.matrix_unit import Machine
 from tpucc.interop.sources import read_source
 from tpucc.ir.constants import Random, random_array
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.timing import time_program
-from tpucc.training.matrix_unit import Machine
 from tpucc.training.session import Session, Settings
 from tpucc.training.start import started
 

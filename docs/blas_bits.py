@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from tpucc.floating import functions
+from tpucc.floating.matrix_unit import Machine
 from tpucc.numerics import Float32
-from tpucc.training.matrix_unit import Machine
 
 KERNELS = ("", "Haswell", "Sandybridge", "Nehalem", "Prescott")
 """Values of `OPENBLAS_CORETYPE`; without one, OpenBLAS chooses for the processor."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from assumptions_page import assumptions_page, with_sources
 from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
-from instructions_page import instructions_page
+from instructions_page import instructions_page, training_instructions_page
 from labs_page import labs_page
 from measure import programs_as_they_stand, programs_page, row_heads
 from notebook_page import executed
@@ -60,6 +60,7 @@ WITH_COMMANDS = (
     "pass.md",
     "gradients.md",
     "step-time.md",
+    "training-machine.md",
     "sweeps.md",
 )
 TRAINING = ("parallel.md", "train-then-infer.md")
@@ -185,6 +186,7 @@ def tables() -> Mapping[str, str]:
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/instructions.md": MADE + "\n" + instructions_page(),
+        "reference/training-instructions.md": MADE + "\n" + training_instructions_page(),
         "reference/labs.md": f"{MADE}\n{labs_page()}",
         ASSUMPTIONS: f"{MADE}\n{with_sources(text_of(ASSUMPTIONS))}",
         **worked_pages(),

@@ -1,16 +1,19 @@
-"""The page of v1's instruction set, made from its definition."""
+"""The pages of the machines' instruction sets, made from their definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import IntFlag
 
 from tpucc.diagnostics import listed
 from tpucc.machine.instruction import RECORD, FunctionSpec, OperandSpec, Spec
 from tpucc.machines.v1 import SPECS, Place
 from tpucc.machines.v1.machine import parameter_block_dtype
 from tpucc.machines.v1.places import FLAGS
+from tpucc.machines.v2 import expressions, instructions, places
 
-PLACES = {
+Places = Mapping[IntFlag, str]
+PLACES: Places = {
     Place.UB: "rows of the unified buffer",
     Place.UB2: "rows of a second source",
     Place.WINDOWS: "windows of rows of the unified buffer",
@@ -23,6 +26,20 @@ PLACES = {
     Place.BLOCK: "the parameter block in use",
     Place.PORTS: "the host rows of ports",
     Place.MEMORY: "the tile in weight memory",
+}
+OF_TRAINING: Places = {
+    places.Place.A: "rows of source a",
+    places.Place.B: "rows of source b",
+    places.Place.C: "rows of source c",
+    places.Place.ROWS: "rows of vector memory",
+    places.Place.BLOCK: "a block of vector memory",
+    places.Place.SUMS: "rows of sums",
+    places.Place.Y: "rows of vector memory",
+    places.Place.OLD: "the lanes that stay",
+    places.Place.HBM: "rows of HBM",
+    places.Place.FIFO: "the tile in waiting",
+    places.Place.TILE: "the tile in use",
+    places.Place.EXPRESSION: "an expression",
 }
 LANES = 256
 """Lanes of the machine whose parameter block the page shows."""
@@ -49,7 +66,38 @@ instructions ahead into a buffer.
 
 def instructions_page() -> str:
     """The page: the record byte by byte, each mnemonic with its operands and flags, and the parameter block."""
-    return "\n".join([HEAD.format(size=RECORD.itemsize), *_record(), *(_mnemonic(spec) for spec in SPECS.values()), *_block(), PAPER])
+    return "\n".join(
+        [HEAD.format(size=RECORD.itemsize), *_record(), *(_mnemonic(spec, PLACES) for spec in SPECS.values()), *_block(), PAPER]
+    )
+
+
+TRAINING_HEAD = """# Instructions of the training machine
+
+The core of TPU v2 has the [record](instructions.md#the-record) of every machine, and these instructions.
+[The training machine](../training-machine.md) says what they are for. Rows have 128 lanes of float32.
+"""
+
+
+def training_instructions_page() -> str:
+    """The page of v2: each mnemonic, the flags, and the operations of expressions."""
+    specs = instructions.SPECS.values()
+    return "\n".join([TRAINING_HEAD, *(_mnemonic(spec, OF_TRAINING) for spec in specs), *_flags(), *_operations()])
+
+
+def _flags() -> Iterator[str]:
+    yield "## Flags\n\n| bit | flag | meaning |\n|---|---|---|"
+    yield from (f"| {row.flag.bit_length() - 1} | `{row.name}` | {row.meaning} |" for row in places.FLAGS.values())
+
+
+def _operations() -> Iterator[str]:
+    most = f"{expressions.MOST_OPERATIONS} operations and {expressions.MOST_NUMBERS} numbers"
+    yield f"\n## Expressions\n\nA text such as `max(a + b, 0.0)`: at most {most}, of the sources a, b and c, and of `lane` and"
+    yield "`row`. The cost of an operation is a number of simple ones, counted. A register of rows takes as many cycles as there are"
+    yield "sources, or half of the cost, whichever is more.\n"
+    yield "| operation | of | gives | cost |\n|---|---|---|---|"
+    for row in expressions.OPERATIONS.values():
+        yield f"| `{row.name}` | {', '.join(row.takes)} | {row.gives} | {row.cost} |"
+    yield ""
 
 
 def _record() -> Iterator[str]:
@@ -67,7 +115,7 @@ def _kind(text: str) -> str:
     return {"i": "int", "u": "uint", "f": "float"}[text[1]] + str(8 * int(text[2:]))
 
 
-def _mnemonic(spec: Spec) -> str:
+def _mnemonic(spec: Spec, of: Places) -> str:
     parts = [f"## {spec.mnemonic}\n\nOpcode {spec.opcode.value}; {spec.engine.name.lower()} engine. {spec.summary}\n"]
     if spec.operands:
         parts.append("| key | field | meaning | default |\n|---|---|---|---|")
@@ -75,21 +123,21 @@ def _mnemonic(spec: Spec) -> str:
         parts.append("")
     if spec.functions:
         parts.append("| function | computes | reads |\n|---|---|---|")
-        parts.extend(_function(row) for row in spec.functions.values())
+        parts.extend(_function(row, of) for row in spec.functions.values())
         parts.append("")
     if spec.flags:
         parts.append(f"Flags: {', '.join(f'`{row.name}`' for row in spec.flags.values())}.\n")
-    places = {"Reads": spec.reads, "Writes": spec.writes}
-    touches = [f"{verb} {_places(touched)}." for verb, touched in places.items() if touched]
+    ways = {"Reads": spec.reads, "Writes": spec.writes}
+    touches = [f"{verb} {_places(touched, of)}." for verb, touched in ways.items() if touched]
     return "\n".join([*parts, " ".join([*touches, (spec.cycles.__doc__ or "").partition("\n")[0]]), ""])
 
 
-def _function(row: FunctionSpec) -> str:
-    return f"| `{row.function.name.lower()}` | {row.summary} | {_places(row.reads)} |"
+def _function(row: FunctionSpec, of: Places) -> str:
+    return f"| `{row.function.name.lower()}` | {row.summary} | {_places(row.reads, of)} |"
 
 
-def _places(places: int) -> str:
-    return listed([PLACES[place] for place in Place(places)])
+def _places(touched: int, of: Places) -> str:
+    return listed([of[place] for place in sorted(of) if place & touched])
 
 
 def _operand(operand: OperandSpec) -> str:

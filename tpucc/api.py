@@ -315,6 +315,7 @@ def train(
     epochs: int | None = None,
     steps: int | None = None,
     target: str = "host",
+    executor: str = "reference",
     cores: int = 1,
     microbatches: int = 1,
     activations: str = "f32",
@@ -329,17 +330,18 @@ def train(
 ) -> Training:
     """Trains the model at `path` by its `train`, for `epochs` (5 unless said) or `steps`, counted from the state `resume` if there is one.
 
-    `target` is the machine whose arithmetic is used: "host" (float32), or "tpu_v2". `cores` share each batch, and each makes
-    `microbatches` of its share. `activations` "bf16" rounds values that memory holds, `statistics` "one-pass" reads them once for batch
-    normalisation. `examples` are arrays by the names of `train`'s inputs, or a file of them. `held_out` are rows
-    for the model's inputs and their `labels`, or a file of them; `weights` is a file of weights to begin with. `seed` draws weights, order
-    and dropout. There are no `others`. Raises a subclass of `tpucc.Error`.
+    `target` is the machine whose arithmetic is used: "host" (float32), or "tpu_v2". The `executor` "machine" executes its instructions,
+    with the same bits as the "reference". `cores` share each batch, and each makes `microbatches` of its share. `activations` "bf16"
+    rounds values that memory holds, `statistics` "one-pass" reads them once for batch normalisation. `examples` are arrays by the names of
+    `train`'s inputs, or a file of them. `held_out` are rows for the model's inputs and their `labels`, or a file of them; `weights` is a
+    file of weights to begin with. `seed` draws weights, order and dropout. There are no `others`. Raises a subclass of `tpucc.Error`.
     """
     file = path_of(path, "train", "")
     settings = settings_of(
         epochs=epochs,
         steps=steps,
         target=target,
+        executor=executor,
         cores=cores,
         microbatches=microbatches,
         activations=activations,

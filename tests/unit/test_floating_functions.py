@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.cases import each
 from tests.support.seeds import run_seed
+from tpucc.floating.matrix_unit import Machine
 from tpucc.numerics import Float32, Float64
 from tpucc.training.arithmetic import NUMPY
-from tpucc.training.matrix_unit import Machine
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an arithmetic leaves them to the caller
 

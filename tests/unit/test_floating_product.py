@@ -12,12 +12,11 @@ import pytest
 
 from tests.support.cases import each, one_of
 from tests.support.kernels import KERNELS, printed
-from tpucc.floating import exact
+from tpucc.floating import exact, matrix_unit
+from tpucc.floating.bfloat16 import round_to_bfloat16
+from tpucc.floating.matrix_unit import Machine
 from tpucc.numerics import Float32
-from tpucc.training import matrix_unit
 from tpucc.training.arithmetic import NUMPY
-from tpucc.training.bfloat16 import round_to_bfloat16
-from tpucc.training.matrix_unit import Machine
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an arithmetic leaves them to the caller
 

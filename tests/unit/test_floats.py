@@ -12,10 +12,10 @@ import pytest
 from tests.support.cases import each
 from tests.support.gradients import UNIT, WIDE, arrays
 from tpucc.floating import double
+from tpucc.floating.matrix_unit import Machine
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Array, Defined, Example, Ieee, OpDef
 from tpucc.training.arithmetic import NUMPY
-from tpucc.training.matrix_unit import Machine
 
 LARGEST = 100_000
 """Elements of the operands of examples that are tried here."""

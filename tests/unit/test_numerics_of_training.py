@@ -12,9 +12,9 @@ import tpucc
 from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.diagnostics import Source
+from tpucc.floating.bfloat16 import round_to_bfloat16
 from tpucc.ir import Graph, Node
 from tpucc.training.arithmetic import NUMPY
-from tpucc.training.bfloat16 import round_to_bfloat16
 from tpucc.training.numerics import Numerics
 from tpucc.training.operators.round_to_bfloat16 import RoundToBfloat16Attributes
 from tpucc.training.passes.names import loss_of

@@ -11,12 +11,12 @@ from tests.support.cases import each
 from tpucc.cli.main import main
 from tpucc.diagnostics import Source, UsageError
 from tpucc.ir import Graph
+from tpucc.machines.v2.units import Unit, Work
 from tpucc.target import Target, load_target
 from tpucc.training.numerics import DEFAULT, Numerics
 from tpucc.training.start import step_of
 from tpucc.training.timing.operations import operations
 from tpucc.training.timing.step_time import StepTime, TimedGroup
-from tpucc.training.tpu_v2.units import Unit, Work
 
 V2 = load_target("tpu_v2")
 NET = """\

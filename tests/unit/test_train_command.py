@@ -20,6 +20,7 @@ from tpucc.cli.main import main
 from tpucc.diagnostics import Source
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
+from tpucc.machines.v2.links import all_reduce
 from tpucc.ops import OPS
 from tpucc.see.diagrams.paint import painted
 from tpucc.target import load_target
@@ -27,7 +28,6 @@ from tpucc.training.heldout import HeldOut
 from tpucc.training.plan import Plan
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
-from tpucc.training.tpu_v2.links import all_reduce
 from tpucc.training_page import picture_of
 from tpucc.training_page.curves import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.training_page.step_graph import StepPicture

@@ -208,8 +208,12 @@ def _second_writer(p: Program) -> Program:
     return replace(p, instructions=code, layer_of=np.insert(p.layer_of, last + 1, p.layer_of[last]), residents=())
 
 
+OF_FLOATS = {"V0905", "V0906", "V0907", "V0908", "V1006"}
+"""The rules of a machine for floats, which v1's programs can't break: `test_training_machine.py` does."""
+
+
 def test_every_rule_has_a_program_that_breaks_it() -> None:
-    assert set(BREAKS) == set(RULES)
+    assert set(BREAKS) == set(RULES) - OF_FLOATS
 
 
 def test_the_compiled_program_keeps_every_rule() -> None:

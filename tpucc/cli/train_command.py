@@ -23,12 +23,13 @@ from tpucc.diagnostics import counted, printable
 from tpucc.explain.quantities import size
 from tpucc.explain.tables import table, wrapped
 from tpucc.interop.sources import read_source
+from tpucc.machines.v2.links import all_reduce
 from tpucc.output_files import write_files
+from tpucc.sim.durations import duration
 from tpucc.target import Target
-from tpucc.training.session import EPOCHS, HOST, Session, Settings, elements
+from tpucc.training.session import EPOCHS, EXECUTORS, HOST, Session, Settings, elements
 from tpucc.training.start import started
 from tpucc.training.state import Epoch
-from tpucc.training.tpu_v2.links import all_reduce
 from tpucc.training_page import WRITTEN, measured, write_training
 
 INTERRUPTED = 130
@@ -44,6 +45,9 @@ INTERRUPTED = 130
 @click.option("--epochs", type=click.IntRange(0), metavar="N", help=f"Epochs to train, counted from --resume (default {EPOCHS}).")
 @click.option("--steps", type=click.IntRange(0), metavar="N", help="Steps to train, counted from --resume, in place of epochs.")
 @click.option("--target", default=HOST, show_default=True, metavar="NAME", help="Whose arithmetic: host, tpu_v2, tpu_v3 or tpu_v4i.")
+@click.option(
+    "--executor", type=click.Choice([*EXECUTORS]), default="reference", show_default=True, help=f"machine: {EXECUTORS['machine']}."
+)
 @click.option("--cores", type=int, default=1, show_default=True, help="Cores that share the batch.")
 @click.option("--microbatches", type=int, default=1, show_default=True, help="Parts that each core makes of its share, one after another.")
 @numerics_options
@@ -129,6 +133,8 @@ def _head(session: Session) -> str:
     settings, examples = session.settings, session.examples
     where = "the host, in float32" if settings.target == HOST else f"{counted(settings.cores, 'core')} of {settings.target}"
     where += f", {counted(settings.microbatches, 'microbatch', 'microbatches')}" if settings.microbatches > 1 else ""
+    if (device := session.device) is not None:
+        where += f", {counted(len(device.lowered.program.instructions), 'instruction')} and {duration(device.seconds)} a step"
     weights, statistics = session.divided
     sizes = [counted(elements(weights), "weight"), *([counted(elements(statistics), "statistic")] if statistics else [])]
     what = "made-up example" if examples.synthetic else "example"

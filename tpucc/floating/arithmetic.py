@@ -2,7 +2,7 @@
 
 + - × ÷, square roots and comparisons are IEEE float32 in all of them, so NumPy's own do. The others are methods here: products, sums and
 functions without a closed form. `PORTABLE` is the host as it compiles and runs, `PLAIN` what references and tables are computed in.
-Training has others (`tpucc.training.arithmetic`, `tpucc.training.matrix_unit`).
+Training has others (`tpucc.training.arithmetic`, `tpucc.floating.matrix_unit`).
 """
 
 from __future__ import annotations

@@ -46,19 +46,19 @@ from tpucc.isa.listing.words import Word, label_in, name_text, number_in, place_
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machine.instruction import RECORD, Records
 from tpucc.machine.machine import Machine
-from tpucc.machines import DEFAULT
 
 ReadFields = Callable[[tuple[Word, ...], int], Mapping[str, int]]
 """The fields of an instruction, from the words of its line and its number. Raises `LineError`."""
 
 
-def assemble(text: str, name: str, known: Known | None = None, machine: Machine = DEFAULT) -> Program:
+def assemble(text: str, name: str, known: Known | None = None, machine: Machine | None = None) -> Program:
     """The program of a listing. Takes and raises what `read_listing` does."""
     return read_listing(text, name, known, machine)[0]
 
 
-def read_listing(text: str, name: str, known: Known | None = None, machine: Machine = DEFAULT) -> tuple[Program, ListingSpans]:
-    """The program of a listing for a machine, and where its instructions stand, for messages about them.
+def read_listing(text: str, name: str, known: Known | None = None, machine: Machine | None = None) -> tuple[Program, ListingSpans]:
+    """The program of a listing for a machine, and where its instructions stand, for messages about them. The target says the machine where
+    none is given.
 
     Messages use `name`, the file's; without its ending, it names a program that has no `.program`. `known` has the constants that the
     listing has as digests.
@@ -73,6 +73,7 @@ def read_listing(text: str, name: str, known: Known | None = None, machine: Mach
     if not draft.fills:
         draft.add_layer(LayerInfo("main", "program", Origin(made_by="assembler")))
     stays = read_stays(lines.code, errors)
+    machine = draft.machine
     labels = Labels(machine, draft.lists["host"], stays)
 
     def fields(line: tuple[Word, ...], index: int) -> Mapping[str, int]:

@@ -30,7 +30,7 @@ from tpucc.diagnostics import Diagnostic, Origin, ProgramError, Source, misfit
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.isa.program import Division, HostBuffer, HostWork, LayerInfo, Port, Program, Resident, array_types
 from tpucc.machine.machine import Machine
-from tpucc.machines import DEFAULT
+from tpucc.machines import DEFAULT, MACHINES
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
@@ -41,7 +41,7 @@ LAYER_OF = np.dtype("<u4")
 _ARRAYS = {"instructions": "code", "tiles": "tiles", "blocks": "blocks", "constants": "constant"}
 """The sections of a program's arrays."""
 _RESIDENT = tuple[str, int, int, int, int, int]
-_OWN = ("inputs", "outputs", "layers", "machine_name")
+_OWN = ("inputs", "outputs", "layers", "host", "machine_name")
 """The fields of the metadata that a program has in another form."""
 _STEP = tuple[str, tuple[str, ...], tuple[str, ...], int]
 MAGIC = b"\x89TPUB\r\n\x1a"
@@ -69,6 +69,16 @@ class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format)
 
 
+class _Buffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A `HostBuffer` as the file has it: it says `half` only if it is."""
+
+    name: str
+    kind: str
+    start: int
+    rows: int
+    half: bool = False
+
+
 class _Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A `LayerInfo` as the file has it: with a group only where there is one."""
 
@@ -83,14 +93,14 @@ class _Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The description of a program's arrays, by the names of its fields. Written tiles, a division and another machine than the usual one
-    stand there only when there are some."""
+    """The description of a program's arrays, by the names of its fields. Written tiles, a division, expressions and another machine than
+    the usual one stand there only when there are some."""
 
     name: str
     source: str
     target: Target
     layers: tuple[_Layer, ...]
-    host: tuple[HostBuffer, ...]
+    host: tuple[_Buffer, ...]
     inputs: tuple[_Port, ...]
     outputs: tuple[_Port, ...]
     lower_bound_rows: int
@@ -98,6 +108,7 @@ class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     cores: int
     written_tiles: int = 0
     division: Division | None = None
+    expressions: tuple[str, ...] = ()
     machine_name: str = msgspec.field(name="machine", default=DEFAULT.name)
 
 
@@ -120,8 +131,8 @@ def encode(program: Program) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, name: str, machine: Machine = DEFAULT) -> Program:
-    """The program for a machine in the bytes of a `.tpub`; `name` (the file's) stands in messages.
+def decode(data: bytes, name: str, machine: Machine | None = None) -> Program:
+    """The program for a machine in the bytes of a `.tpub`, or for the one that the file names; `name` (the file's) stands in messages.
 
     Raises `ProgramError`: E0701 no `.tpub`, E0702 another version, E0703 wrong length, E0704 checksum, E0705 table of sections, E0706 a
     section's content. Takes no more memory than a few times the length of `data`. The result is well formed, but not yet checked: see
@@ -211,13 +222,14 @@ def _array_bytes(program: Program) -> list[memoryview]:
     return [np.ascontiguousarray(part).reshape(-1).view(np.uint8).data for part in parts]
 
 
-def _read_program(sections: Mapping[str, memoryview], name: str, machine: Machine) -> Program:
+def _read_program(sections: Mapping[str, memoryview], name: str, wanted: Machine | None) -> Program:
     """A program from its sections. Raises `ProgramError` E0706 when one is malformed."""
     metadata = _decoded(sections["metadata"], _Metadata, "metadata", name)
+    machine = wanted or MACHINES.get(metadata.machine_name, DEFAULT)
     if metadata.machine_name != machine.name:
         raise _error("E0706", name, f"the program is for the machine {metadata.machine_name}, and not for {machine.name}")
-    if metadata.target.obstacle:
-        raise _error("E0706", name, f"no program can be for {metadata.target.name}: it {metadata.target.obstacle}")
+    if obstacle := machine.obstacle(metadata.target):
+        raise _error("E0706", name, f"no program can be for {metadata.target.name}: it {obstacle}")
     residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
     steps = _decoded(sections["steps"], list[_STEP], "steps", name)
     inputs, outputs = (tuple(port.port(machine) for port in ports) for ports in (metadata.inputs, metadata.outputs))
@@ -228,6 +240,7 @@ def _read_program(sections: Mapping[str, memoryview], name: str, machine: Machin
         **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in _OWN},
         machine=machine,
         layers=msgspec.convert(metadata.layers, tuple[LayerInfo, ...], from_attributes=True),
+        host=msgspec.convert(metadata.host, tuple[HostBuffer, ...], from_attributes=True),
         inputs=inputs,
         outputs=outputs,
         source_text=_text(sections, "source", name),

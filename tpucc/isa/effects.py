@@ -57,7 +57,7 @@ class Walks:
     windows: Bools
     """Visits a window of rows at each of its steps."""
     kernels: Bools
-    """Visits the rows of weights of a window, for every row of the result the same."""
+    """Visits the same rows for every row of the result: the rows of weights of a window, or a block."""
 
     @property
     def used(self) -> Bools:
@@ -106,7 +106,7 @@ class Effects:
     touches: tuple[tuple[Memory, Walks], ...]
     """The rows that are touched, by memory and operand."""
     pushes: Bools
-    """Asks for the entry `index` of the queue, which takes a place in it."""
+    """Asks for the entry `index` of the queue, or makes one of rows. The entry takes a place in the queue."""
     stores: Bools
     """Writes the entry `index`."""
     pops: Bools
@@ -124,6 +124,11 @@ class Effects:
 
     def __len__(self) -> int:
         return len(self.engine)
+
+    @property
+    def asks(self) -> Bools:
+        """Whether each instruction asks for the entry `index` of the queue: what makes an entry of rows doesn't."""
+        return self.pushes & ~self.moves
 
     def of(self, memory: Memory) -> list[Walks]:
         """The rows of one memory that are touched, by operand."""
@@ -262,11 +267,11 @@ class _Columns(NamedTuple):
         held, touched = machine.by_memory[memory], self.reads | self.writes
         size = self.size if held.is_of_bytes else np.ones_like(self.size)
         reads, writes = (_any(places, sum(row.place for row in own)) for places in (self.reads, self.writes))
-        patterns = AccessPattern.WINDOWS, AccessPattern.KERNEL, AccessPattern.DENSE
-        windows, kernels, dense = (_any(touched, sum(row.place for row in own if row.pattern is pattern)) for pattern in patterns)
-        run = np.where(kernels, self.window, np.where(dense, self.rows, -1))
+        patterns = AccessPattern.WINDOWS, AccessPattern.KERNEL, AccessPattern.DENSE, AccessPattern.BLOCK
+        windows, kernels, dense, block = (_any(touched, sum(row.place for row in own if row.pattern is pattern)) for pattern in patterns)
+        run = np.where(kernels, self.window, np.where(dense, self.rows, np.where(block, self.records["window_inner"].astype(np.int64), -1)))
         bounds = self._bounds(field, reads | writes, windows, run, np.where(dense, 1, size))
-        return held, Walks(self.records, field, *bounds, reads, writes, size, self.walked, windows, kernels)
+        return held, Walks(self.records, field, *bounds, reads, writes, size, self.walked, windows, kernels | block)
 
     def _bounds(self, field: str, used: Bools, windows: Bools, run: Int64, size: Int64) -> tuple[Int64, Int64, Bools]:
         """The bounds of the rows at the instructions `used`, and whether these are dense. Rows that follow each other are `run` of them, -1

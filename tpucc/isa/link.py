@@ -19,14 +19,15 @@ def link_bytes(program: DeviceProgram, touched: Effects) -> Int64:
 
     Rows of tensors are padded as the target says. Spilled rows and constants are moved as whole rows, as the lanes in use aren't known.
     """
-    widths = [program.target.mxu] * len(program.host)
+    whole = program.target.mxu * held.dtype.itemsize if (held := program.machine.holding(Contents.BUFFERS)) is not None else 0
+    widths = [whole >> buffer.half for buffer in program.host]
     for port in (*program.inputs, *program.outputs):
         own = program.target.link_widths(port.shape[-1] if port.shape else 1)
         for place, block in enumerate(port.blocks):
             widths[block] = own[place % len(own)]
     order = sorted(range(len(program.host)), key=lambda index: program.host[index].start)
     starts = np.array([0, *(program.host[index].start for index in order)], np.int64)
-    width = np.array([program.target.mxu, *(widths[index] for index in order)], np.int64)
+    width = np.array([whole, *(widths[index] for index in order)], np.int64)
     before = np.concatenate([[0], np.cumsum(np.diff(starts) * width[:-1])])
 
     def bytes_before(rows: Int64) -> Int64:

@@ -14,6 +14,7 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, DeviceFormat
 from tpucc.ir.types import as_float32
 from tpucc.machine.instruction import RECORD, Records
 from tpucc.machine.machine import Machine
+from tpucc.machine.parts import Contents
 from tpucc.machines import DEFAULT
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target, machine_name
@@ -25,7 +26,7 @@ def array_types(machine: Machine, mxu: int, weights: str = DEFAULT_FORMAT.weight
         "instructions": (RECORD, ()),
         "tiles": (FORMATS[weights].numpy, (mxu, mxu)),
         "blocks": (np.dtype("V1") if machine.register is None else machine.register.dtype(mxu), ()),
-        "constants": (np.dtype("i1"), (mxu,)),
+        "constants": (np.dtype("i1") if (held := machine.holding(Contents.BUFFERS)) is None else held.dtype, (mxu,)),
     }
 
 
@@ -33,21 +34,23 @@ HOST_ROWS = 2**26
 """The most rows of host memory that are simulated."""
 CORES = 2**12
 """The most cores that share a batch: twice those of the largest TPU v3 pod."""
-KINDS = ("input", "output", "constant", "scratch")
+KINDS = ("input", "output", "constant", "scratch", "state")
 
 
 @dataclass(frozen=True, slots=True)
 class HostBuffer:
-    """A named stretch of host memory, in rows.
+    """A named stretch of host memory, or of the memory that holds a machine's buffers, in rows.
 
     `kind` is one of `KINDS`: "input" or "output" (a tensor of the model's interface with the device, packed by the host), "constant" (its
-    rows are part of the program) or "scratch" (where the unified buffer spills).
+    rows are part of the program), "scratch" (where values spill) or "state" (there when a run starts, and replaced by the next one when it
+    ends). The values of a `half` buffer are bfloat16, the upper halves of float32.
     """
 
     name: str
     kind: str
     start: int
     rows: int
+    half: bool = False
 
     @property
     def end(self) -> int:
@@ -202,6 +205,8 @@ class DeviceProgram:
     outputs: tuple[Port, ...]
     written_tiles: int = 0
     """Tiles of weight memory after `tiles`, which the program writes before it reads them."""
+    expressions: tuple[str, ...] = ()
+    """What its instructions compute, on a machine with expressions."""
     notes: tuple[str, ...] = ()
     division: Division | None = None
     machine: Machine = DEFAULT

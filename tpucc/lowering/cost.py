@@ -53,7 +53,7 @@ class Costs:
 def costs_on(target: Target) -> Costs:
     """The costs on a target, from the machine's table of instructions."""
     one = np.ones(1, np.int64)
-    work = Workload(one, one, one, -one, 0 * one, target, 1)
+    work = Workload(one, one, one, -one, 0 * one, 0 * one, target, 1)
     opcodes = Opcode.READ_WEIGHTS, Opcode.MATRIX_MULTIPLY, Opcode.ACTIVATE, Opcode.VECTOR
     fetch, multiply, activate, vector = (int(np.max(V1.by_opcode[opcode].cycles(work))) for opcode in opcodes)
     issue = max(1, min(ISSUE_CYCLES, target.tile_shift_cycles // ISSUE_SHARE))

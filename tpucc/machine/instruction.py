@@ -17,7 +17,8 @@ from tpucc.numerics import AnyArray
 
 Space = str
 """What the number in a field counts, or is the number of: a row of the memory with this name, a `count`, a `step` between rows, an
-`engine`, several `engines`, a `function`, or the number of something (`tile`, `block`, `host step`, `tag`)."""
+`engine`, several `engines`, a `function`, a `lane`, the `extent` of a block in rows or lanes, or the number of something (`tile`, `block`,
+`host step`, `tag`, `expression`)."""
 ComputeRows = Callable[[Any], AnyArray]
 """A function from the operands of an instruction, as `Machine.operands` makes them, to the rows that it writes."""
 Waits = Callable[[int, int], tuple[tuple[int, int], ...]]
@@ -47,7 +48,7 @@ class FlagSpec:
     """A flag: its name in the text, its meaning in words, the places that it makes the instruction read, and the place without which it has
     no meaning.
 
-    `is_unsigned` says that the flag makes the values of the first source unsigned.
+    `is_unsigned` says that the flag makes the values of the first source unsigned, `is_half` that it moves the upper halves of values.
     """
 
     flag: IntFlag
@@ -56,6 +57,7 @@ class FlagSpec:
     reads: IntFlag = NOWHERE
     of: IntFlag = NOWHERE
     is_unsigned: bool = False
+    is_half: bool = False
 
 
 @dataclass(frozen=True, slots=True)

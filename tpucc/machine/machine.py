@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,8 +14,9 @@ import numpy.typing as npt
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.machine.instruction import RECORD, DecodedInstruction, FunctionSpec, Spec
-from tpucc.machine.parts import NOWHERE, AccessPattern, Account, Contents, Encoding, Memory, Queue, Register, RowPlace, Unit
+from tpucc.machine.parts import NOWHERE, AccessPattern, Account, Contents, Encoding, Expressions, Memory, Queue, Register, RowPlace, Unit
 from tpucc.numerics import Int64
+from tpucc.target import Target
 
 _Number = TypeVar("_Number", bound=np.generic)
 OPCODES = 256
@@ -28,8 +30,10 @@ class Machine:
 
     Each machine has its own enumerations of opcodes, engines, flags, places and functions. `units` stand in the order of their numbers,
     from 0; instructions that no unit executes have the next number as their engine. `rows` has the rows of each place that has rows. `halt`
-    ends a program. `operands` makes the argument of `compute`, from the flags and from arrays by their names. At instructions that touch
-    `ports` the host works: it reads and fills the buffers of the ports of the program's host step `index`.
+    ends a program. `operands` makes the argument of `compute`, from the flags and from arrays by their names; on a machine with
+    expressions, from the instruction's `fields` and the number of `lanes`, too. At instructions that touch `ports` the host works: it reads
+    and fills the buffers of the ports of the program's host step `index`. `obstacle` says why no program of the machine can be for a
+    target; nothing where one can.
     """
 
     name: str
@@ -44,7 +48,9 @@ class Machine:
     flag_type: Callable[[int], Any] = int
     queue: Queue | None = None
     register: Register | None = None
+    expressions: Expressions | None = None
     ports: IntFlag = NOWHERE
+    obstacle: Callable[[Target], str] = attrgetter("obstacle")
 
     def __post_init__(self) -> None:
         if [unit.engine.value for unit in self.units] != [*range(len(self.units))]:
@@ -76,7 +82,8 @@ class Machine:
         unnamed = dict.fromkeys(rows.field for rows in self.rows if rows.place & spec.touched and rows.field not in fields)
         if unnamed:
             raise TypeError(f"{what} reads or writes rows that no operand names: {', '.join(unnamed)}")
-        if (spec.compute is not None or bool(spec.functions)) is not bool(spec.writes & self.row_places):
+        pushes = self.queue is not None and bool(spec.writes & self.queue.place)
+        if (spec.compute is not None or bool(spec.functions)) is not bool(spec.writes & self.row_places) and not pushes:
             raise TypeError(f"{what} writes rows without computing any, or computes rows and writes none")
 
     @property
@@ -85,6 +92,8 @@ class Machine:
         places = self.row_places | self.ports
         if self.queue is not None:
             places |= self.queue.place | self.queue.used | self.queue.stored
+        if self.expressions is not None:
+            places |= self.expressions.place
         return places | (self.register.place if self.register is not None else 0)
 
     @cached_property
@@ -122,6 +131,11 @@ class Machine:
     def holding(self, contents: Contents) -> Memory | None:
         """The first memory with these contents; None if the machine has none."""
         return next((memory for memory in self.memories if memory.contents is contents), None)
+
+    @cached_property
+    def written_fields(self) -> frozenset[str]:
+        """The fields with the first of the rows that some instruction writes."""
+        return frozenset(rows.field for spec in self.instructions for rows in self.rows_in(spec.writes))
 
     @property
     def control(self) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, IntFlag
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.numerics import Int64
@@ -61,16 +62,18 @@ class Workload:
     elements: Int64
     """The number of values that the host computes at an interrupt, which costs time even for 0; -1 if there is no work, and no time."""
     link_bytes: Int64
-    """Bytes that cross the host link, padding included."""
+    """Bytes that cross the interface of the memory of buffers (v1: the host link), padding included."""
+    bundles: Int64
+    """Bundles of operations for each register of rows, of an instruction with an expression; else 0."""
     target: Target
     cores: int
     """The cores that share the host and its link."""
 
     def of(self, indices: Int64) -> Workload:
         """The work of the instructions with these positions."""
-        columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes
-        rows, size, window, elements, moved = (column[indices] for column in columns)
-        return Workload(rows, size, window, elements, moved, self.target, self.cores)
+        columns = self.rows, self.bytes_per_value, self.window, self.elements, self.link_bytes, self.bundles
+        rows, size, window, elements, moved, bundles = (column[indices] for column in columns)
+        return Workload(rows, size, window, elements, moved, bundles, self.target, self.cores)
 
 
 Cycles = Callable[[Workload], Int64 | int]
@@ -154,6 +157,8 @@ class AccessPattern(Enum):
     """A walk with a window of rows at each of its steps: `window_outer`, `window_inner`, `ub2_pitch` and `ub2_stride`."""
     KERNEL = "kernel"
     """One row for each row of a window, one after the other. Every row of the result is computed from all of them."""
+    BLOCK = "block"
+    """`window_inner` rows, one after the other. Every row of the result is computed from all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +189,7 @@ class Encoding:
     table: str = ""
 
 
-# The state of a machine besides its memories: a queue of entries, and a register.
+# The state of a machine besides its memories: a queue of entries, expressions, and a register.
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +200,10 @@ class Queue:
     use, and one that reads `used` computes with the entry in use, which is the `operand` of its `compute`. An instruction that writes
     `stored` writes the contents of the entry `index`, rows of a memory. An entry waits in one of `depth` places, is shifted into the shadow
     in `shift` cycles as soon as the entry before it has been taken into use, and then leaves its place.
+
+    An instruction that writes `place` and computes something *pushes* what it computes as an entry, which the program's tiles don't have.
+    Without `shift` the places are the shadow itself: an entry leaves its place when it is taken into use. `depths` gives the depth of the
+    entries that instructions push: int64, one for each record.
     """
 
     place: IntFlag
@@ -202,7 +211,35 @@ class Queue:
     stored: IntFlag
     operand: str
     depth: Callable[[Target], int]
-    shift: Callable[[Target], int]
+    shift: Callable[[Target], int] | None = None
+    depths: Callable[[npt.NDArray[np.void]], Int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """The expressions of programs. An instruction that reads `place` computes the expression `index` of its program, which is the `operand`
+    of its `compute`.
+
+    `parse` makes it of its text, and raises `ValueError` in words that follow "the expression". A `Loop` says what the verifier and the
+    clock ask of it.
+    """
+
+    place: IntFlag
+    operand: str
+    parse: Callable[[str], Loop]
+
+
+class Loop(Protocol):
+    """An expression: the operands of `compute` that it reads, whether its result has been rounded to bfloat16, and the bundles of
+    operations for each register of rows."""
+
+    @property
+    def sources(self) -> tuple[str, ...]: ...
+
+    @property
+    def is_rounded(self) -> bool: ...
+
+    def bundles(self, target: Target) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

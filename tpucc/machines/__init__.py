@@ -1,15 +1,24 @@
-"""The machines that tpucc has. `DEFAULT` is the machine where none is named."""
+"""The machines that tpucc has, one a package of this one. `DEFAULT` is the machine where none is named."""
 
 from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
 
 from tpucc.machine.machine import Machine
 from tpucc.machines.v1 import V1
+from tpucc.target import Target
 
 DEFAULT = V1
-MACHINES = {machine.name: machine for machine in (V1,)}
+_FOUND: list[Machine] = [import_module(f"{__name__}.{each.name}.machine").MACHINE for each in iter_modules(__path__)]
+MACHINES = {machine.name: machine for machine in _FOUND}
+
+
+def machine_for(target: Target) -> Machine:
+    """The machine that programs for a target are of; `DEFAULT` where none can be."""
+    return next((machine for machine in MACHINES.values() if not machine.obstacle(target)), DEFAULT)
 
 
 def machine_named(name: str) -> Machine:

@@ -13,12 +13,14 @@ from typing import Self
 
 import numpy.typing as npt
 
+from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.files import MODELS, read_file
 from tpucc.ir import Graph, Range, TensorType
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.isa.container import decode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
+from tpucc.machines import DEFAULT
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.ops import facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
@@ -50,6 +52,13 @@ class Runtime:
     """Called before each batch with the number of batches that are done and the number of all, where the inputs are several batches."""
     backend: Backend = "auto"
     """The backend for large products: see `tpucc.sim.fast.backends`. The bits are the same."""
+
+    def __post_init__(self) -> None:
+        """Raises `UsageError` E0951 for a program of another machine than the one whose host this is."""
+        if self.program.machine is not DEFAULT:
+            mend = "tpucc check, asm and disasm take it; tpucc train --executor machine executes a step of training"
+            message = f"{self.program.name} is a program of the machine {self.program.machine.name}"
+            raise UsageError(Diagnostic("E0951", f"{message}, which this can't run or explain", help=(mend,)))
 
     @cached_property
     def host(self) -> HostParts:

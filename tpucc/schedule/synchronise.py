@@ -138,13 +138,20 @@ class _State:
         return own[position - 1] if position else -1
 
     def _without_implied(self, waits: list[_Wait]) -> list[_Wait]:
-        """The waits without each wait that the others imply."""
+        """The waits without each wait that the others imply. Those that are kept imply all that aren't."""
         # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
         kept = list(waits)
         for wait in waits:
-            if any(other is not wait and self._clock_at(other.engine, other.until)[wait.engine] >= wait.needed for other in kept):
-                kept.remove(wait)
+            rest = [other for other in kept if other is not wait]
+            if all(each in rest or self._implied(each, rest) for each in waits):
+                kept = rest
         return kept
+        # lab 7 end
+
+    def _implied(self, wait: _Wait, others: Sequence[_Wait]) -> bool:
+        """Whether an engine that has waited for others knows what it must wait for."""
+        # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
+        return any(self._clock_at(other.engine, other.until)[wait.engine] >= wait.needed for other in others)
         # lab 7 end
 
     def _learn(self, engine: int, index: int, waits: list[_Wait]) -> None:

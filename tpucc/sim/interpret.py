@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
@@ -22,7 +23,8 @@ class Interpreter:
     """A machine that runs one program. The program must have passed the verifier.
 
     Between instructions, `memories` holds the rows of all memories, `fifo` the entries of the queue that have been asked for and not been
-    taken, `tile` the entry in use and `block` the parameter block in use (indices; -1 before the first). Interrupts call `host`.
+    taken, `tile` the entry in use and `block` the parameter block in use (indices; -1 before the first). An entry that was pushed is the
+    computed entry itself. Interrupts call `host`.
     """
 
     def __init__(self, program: Program) -> None:
@@ -59,8 +61,9 @@ class Interpreter:
 
     def _clear(self) -> None:
         self.memories = Memories.of(self.program)
-        self.fifo: deque[int] = deque()
-        self.tile = self.block = -1
+        self.fifo: deque[Any] = deque()
+        self.tile: Any = -1
+        self.block = -1
 
     def _execute(self, instruction: DecodedInstruction, only: Int64 | None) -> None:
         """Changes the state as the instruction's row says, and computes its rows on the memories."""
@@ -70,7 +73,8 @@ class Interpreter:
             if reads & machine.queue.place:
                 self.tile = self.fifo.popleft()
             if writes & machine.queue.place:
-                self.fifo.append(number)
+                pushed = self.applied(instruction)
+                self.fifo.append(number if pushed is None else pushed.computed(self.memories))
             if writes & machine.queue.stored:
                 self.memories.write_tile(number, self._stored(instruction))
         if machine.register is not None and writes & machine.register.place:
@@ -79,7 +83,7 @@ class Interpreter:
             interrupt(self.program, number, self.memories.buffers, self.host)
         if only is not None and not len(only):
             return
-        action = self.applied(instruction)
+        action = self.applied(instruction) if writes & machine.row_places else None
         if action is not None:
             (action if only is None else action.only(only)).run(self.memories)
 
@@ -92,5 +96,7 @@ class Interpreter:
 
     def applied(self, instruction: DecodedInstruction) -> AppliedInstruction | None:
         """The effect of an instruction on rows with the tile and the block in use; None if it has none."""
-        tile = self.memories.tiles[self.tile] if self.tile >= 0 else None
-        return applied(self.program, instruction, tile, self.block)
+        entry = self.tile
+        if isinstance(entry, int):
+            entry = self.memories.tiles[entry] if entry >= 0 else None
+        return applied(self.program, instruction, entry, self.block)

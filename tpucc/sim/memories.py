@@ -13,7 +13,7 @@ from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import ComputeRows, DecodedInstruction
 from tpucc.machine.machine import Machine
-from tpucc.machine.parts import AccessPattern, Contents, RowPlace
+from tpucc.machine.parts import NOWHERE, AccessPattern, Contents, RowPlace
 from tpucc.numerics import AnyArray, DeviceInts, Int8, Int16, Int64
 
 RowIndex = slice | Int64
@@ -116,7 +116,8 @@ def offsets(outer: int, inner: int, pitch: int, stride: int) -> Int64:
 class AppliedInstruction:
     """An instruction that moves or computes rows, with its operands.
 
-    `constants` has the queue's entry and the parameter block in use, if the instruction reads them, by the names of `compute`'s operands.
+    `constants` has the queue's entry, the parameter block and the expression, if the instruction reads them, by the names of `compute`'s
+    operands. An instruction that pushes an entry of the queue writes no rows.
     """
 
     machine: Machine
@@ -135,14 +136,19 @@ class AppliedInstruction:
 
     def sources(self, place: IntFlag, rows: RowIndex, places: Int64) -> Int64:
         """The rows of an operand that the rows of the result at `places` of the walk are computed from."""
-        return numbered(rows) if self.machine.rows_at(place).pattern is AccessPattern.KERNEL else numbered(rows)[places]
+        shared = self.machine.rows_at(place).pattern in (AccessPattern.KERNEL, AccessPattern.BLOCK)
+        return numbered(rows) if shared else numbered(rows)[places]
 
     def run(self, memories: Memories) -> None:
         """All source rows are read before any row is written."""
+        place, rows = self.writes
+        memories.store(self.machine.rows_at(place).memory, rows, self.computed(memories))
+
+    def computed(self, memories: Memories) -> Any:
+        """What the instruction computes: rows, or an entry of the queue."""
         at = self.machine.rows_at
         values: dict[str, Any] = {at(place).operand: self.loaded(memories, place, rows) for place, rows in self.reads}
-        place, rows = self.writes
-        memories.store(at(place).memory, rows, self.compute(self.machine.operands(self.flags, **values, **self.constants)))
+        return self.compute(self.machine.operands(self.flags, **values, **self.constants))
 
     def loaded(self, memories: Memories, place: IntFlag, rows: RowIndex) -> AnyArray:
         """The values of rows; lane 0 alone where it stands for all."""
@@ -156,9 +162,9 @@ class AppliedInstruction:
         return self.machine.format_of(self.flags).bytes_per_value if of_bytes else 1
 
 
-def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None, block: int) -> AppliedInstruction | None:
-    """The effect of an instruction on rows of the memories when `tile` (None before the first) and `block` are in use; None if it neither
-    moves nor computes any."""
+def applied(program: Program, instruction: DecodedInstruction, tile: Any, block: int) -> AppliedInstruction | None:
+    """What an instruction computes when `tile` (None before the first) and `block` are in use, and the rows that it writes; None if it
+    neither moves nor computes anything."""
     machine, reads, compute = program.machine, instruction.reads, instruction.compute
     if compute is None:
         return None
@@ -167,10 +173,15 @@ def applied(program: Program, instruction: DecodedInstruction, tile: Int8 | None
         constants[machine.queue.operand] = tile
     if machine.register is not None and reads & machine.register.place:
         constants[machine.register.operand] = program.blocks[block]
+    if (kind := machine.expressions) is not None:
+        constants |= {"fields": {"outer": 1, **instruction.values}, "lanes": program.target.mxu}
+        if reads & kind.place:
+            constants[kind.operand] = kind.parse(program.expressions[instruction["index"]])
     sources = tuple((place.place, rows_of(machine, instruction, place)) for place in machine.rows_in(reads))
-    target = written(machine, instruction)
-    assert target is not None  # what computes rows writes them
-    return AppliedInstruction(machine, compute, instruction.flags, constants, sources, target)
+    return AppliedInstruction(machine, compute, instruction.flags, constants, sources, written(machine, instruction) or NO_ROWS)
+
+
+NO_ROWS: tuple[IntFlag, RowIndex] = (NOWHERE, slice(0, 0))
 
 
 def written(machine: Machine, instruction: DecodedInstruction) -> tuple[IntFlag, RowIndex] | None:
@@ -195,5 +206,7 @@ def rows_of(machine: Machine, instruction: DecodedInstruction, place: RowPlace) 
             return first + steps[:, None] + window
         case AccessPattern.KERNEL:
             return walk(first, 1, values["window_outer"] * values["window_inner"], 0, width)
+        case AccessPattern.BLOCK:
+            return slice(first, first + values["window_inner"])
         case _:
             assert_never(place.pattern)

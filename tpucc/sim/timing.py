@@ -113,8 +113,9 @@ class EventLoop:
         self._opcodes = records["opcode"].tolist()
         self._durations = cycles.tolist()
         self._pushes, self._pops = touched.pushes.tolist(), touched.pops.tolist()
+        self._places = queue.depth(target) if queue is not None else 0
+        self._shift = queue.shift(target) if queue is not None and queue.shift is not None else 0
         self._index, self._engines = records["index"].tolist(), records["engines"].tolist()
-        self._places, self._shift = (queue.depth(target), queue.shift(target)) if queue is not None else (0, 0)
         self._drains = [unit.drain(target) for unit in machine.units]
         account = machine.account
         self._computes, self._finishes, self._supplies = account.computes, account.finishes, account.supplies
@@ -128,6 +129,8 @@ class EventLoop:
         """For each unit the cycle until which its next instruction waits for each other unit."""
         self.asked, self.arrived = list[int](), list[int]()
         self.shifting, self.shifted, self.taken = list[int](), list[int](), list[int]()
+        self._left = self.taken if queue is not None and queue.shift is None else self.shifted
+        """The cycle in which each entry left its place: it was in the shadow then, or, where its place is the shadow, in use."""
         self.held: list[tuple[int, int]] = []
         """For each instruction of the unit that computes the cycles until which it waits for the unit that finishes and for the unit that
         supplies."""
@@ -160,7 +163,7 @@ class EventLoop:
             self.taken.append(start)
         if self._pushes[index]:
             place = len(self.asked) - self._places
-            start = max(start, self.shifted[place] if place >= 0 else 0)
+            start = max(start, self._left[place] if place >= 0 else 0)
             self.asked.append(start)
             self.arrived.append(start + self._durations[index])
         self.start[index] = start
@@ -218,9 +221,20 @@ def durations(program: DeviceProgram, touched: Effects, cores: int = 1, host_ste
     records, elements = program.instructions, np.array([*host_steps, -1], np.int64)
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
     moved = link_bytes(program, touched)
-    work = Workload(touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, program.target, cores)
+    bundles = expression_bundles(program)
+    work = Workload(touched.rows, touched.bytes_per_value, touched.window, elements[step], moved, bundles, program.target, cores)
     taken = np.zeros(len(touched), np.int64)
     for opcode in np.flatnonzero(np.bincount(records["opcode"])).tolist():
         own = np.flatnonzero(records["opcode"] == opcode)
         taken[own] = program.machine.by_opcode[opcode].cycles(work.of(own))
     return taken
+
+
+def expression_bundles(program: DeviceProgram) -> Int64:
+    """The bundles of each instruction's expression, 0 for instructions without one: int64 [instructions]."""
+    bundles = np.zeros(len(program.instructions), np.int64)
+    if (kind := program.machine.expressions) is not None:
+        computing = np.isin(program.instructions["opcode"], [spec.opcode for spec in program.machine.touching(reading=kind.place)])
+        of_each = np.array([kind.parse(text).bundles(program.target) for text in program.expressions], np.int64)
+        bundles[computing] = of_each[program.instructions["index"][computing]]
+    return bundles

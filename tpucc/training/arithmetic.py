@@ -12,8 +12,8 @@ import numpy as np
 
 from tpucc.floating import erf as series
 from tpucc.floating.arithmetic import Arithmetic
+from tpucc.floating.matrix_unit import Machine, Rounded, one_by_one, rounded
 from tpucc.numerics import AnyArray, Float32
-from tpucc.training.matrix_unit import Machine, Rounded, one_by_one, rounded
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed, printable
 from tpucc.numerics import AnyArray
 from tpucc.training.numerics import CHOICES
-from tpucc.training.session import Settings
+from tpucc.training.session import EXECUTORS, Settings
 from tpucc.training.state import LARGEST
 
 COUNTS = ("epochs", "steps", "seed", "cores", "microbatches")
@@ -19,6 +19,7 @@ PATHS = ("weights", "resume")
 ARRAYS = ("examples", "held_out")
 TEXTS: Mapping[str, str] = {
     "target": "the name of a machine",
+    "executor": f"{listed([*EXECUTORS], 'or')}, as text",
     **{name: f"{listed([*values], 'or')}, as text" for name, values in CHOICES.items()},
 }
 """Keywords that are texts, and what these are."""

@@ -13,19 +13,21 @@ import numpy as np
 
 from tpucc.data.archive import npz_bytes
 from tpucc.data.weights import weights_of
-from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError
+from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError, listed
 from tpucc.floating.arithmetic import Arithmetic
+from tpucc.floating.matrix_unit import Machine
 from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import Model
 from tpucc.language.training import Training
+from tpucc.machines.v2.links import possible
 from tpucc.numerics import AnyArray
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.target import Target, load_target
 from tpucc.training.arithmetic import NUMPY
+from tpucc.training.device import Device
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
-from tpucc.training.matrix_unit import Machine
 from tpucc.training.numerics import Numerics
 from tpucc.training.operators.state import StateAttributes
 from tpucc.training.passes.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
@@ -33,11 +35,17 @@ from tpucc.training.passes.optimizer import optimizer_step
 from tpucc.training.plan import Plan
 from tpucc.training.state import LARGEST, Epoch, State, digest, read_state
 from tpucc.training.step import Step, make_step
-from tpucc.training.tpu_v2.links import possible
 
 HOST = "host"
 """The target whose arithmetic is float32 as NumPy computes it."""
 EPOCHS = 5
+
+
+EXECUTORS: Mapping[str, str] = {
+    "reference": "the step's graph is computed operator by operator",
+    "machine": "its program is executed, instruction by instruction, with the same bits",
+}
+"""What computes the steps, the default first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +59,7 @@ class Settings:
     activations: str = "f32"
     statistics: str = "two-pass"
     target: str = HOST
+    executor: str = "reference"
     examples: Path | Mapping[str, AnyArray] | None = None
     held_out: Path | Mapping[str, AnyArray] | None = None
     weights: Path | None = None
@@ -69,7 +78,8 @@ class Session:
     def __init__(self, model: Model, source: Source, folder: Path, stem: str, settings: Settings) -> None:
         """`folder` is that of `source`, `stem` its name without suffix.
 
-        Raises what reading the examples, the weights and the state raises, what `make_step` does, and `UsageError` E0529 and E0947.
+        Raises what reading the examples, the weights and the state raises, what `make_step` and `lower` do, and `UsageError` E0529, E0947
+        and E0951.
         """
         assert model.training is not None
         if settings.epochs is not None and settings.steps is not None:
@@ -89,6 +99,8 @@ class Session:
         self._states = {node.name: key_of(node) for node in states(self.step.graph)}
         self._gradients = _gradients(self.step)
         self._plan = Plan(self.step.graph, self.arithmetic, tuple(self._gradients.values()))
+        self.device = _device(self.step, settings)
+        """What executes the steps' program; None where the graph is computed."""
         self._loss = loss_of(self.step.graph)
         moved = values_of(self.step.graph, NEXT)
         self._moved = {key: moved[name] for name, key in self._states.items()}
@@ -173,18 +185,22 @@ class Session:
         ends = state.step % self.examples.steps == 0
         if (ends or state.step == state.until) and not all(np.isfinite(value).all() for value in state.values.values()):
             raise self._not_finite(self.state)
-        epoch = self._epoch(state, values) if ends else None
+        epoch = self._epoch(state, values if self.device is None else self._planned(self.state)) if ends else None
         if epoch is not None:
             state = replace(state, losses=(), epochs=(*state.epochs, vars(epoch).copy()))
         self._earlier, self.state = self.state, state
         return epoch
 
     def _step(self, before: State) -> tuple[State, Mapping[str, AnyArray]]:
-        values = self._plan.run(self._given(before), self._inputs(before))
+        values = self._planned(before) if self.device is None else self.device.run(self._given(before), self._inputs(before))
         loss = float(values[self._loss])
         if not math.isfinite(loss):
             raise self._not_finite(before)
         return before.after({**before.values, **{key: values[name] for key, name in self._moved.items()}}, loss), values
+
+    def _planned(self, before: State) -> Mapping[str, AnyArray]:
+        """The loss, the new states and the gradients of the step after a state, computed operator by operator."""
+        return self._plan.run(self._given(before), self._inputs(before))
 
     def _weights(self, state: State) -> dict[str, AnyArray]:
         return {key: state.values[key] for key in weights_of(self.model.graph)}
@@ -258,6 +274,21 @@ class Session:
         first = FirstNotFinite()
         self._plan.run(self._given(state), self._inputs(state), lambda node, values: first(node, *values))
         return first if first.node is not None else None
+
+
+def _device(step: Step, settings: Settings) -> Device | None:
+    """What executes the program of a step, if the settings ask for it. Raises `UsageError` E0529 for another executor than there are, and
+    E0951 where there are no instructions."""
+    if settings.executor not in EXECUTORS:
+        raise UsageError(Diagnostic("E0529", f"executor is {listed([*EXECUTORS], 'or')}, found {settings.executor!r}"))
+    if settings.executor == "reference":
+        return None
+    if settings.target == HOST:
+        raise UsageError(Diagnostic("E0951", "the host executes no instructions", help=("--target tpu_v2 has them",)))
+    if settings.cores > 1:
+        mend = "--microbatches makes the same parts on one core, one after another; --executor reference computes all cores"
+        raise UsageError(Diagnostic("E0951", "instructions for the exchange among cores aren't built yet", help=(mend,)))
+    return Device(step, load_target(settings.target))
 
 
 def elements(arrays: Mapping[str, AnyArray]) -> int:

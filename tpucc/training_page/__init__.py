@@ -10,6 +10,9 @@ from tpucc.explain.names import shown
 from tpucc.explain.quality import Measure
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
+from tpucc.isa.assembler import disassemble
+from tpucc.isa.container import encode
+from tpucc.isa.program import Program
 from tpucc.language.elaborate import Model
 from tpucc.output_files import write_files
 from tpucc.see.diagrams.paint import painted
@@ -53,6 +56,11 @@ def step_files(model: Model, step: Step, source: Source, time: StepTime, with_da
         "train.dot": dot_source(picture_of(model, parts_of(step), source).diagram),
     }
     return {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+
+
+def program_files(program: Program) -> dict[str, bytes]:
+    """The program of a step as a listing and in binary."""
+    return {"train.asm": stamped(disassemble(program), ";").encode("utf-8", "surrogatepass"), "train.tpub": encode(program)}
 
 
 def step_svg(model: Model, step: Step, source: Source) -> str:

@@ -15,6 +15,7 @@ from tpucc.explain.quantities import number, size
 from tpucc.ir import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
+from tpucc.machines.v2.links import all_reduce, core_bandwidth
 from tpucc.see.diagrams.collapse import Collapsed
 from tpucc.see.diagrams.insides import insides
 from tpucc.see.diagrams.operators import operator_diagram
@@ -27,7 +28,6 @@ from tpucc.see.svg import Markup, escaped, inlined, joined, row, table, tag
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
 from tpucc.training.timing.step_time import StepTime
-from tpucc.training.tpu_v2.links import all_reduce, core_bandwidth
 from tpucc.training_page.curves import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.training_page.step_graph import KEY, StepPicture
 from tpucc.training_page.step_time import step_time_svg

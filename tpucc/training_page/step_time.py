@@ -8,6 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.machines.v2.units import Unit
 from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH, Area, Scale, coverage, foot_axis, stacked
@@ -19,7 +20,6 @@ from tpucc.sim.durations import duration, seconds_unit
 from tpucc.target import machine_name
 from tpucc.training.roles import Role
 from tpucc.training.timing.step_time import StepTime
-from tpucc.training.tpu_v2.units import Unit
 
 LEFT, LANE, GAP = 84.0, 30.0, 8.0
 """The room for the names of the units, the height of a lane, and the room between two, in pixels."""

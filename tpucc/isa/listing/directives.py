@@ -31,7 +31,8 @@ from tpucc.isa.listing.words import Word, integer, label_in, name, name_text, nu
 from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.machine.machine import Machine
-from tpucc.machines import DEFAULT
+from tpucc.machine.parts import Contents
+from tpucc.machines import DEFAULT, machine_for
 from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
 
 DEFAULT_TARGET = "tpu_v1"
@@ -61,7 +62,10 @@ _LAYER = Fields(
 _ORDER = Codec(str, partial(one_of, choices=ORDERS, code="E0716", what="an order of parts", which="orders"))
 _DIVISION = Fields(Division, "parts", "items", Entry("order", codec=_ORDER, default=ORDERS[0]), "until")
 _KIND = Codec(str, partial(one_of, choices=KINDS, code="E0716", what="a kind of host buffer", which="kinds"))
-_HOST = Fields(HostBuffer, _NAME, Entry("kind", what="a kind", codec=_KIND), Entry("start", default=None), "rows")
+_HALF = Codec(lambda half: "bf16" if half else "f32", lambda word: one_of(word, ("bf16", "f32"), "E0713", "a format", "formats") == "bf16")
+_HOST = Fields(
+    HostBuffer, _NAME, Entry("kind", what="a kind", codec=_KIND), Entry("start", default=None), "rows", Entry("half", "format", codec=_HALF)
+)
 _FORMAT = Codec(
     lambda format: format.name,
     lambda word: DEVICE_FORMATS[one_of(word, DEVICE_FORMATS, "E0713", "a type of a port", "types")],
@@ -87,6 +91,8 @@ class ProgramDraft:
     known: Known | None
     """The constants that stand in the text by their digests."""
     machine: Machine
+    by_target: bool
+    """Whether the target says the machine."""
     said: dict[str, Any]
     """Names, numbers and texts, by the fields of `Program`."""
     lists: defaultdict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
@@ -130,15 +136,16 @@ def read_directives(
     stem: str,
     errors: Errors,
     known: Known | None = None,
-    machine: Machine = DEFAULT,
+    machine: Machine | None = DEFAULT,
     own: Mapping[str, Handler] = MappingProxyType({}),
 ) -> ProgramDraft:
     """What all directives of a listing say. `stem` is the name of a program without one.
 
-    `known` has the constants that stand in the listing by their digests. The target is read first, since the others' sizes depend on it;
-    the directives of `own`, which only this text has, are read last; all others in the order of the text. What is wrong goes to `errors`.
+    `known` has the constants that stand in the listing by their digests. Without a machine the target says it. The target is read first,
+    since the others' sizes depend on it; the directives of `own`, which only this text has, are read last; all others in the order of the
+    text. What is wrong goes to `errors`.
     """
-    draft = ProgramDraft(load_target(DEFAULT_TARGET), known, machine, {"name": stem})
+    draft = ProgramDraft(load_target(DEFAULT_TARGET), known, machine or DEFAULT, machine is None, {"name": stem})
     for directive in sorted(directives, key=lambda directive: (directive.name != "target", directive.name in own)):
         errors.attempt(_apply, directive, draft, own)
     return draft
@@ -203,8 +210,10 @@ def _target(arguments: Arguments, draft: ProgramDraft) -> None:
     word = arguments.next("a target")
     draft.target = _own_target(word, arguments) if arguments.keyed else _built_in(word)
     arguments.done()
-    if draft.target.obstacle:
-        word.fail("E0716", f"no program can be for {printable(draft.target.name)}: it {draft.target.obstacle}")
+    if draft.by_target:
+        draft.machine = machine_for(draft.target)
+    if obstacle := draft.machine.obstacle(draft.target):
+        word.fail("E0716", f"no program can be for {printable(draft.target.name)}: it {obstacle}")
 
 
 def _own_target(word: Word, arguments: Arguments) -> Target:
@@ -273,8 +282,8 @@ def _stacked(grid: TileGrid, first: int, last: int) -> str:
 
 
 def _host(arguments: Arguments, draft: ProgramDraft) -> None:
-    title, kind, start, rows = _HOST.read(arguments)
-    draft.add_buffer(HostBuffer(title, kind, draft.free_row if start is None else start, rows), arguments.directive)
+    title, kind, start, rows, half = _HOST.read(arguments)
+    draft.add_buffer(HostBuffer(title, kind, draft.free_row if start is None else start, rows, half), arguments.directive)
 
 
 def _port(arguments: Arguments, draft: ProgramDraft, kind: str, ports: str) -> None:
@@ -296,8 +305,20 @@ def _own_buffers(directive: Directive, draft: ProgramDraft, kind: str, title: st
     return tuple(draft.add_buffer(HostBuffer(f"{title}.{index}", kind, draft.free_row, rows), directive) for index, rows in enumerate(each))
 
 
+def _expression(arguments: Arguments, draft: ProgramDraft) -> None:
+    """`.expression 3 "max(a + b, 0.0)"`: they are numbered in order."""
+    expected, number = len(draft.lists["expressions"]), arguments.next("a number")
+    if integer(number) != expected:
+        number.fail("E0716", f"expressions are numbered in order: this one is {expected}")
+    draft.lists["expressions"].append(name(arguments.next("an expression in quotes")))
+    arguments.done()
+
+
 def _host_lines(program: Program) -> Iterator[str]:
-    yield from (_HOST.line("host", buffer) for buffer in program.host)
+    held = program.machine.holding(Contents.BUFFERS)
+    directive = "host" if held is None or held.name == "host" else "memory"
+    yield from (_HOST.line(directive, buffer) for buffer in program.host)
+    yield from (f".expression {number} {quote(text)}" for number, text in enumerate(program.expressions))
     yield from (_PORT.line("input", port) for port in program.inputs)
     yield from (_PORT.line("output", port) for port in program.outputs)
 
@@ -451,6 +472,8 @@ _HANDLERS: Mapping[str, Handler] = MappingProxyType(
         "layer": _layer,
         "fills": _fills,
         "host": _host,
+        "memory": _host,
+        "expression": _expression,
         "input": partial(_port, kind="input", ports="inputs"),
         "output": partial(_port, kind="output", ports="outputs"),
         "constant": _constant,

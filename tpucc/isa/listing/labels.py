@@ -28,7 +28,7 @@ class Labels:
     """The names of rows in one program's listing."""
 
     def __init__(self, machine: Machine, host: Sequence[HostBuffer], residents: Sequence[Resident]) -> None:
-        self._machine = machine
+        self._machine, self._written = machine, machine.written_fields
         self._contents = {memory.name: memory.contents for memory in machine.memories}
         self._host = {buffer.name: buffer for buffer in host}
         self._sorted = sorted(self._host.values(), key=lambda buffer: buffer.start)
@@ -59,7 +59,9 @@ class Labels:
             word.fail("E0713", f"expected a number{' or a label' if label is None else ''} for {operand.key}, found {printable(word.text)}")
         name, offset = label
         place = (
-            self._host_buffer(name, word) if contents is Contents.BUFFERS else self._stay(name, word, instruction, operand.field == "dest")
+            self._host_buffer(name, word)
+            if contents is Contents.BUFFERS
+            else self._stay(name, word, instruction, operand.field in self._written)
         )
         rows = place.rows
         if offset >= rows:
@@ -123,7 +125,7 @@ class Labels:
         texts = []
         for index, owner, value in zip(indices.tolist(), owners.tolist(), values.tolist(), strict=True):
             resident = self._residents[owner] if owner >= 0 else None
-            if resident is None or self._find(resident.name, index, field == "dest") != owner:
+            if resident is None or self._find(resident.name, index, field in self._written) != owner:
                 texts.append(str(value))
             else:
                 texts.append(label_text(resident.name, value - resident.start))
@@ -135,7 +137,7 @@ class Labels:
         held = np.full(max((r.end for r in self._residents if _shown(r)), default=0) + 1, -1, np.int64)
         rows = np.minimum(values, len(held) - 1)
         done = 0
-        for time, begins, resident in self._changes(field == "dest"):
+        for time, begins, resident in self._changes(field in self._written):
             until = int(np.searchsorted(indices, time))
             owners[done:until] = held[rows[done:until]]
             done = until

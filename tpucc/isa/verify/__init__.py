@@ -16,7 +16,7 @@ from typing import assert_never
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
 from tpucc.isa.listing.lines import ListingSpans, with_numbering
 from tpucc.isa.program import Program
-from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
+from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, floats, hazards, ports, ranges, residents, structure
 from tpucc.isa.verify.events import Events
 from tpucc.isa.verify.hazards import clocks
 from tpucc.isa.verify.memories import memory_events
@@ -25,7 +25,7 @@ from tpucc.machine.parts import Contents, Memory
 
 __all__ = ["RULES", "Rule", "Violation", "check", "check_structure", "raise_violations", "reported", "verify"]
 
-_FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, endings)
+_FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, floats, endings)
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
 """Every rule by its code, in order."""
 
@@ -93,6 +93,7 @@ def _meaning(context: Context) -> Iterator[Violation]:
     yield from fifo.check(context)
     yield from residents.overlaps(context)
     yield from arithmetic.blocks(context)
+    yield from floats.halves(context)
     machine = context.program.machine
     known = clocks(context.program.instructions, context.effects, machine)
     yield from fifo.written(context, known)
@@ -109,14 +110,22 @@ def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Viol
     """The rules of groups 4, 5, 7, 9 and 10 about the contents of a memory's rows."""
     match memory.contents:
         case Contents.VALUES:
-            return lambda events: chain(definitions.values(context, events, memory), residents.stays(context, events, memory))
+            return lambda events: chain(
+                definitions.values(context, events, memory),
+                residents.stays(context, events, memory),
+                floats.values(context, events, memory),
+            )
         case Contents.SUMS:
             bounds = arithmetic.Sums(context, memory)
             return lambda events: chain(
                 definitions.begun(context, events, memory), definitions.sums(context, events, memory), bounds.check(events)
             )
         case Contents.BUFFERS:
-            return lambda events: chain(definitions.buffers(context, events, memory), endings.outputs(context, events, memory))
+            return lambda events: chain(
+                definitions.buffers(context, events, memory),
+                endings.outputs(context, events, memory),
+                endings.states(context, events, memory),
+            )
         case _:
             assert_never(memory.contents)
 

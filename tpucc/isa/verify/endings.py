@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.isa.verify.events import END, WRITE, Events
+from tpucc.isa.verify.events import END, READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.machine.parts import Contents, Memory
@@ -24,6 +24,7 @@ RULES = (
         "Interrupts come in the order of the host's steps, one for each. One more, the last, may say that all outputs are there: nothing "
         "is written for the host after it.",
     ),
+    Rule("V1006", "states", "Every row of a state is written once, after its last read: the next step begins with it."),
 )
 
 
@@ -49,13 +50,29 @@ def outputs(context: Context, events: Events, memory: Memory) -> Iterator[Violat
     """The violations of V1002 and V1003."""
     writes = events.kind == WRITE
     before = events.last_instruction(writes)
-    missing = events.row[(events.kind == END) & (before < 0)][:MAX_REPORTED]
+    unwritten = (events.kind == END) & (before < 0) & context.in_buffers(events.row, lambda held: held.kind == "output")
+    missing = events.row[unwritten][:MAX_REPORTED]
     for row, buffer in zip(missing.tolist(), context.buffer_of(missing).tolist(), strict=True):
         held = context.host[buffer]
         yield Violation("V1002", f"row {row - held.start:,} of the output {held.name} is never written", about=("host", held.name))
     twice = writes & (before >= 0) & context.in_buffers(events.row, lambda held: held.kind == "output")
     message = "writes {row}, an output's, again after {other}"
     yield from by_rows(context, memory, events, twice, "V1003", message, before)
+
+
+def states(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
+    """The violations of V1006."""
+    if all(buffer.kind != "state" for buffer in context.host):
+        return
+    writes, state = events.kind == WRITE, context.in_buffers(events.row, lambda held: held.kind == "state")
+    before = events.last_instruction(writes)
+    missing = events.row[state & (events.kind == END) & (before < 0)][:MAX_REPORTED]
+    for row, buffer in zip(missing.tolist(), context.buffer_of(missing).tolist(), strict=True):
+        yield Violation("V1006", f"nothing writes {context.row(memory, row)}, a state's", about=("memory", context.host[buffer].name))
+    again = state & writes & (before >= 0)
+    yield from by_rows(context, memory, events, again, "V1006", "writes {row}, a state's, again after {other}", before)
+    late = state & (events.kind == READ) & (before >= 0)
+    yield from by_rows(context, memory, events, late, "V1006", "reads {row}, a state's, after {other} has replaced it", before)
 
 
 def interrupts(context: Context) -> Iterator[Violation]:

@@ -48,7 +48,7 @@ def written(context: Context, known: Int64) -> Iterator[Violation]:
     if program.machine.queue is None:
         return
     index = program.instructions["index"].astype(np.int64)
-    stores, fetches = np.flatnonzero(effects.stores), np.flatnonzero(effects.pushes & (index >= len(program.tiles)))
+    stores, fetches = np.flatnonzero(effects.stores), np.flatnonzero(effects.asks & (index >= len(program.tiles)))
     first = np.full(program.tile_count, len(index), np.int64)
     np.minimum.at(first, index[stores], stores)
     again = stores[first[index[stores]] < stores]

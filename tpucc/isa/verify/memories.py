@@ -16,7 +16,7 @@ from tpucc.numerics import Int64
 
 def memory_events(context: Context, memory: Memory) -> Iterator[Events]:
     """Reads and writes of the rows of a memory, and what else happens to them: beginnings and ends of stays, what the host does, and at the
-    program's end an `END` for every row of an output.
+    program's end an `END` for every row of an output or a state.
 
     An instruction that reads and writes the same rows adds to them: it counts as a write.
     """
@@ -43,8 +43,8 @@ def _stays(context: Context) -> tuple[Accesses, Accesses]:
 
 
 def _outputs(context: Context) -> Accesses:
-    """The rows of all outputs, after the last instruction."""
-    outputs = [(b.start, b.end) for b in context.program.host if b.kind == "output"]
+    """The rows of all outputs and states, after the last instruction."""
+    outputs = [(b.start, b.end) for b in context.program.host if b.kind in ("output", "state")]
     low, high = np.array(outputs, np.int64).reshape(-1, 2).T
     return Accesses.of(np.full(len(low), len(context.effects)), low, high, END)
 

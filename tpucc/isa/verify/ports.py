@@ -38,7 +38,7 @@ def check(context: Context) -> Iterator[Violation]:
         yield from for_each("V0107", kind, f"{kind} port", ports, _scale)
         owners = Counter(block for port in ports for block in port.blocks)
         for index, buffer in enumerate(program.host):
-            if buffer.kind == kind and owners[index] != 1:
+            if buffer.kind == kind and owners[index] != 1 and program.machine.ports:
                 message = f"the {kind} host buffer {printable(buffer.name)} belongs to {owners[index]} ports instead of one"
                 yield Violation("V0106", message, about=("host", buffer.name))
     yield from _steps(program)

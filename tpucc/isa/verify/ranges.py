@@ -11,6 +11,7 @@ import numpy as np
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.effects import Bools, Walks
 from tpucc.isa.program import stretch_ends
+from tpucc.isa.verify import floats
 from tpucc.isa.verify.rules import Context, Rule, Violation
 from tpucc.machine.instruction import Records
 from tpucc.machine.parts import Contents, Memory
@@ -35,6 +36,8 @@ def check(context: Context) -> Iterator[Violation]:
             yield from _rows(context, memory, walks)
     yield from _indices(context)
     yield from _repeated(context)
+    yield from floats.expressions(context)
+    yield from floats.blocks(context)
 
 
 def _counts(context: Context) -> Iterator[Violation]:
@@ -72,7 +75,7 @@ def _outside(context: Context, memory: Memory, walks: Walks, index: int) -> str:
 def _indices(context: Context) -> Iterator[Violation]:
     index, effects, program = context.program.instructions["index"], context.effects, context.program
     fixed, tiles, blocks = len(program.tiles), program.tile_count, len(program.blocks)
-    yield from context.each("V0304", effects.pushes & (index >= tiles), lambda i: f"asks for tile {_of(index[i], tiles)}")
+    yield from context.each("V0304", effects.asks & (index >= tiles), lambda i: f"asks for tile {_of(index[i], tiles)}")
     kept = effects.stores & ((index < fixed) | (index >= tiles))
     yield from context.each("V0304", kept, lambda i: f"writes tile {index[i]:,}; tiles {fixed:,} to {tiles - 1:,} can be written")
     deep = effects.stores & (effects.rows > program.target.mxu)
@@ -91,7 +94,8 @@ def _repeated(context: Context) -> Iterator[Violation]:
     size = memory.size(context.program.target) if memory is not None else 0
     for target in effects.holding(Contents.VALUES):
         steps = ("outer", "inner", f"{target.field}_pitch", f"{target.field}_stride")
-        twice = target.used & target.writes & target.walked & ~_distinct(records, steps, target.size)
+        walked = target.used & target.writes & target.walked
+        twice = walked & ~_distinct(records, steps, target.size) if walked.any() else walked
         for index in np.flatnonzero(twice).tolist():
             if not _visits_all(target, index, int(effects.rows[index] * target.size[index]), size):
                 yield context.violation("V0307", index, "writes a row twice")

@@ -11,6 +11,7 @@ from tpucc.isa.verify.events import BEGIN, END, READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.machine.parts import Contents, Memory
+from tpucc.numerics import AnyArray
 
 RULES = (
     Rule(
@@ -76,10 +77,17 @@ def in_place(context: Context) -> Bools:
 def _alike(context: Context, source: Walks, target: Walks) -> Bools:
     records = context.program.instructions
     outer, inner = records["outer"], records["inner"]
-    pitch, stride = (records[f"{source.field}_{step}"] == records[f"{target.field}_{step}"] for step in ("pitch", "stride"))
+    pitch, stride = (a == b for a, b in zip(_steps(source), _steps(target), strict=True))
     start = ~(source.windows | source.kernels) & (records[source.field] == records[target.field])
     alike: Bools = start & ((outer <= 1) | pitch) & ((inner <= 1) | stride)
     return alike
+
+
+def _steps(walks: Walks) -> tuple[AnyArray, AnyArray]:
+    """The pitch and the stride of each walk; of an operand without steps, those of rows that follow each other."""
+    records, names = walks.records, (f"{walks.field}_pitch", f"{walks.field}_stride")
+    pitch, stride = (records[name] if name in (records.dtype.names or ()) else None for name in names)
+    return (records["inner"], np.ones_like(records["inner"])) if pitch is None or stride is None else (pitch, stride)
 
 
 def _share(source: Walks, target: Walks, index: int) -> bool:

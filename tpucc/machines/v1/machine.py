@@ -87,3 +87,4 @@ V1 = Machine(
     ports=Place.PORTS,
 )
 """The weight FIFO with its shadow tile is the queue; the parameter block of the activation unit is the register."""
+MACHINE = V1

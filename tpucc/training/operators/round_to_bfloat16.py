@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tpucc.floating.bfloat16 import round_to_bfloat16
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Example, Ieee, OnHost, Operand, Types
 from tpucc.ops.rules import require_f32
-from tpucc.training.bfloat16 import round_to_bfloat16
 from tpucc.training.operators import gradient_operator
 
 

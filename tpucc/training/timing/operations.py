@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from tpucc.floating.arithmetic import PORTABLE
+from tpucc.floating.counting import counted
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Defined
 
-UNCOUNTED = frozenset({np.isnan, np.isfinite, np.isinf})
-"""What the tests of NaN need in software: the unit's own results have one NaN."""
-
 SEVERAL = 16
 """Values of an example's operands: NumPy's scalars aren't counted."""
-
-
-class _Counting(np.ndarray[Any, Any]):
-    """An array whose operations are counted, an element each: `count` of the class. What is made of it counts on."""
-
-    count = 0
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **settings: Any) -> Any:
-        plain = [_plain(each) for each in inputs]
-        if out is not None:
-            settings["out"] = tuple(map(_plain, out))
-        result = getattr(ufunc, method)(*plain, **settings)
-        if ufunc not in UNCOUNTED:
-            _Counting.count += max(map(np.size, (result, *plain)))
-        return result.view(_Counting) if isinstance(result, np.ndarray) else result
-
-
-def _plain(value: Any) -> Any:
-    return value.view(np.ndarray) if isinstance(value, _Counting) else value
 
 
 @cache
@@ -47,13 +25,12 @@ def operations(op: str) -> int:
     operator = OPS[op]
     sizes = {sum(type_.size for type_ in example.operands): example for example in reversed(operator.examples)}
     example = sizes[min([size for size in sizes if size >= SEVERAL] or sizes)]
-    operands = [np.full(type_.shape, 0.5 if type_.dtype == "f32" else 0, type_.numpy).view(_Counting) for type_ in example.operands]
-    _Counting.count = 0
-    with np.errstate(all="ignore"):
-        if isinstance(operator.floats, Defined):
-            operator.floats.function(example.attributes, operands, PORTABLE)
-        else:
-            operator.reference(example.attributes, operands)
+    operands = [np.full(type_.shape, 0.5 if type_.dtype == "f32" else 0, type_.numpy) for type_ in example.operands]
+    floats = operator.floats
+    if isinstance(floats, Defined):
+        count = counted(lambda *given: floats.function(example.attributes, given, PORTABLE), *operands)
+    else:
+        count = counted(lambda *given: operator.reference(example.attributes, given), *operands)
     result = operator.infer(example.attributes, example.operands)
     touched = max([1, result.size, *(type_.size for type_ in example.operands)])
-    return int(max(1, -(-_Counting.count // touched)))
+    return int(max(1, -(-count // touched)))

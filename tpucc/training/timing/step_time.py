@@ -12,6 +12,7 @@ from functools import cached_property
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
 from tpucc.ir import Graph, Node
+from tpucc.machines.v2.units import VALUE_BYTES, Unit, Work, packed_rows_of, rows_of
 from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import Values, selects
@@ -26,7 +27,6 @@ from tpucc.training.roles import Role, roles
 from tpucc.training.step import Step
 from tpucc.training.timing.groups import Group, Grouping, Kind
 from tpucc.training.timing.operations import operations
-from tpucc.training.tpu_v2.units import VALUE_BYTES, Unit, Work, packed_rows_of, rows_of
 
 CONTENTS: Mapping[Role, str] = {Role.FORWARD: "activations", Role.BACKWARD: "gradients", Role.REDUCE: "gradients"}
 """What the values of a part of a step are; those of the others are states."""

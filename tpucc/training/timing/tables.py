@@ -8,11 +8,11 @@ from typing import Any
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.quantities import size
 from tpucc.explain.tables import table, wrapped
+from tpucc.machines.v2.units import Unit
 from tpucc.sim.durations import duration, durations
 from tpucc.target import machine_name
 from tpucc.training.roles import Role
 from tpucc.training.timing.step_time import StepTime, TimedGroup
-from tpucc.training.tpu_v2.units import Unit
 
 LONGEST = 12
 """Groups that the table shows."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from math import prod
 
+from tpucc.machines.v2.links import all_reduce, core_bandwidth
 from tpucc.target import Target
-from tpucc.training.tpu_v2.links import all_reduce, core_bandwidth
 
 VALUE_BYTES = 4
 """Bytes of a value of a step: float32."""

@@ -25,11 +25,11 @@ import numpy.typing as npt
 
 from tpucc.floating import exact
 from tpucc.floating.arithmetic import Arithmetic
+from tpucc.floating.bfloat16 import INFINITE, Bits, extremes, round_chunk
 from tpucc.floating.exact import Booleans, Indices
 from tpucc.floating.functions import CHUNK
 from tpucc.floating.nan import NAN
 from tpucc.numerics import Float32, Float64
-from tpucc.training.bfloat16 import INFINITE, Bits, extremes, round_chunk
 
 Exponents = npt.NDArray[np.uint8]
 Differences = npt.NDArray[np.int16]

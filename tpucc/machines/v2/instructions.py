@@ -1,0 +1,227 @@
+"""The instruction set of v2: one row for each mnemonic, with all facts about it.
+
+An instruction is a loop over registers of `sublanes` rows. The cycles of transposes, sums of lanes and moves are assumed; what the others
+take follows from the published units (`units.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+import numpy as np
+
+from tpucc.machine.instruction import OperandSpec, Spec, one_row_each
+from tpucc.machine.parts import NOWHERE, Workload, no_time
+from tpucc.machines.v2.functions import EXPRESSIONS, Function, functions, moved, multiplied, pushed, shifted, turned
+from tpucc.machines.v2.links import core_bandwidth
+from tpucc.machines.v2.places import Engine, Flag, Place, flag_rows
+from tpucc.machines.v2.sentences import computes, loads, multiplies, pushes, reduces, shifts, stores, synchronises, turns
+from tpucc.numerics import Int64
+from tpucc.target import Target
+
+
+class Opcode(IntEnum):
+    HALT = 0
+    SYNCHRONIZE = 1
+    LOAD = 2
+    STORE = 3
+    PUSH_WEIGHTS = 4
+    MATRIX_MULTIPLY = 5
+    VECTOR = 6
+    MOVE_LANES = 7
+    TRANSPOSE = 8
+    REDUCE = 9
+
+
+# Durations. The first sentence of a docstring stands in the reference of the instruction set.
+
+
+def _transfer(work: Workload) -> Int64:
+    """Takes the latency of HBM, and the time of its bytes at a core's share of the bandwidth."""
+    latency = round(work.target.hbm_latency_seconds * work.target.clock_hz)
+    sizes, which = np.unique(work.link_bytes, return_inverse=True)
+    bandwidth = core_bandwidth(work.target)
+    return np.array([latency + work.target.transfer_cycles(size, bandwidth) for size in sizes.tolist()], np.int64)[which]
+
+
+def _a_tile(work: Workload) -> int:
+    """Takes a cycle for each row of the matrix unit."""
+    return work.target.mxu
+
+
+def _a_row(work: Workload) -> Int64:
+    """Takes one cycle for each row that streams."""
+    return work.rows
+
+
+def _expression(work: Workload) -> Int64:
+    """Takes the bundles of its expression for each register of rows."""
+    return _registers(work) * work.bundles
+
+
+def _registers(work: Workload) -> Int64:
+    """Takes one cycle for each register of rows."""
+    return -(-work.rows // max(1, work.target.sublanes))
+
+
+def _tree(work: Workload) -> Int64:
+    """Takes the steps of a halving tree over all lanes for each register of rows."""
+    return _registers(work) * tree_steps(work.target)
+
+
+def tree_steps(target: Target) -> int:
+    """The steps of a halving tree over all lanes."""
+    return (target.mxu - 1).bit_length()
+
+
+_LANES = OperandSpec("window_inner", "lanes", "extent", "how many of their lanes, from lane 0 on")
+_ROWS = OperandSpec("inner", "rows", "count", "how many rows, one after the other")
+_A = OperandSpec("ub", "a", "vmem", "first source row")
+_Y = OperandSpec("dest", "y", "vmem", "first row of the result")
+_HBM = OperandSpec("host", "hbm", "hbm", "first row in HBM")
+_HALF = flag_rows(Flag.HALF)
+
+
+def _walk(field: str, key: str, meaning: str, of: Place = NOWHERE) -> tuple[OperandSpec, ...]:
+    return (
+        OperandSpec(field, key, "vmem", meaning, of=of),
+        OperandSpec(f"{field}_pitch", f"{key}_pitch", "step", f"rows from one outer step to the next of {key}", 0, of),
+        OperandSpec(f"{field}_stride", f"{key}_stride", "step", f"rows from one inner step to the next of {key}; 0 repeats a row", 1, of),
+    )
+
+
+SPECS: Mapping[Opcode, Spec] = one_row_each(
+    "SPECS (tpucc/machines/v2/instructions.py)",
+    Opcode,
+    (
+        Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", no_time, lambda _: "ends the program"),
+        Spec(
+            Opcode.SYNCHRONIZE,
+            Engine.CONTROL,
+            "The engine's next instruction waits until the named engines have finished all that stands before this.",
+            no_time,
+            synchronises,
+            (
+                OperandSpec("index", "engine", "engine", "engine that waits"),
+                OperandSpec("engines", "wait", "engines", "engines to wait for"),
+            ),
+            waits=lambda index, engines: ((index, engines),),
+        ),
+        Spec(
+            Opcode.LOAD,
+            Engine.MEMORY,
+            "HBM to vector memory.",
+            _transfer,
+            loads,
+            (_HBM, _Y, _ROWS),
+            _HALF,
+            reads=Place.HBM,
+            writes=Place.Y,
+            compute=moved,
+        ),
+        Spec(
+            Opcode.STORE,
+            Engine.MEMORY,
+            "Vector memory to HBM.",
+            _transfer,
+            stores,
+            (_A, _HBM, _ROWS),
+            _HALF,
+            reads=Place.ROWS,
+            writes=Place.HBM,
+            compute=moved,
+        ),
+        Spec(
+            Opcode.PUSH_WEIGHTS,
+            Engine.WEIGHTS,
+            "A block of rows and lanes as the matrix unit's next tile. Nothing is multiplied beyond the block.",
+            _a_tile,
+            pushes,
+            (_A, OperandSpec("inner", "rows", "extent", "how many rows, one after the other"), _LANES),
+            flag_rows(Flag.TURNED),
+            reads=Place.ROWS,
+            writes=Place.FIFO,
+            compute=pushed,
+        ),
+        Spec(
+            Opcode.MATRIX_MULTIPLY,
+            Engine.MATRIX,
+            "Rows times the tile in use: operands rounded to bfloat16, each sum of products exact and rounded once to float32.",
+            _a_row,
+            multiplies,
+            (_A, OperandSpec("acc", "y", "vmem", "first row of the sums; the others follow it"), _ROWS),
+            flag_rows(Flag.SWITCH | Flag.ACCUMULATE),
+            reads=Place.ROWS | Place.TILE,
+            writes=Place.SUMS,
+            compute=multiplied,
+        ),
+        Spec(
+            Opcode.VECTOR,
+            Engine.VECTOR,
+            "An expression, element by element.",
+            _expression,
+            computes,
+            (
+                OperandSpec("function", "function", "function", "which sources it has"),
+                OperandSpec("index", "expression", "expression", "expression of the program"),
+                *_walk("ub", "a", "first row of source a", Place.A),
+                *_walk("ub2", "b", "first row of source b", Place.B),
+                OperandSpec("acc", "c", "vmem", "first row of source c; the others follow it", of=Place.C),
+                *_walk("dest", "y", "first row of the result"),
+                OperandSpec("outer", "outer", "count", "outer steps of the walks", 1),
+                OperandSpec("inner", "inner", "count", "inner steps of the walks"),
+            ),
+            flag_rows(Flag.SPLAT_A | Flag.SPLAT_B | Flag.SPLAT_C),
+            functions(*EXPRESSIONS),
+            reads=Place.EXPRESSION,
+            writes=Place.Y,
+        ),
+        Spec(
+            Opcode.MOVE_LANES,
+            Engine.LANES,
+            "Lanes of rows to other lanes.",
+            _registers,
+            shifts,
+            (
+                _A,
+                _Y,
+                _ROWS,
+                OperandSpec("window_outer", "from", "lane", "first lane of the source"),
+                OperandSpec("index", "to", "lane", "first lane of the result"),
+                OperandSpec("window_inner", "lanes", "extent", "how many lanes"),
+            ),
+            flag_rows(Flag.CLEAR),
+            reads=Place.ROWS | Place.OLD,
+            writes=Place.Y,
+            compute=shifted,
+        ),
+        Spec(
+            Opcode.TRANSPOSE,
+            Engine.LANES,
+            "A block of at most `mxu` rows, whose lanes become rows.",
+            _a_tile,
+            turns,
+            (
+                _A,
+                OperandSpec("window_inner", "rows", "extent", "how many rows"),
+                _Y,
+                OperandSpec("inner", "lanes", "extent", "how many lanes"),
+            ),
+            reads=Place.BLOCK,
+            writes=Place.Y,
+            compute=turned,
+        ),
+        Spec(
+            Opcode.REDUCE,
+            Engine.LANES,
+            "One value of the first lanes of each row.",
+            _tree,
+            reduces,
+            (OperandSpec("function", "function", "function", "what is computed"), _A, _Y, _ROWS, _LANES),
+            functions=functions(Function.SUM, Function.LARGEST),
+            writes=Place.Y,
+        ),
+    ),
+    lambda row: Opcode(row.opcode),
+)

@@ -1,0 +1,90 @@
+"""A step executed by the machine's instructions: the program of `tpucc.training.lowering`, run again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tpucc.diagnostics import InputError
+from tpucc.numerics import AnyArray, Float32
+from tpucc.ops.one_hot import require_labels
+from tpucc.sim.repeated import Repeated
+from tpucc.sim.timing import time_program
+from tpucc.target import Target
+from tpucc.training.lowering.lower import LOSS, Lowered, input_buffer, lower, state_buffer
+from tpucc.training.lowering.values import matrix_of
+from tpucc.training.passes.names import NEXT, loss_of, values_of
+from tpucc.training.step import Step
+
+
+class Device:
+    """A core that computes steps, each in as many `cycles`.
+
+    Lanes of HBM past the last column of a value hold anything. `padding` is what they have at first, and all of vector memory.
+    """
+
+    def __init__(self, step: Step, target: Target, padding: float = 0.0) -> None:
+        """Raises what `lower` raises."""
+        self.lowered: Lowered = lower(step, target)
+        self._moved = values_of(step.graph, NEXT)
+        self._loss = loss_of(step.graph)
+        self._program = Repeated(self.lowered.program)
+        for rows in self._program.memories.rows.values():
+            rows[...] = padding
+
+    @property
+    def cycles(self) -> int:
+        return time_program(self.lowered.program).makespan
+
+    @property
+    def seconds(self) -> float:
+        """The time of a step on the machine."""
+        return self.cycles / self.lowered.program.target.clock_hz
+
+    def run(self, given: Mapping[str, AnyArray], parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
+        """The loss and the new states, by the names of their nodes: what `Plan.run` gives of these outputs, with the same bits.
+
+        Raises `InputError` E0454, with the node's place, for a label that doesn't exist.
+        """
+        for name, shape in self.lowered.states.items():
+            self._put(state_buffer(name), given[name], matrix_of(shape))
+        for part, inputs in enumerate(parts):
+            for name, shape in self.lowered.inputs.items():
+                array, buffer = inputs[name], input_buffer(name, part, len(parts))
+                self._require_labels(buffer, array)
+                self._put(buffer, array, matrix_of(shape) if array.dtype == np.float32 else (array.size, 1))
+        self._program.run()
+        values = {self._loss: self._taken(LOSS, ())}
+        return values | {node: self._taken(state_buffer(name), self.lowered.states[name]) for name, node in self._moved.items()}
+
+    def _require_labels(self, buffer: str, array: AnyArray) -> None:
+        for labels in self.lowered.labels:
+            try:
+                if labels.buffer == buffer:
+                    require_labels(array, labels.classes, labels.node.op)
+            except InputError as error:
+                raise error.at(labels.node.origin.trail()) from None
+
+    def _put(self, name: str, array: AnyArray, size: tuple[int, int]) -> None:
+        """Puts a value into its rows of HBM, column block by column block."""
+        rows, columns = size
+        held, lanes = self._buffer(name), self._lanes
+        matrix = array.reshape(rows, columns)
+        for block, first in enumerate(range(0, columns, lanes)):
+            own = matrix[:, first : first + lanes]
+            held[block * rows : (block + 1) * rows, : own.shape[1]] = own
+
+    def _taken(self, name: str, shape: tuple[int, ...]) -> Float32:
+        """A value from its rows of HBM: a new array."""
+        (rows, columns), held, lanes = matrix_of(shape), self._buffer(name), self._lanes
+        blocks = [held[block * rows : (block + 1) * rows] for block in range(-(-columns // lanes))]
+        return np.array(np.concatenate(blocks, axis=1)[:, :columns]).reshape(shape)
+
+    def _buffer(self, name: str) -> Float32:
+        rows: Float32 = self._program.memories.buffers[self.lowered.rows(name)]  # type: ignore[assignment]
+        return rows
+
+    @property
+    def _lanes(self) -> int:
+        return self.lowered.program.target.mxu

@@ -1,0 +1,329 @@
+"""The program of a step: begin to read here.
+
+1. The nodes of the step's graph are traced in the order of its groups (`trace.py`): what the operators compute, as operations of elements,
+   sums and products. Each part of the batch has its own values until the parts are averaged.
+2. Values are computed in vector memory, in this order (`values.py`); operations of elements are fused (`fusion.py`).
+3. Buffers get rows of vector memory; inputs and states are loaded, new states and the loss are stored (`room.py`).
+4. Units wait for each other where they must (`tpucc.schedule.synchronise`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError
+from tpucc.ir import Graph, Node
+from tpucc.isa.program import HostBuffer, LayerInfo, Program, bare_program
+from tpucc.isa.verify import check
+from tpucc.lowering.tileprogram import VirtualBuffer
+from tpucc.machines.v2.machine import V2
+from tpucc.numerics import Int64
+from tpucc.ops.weight import WeightAttributes
+from tpucc.schedule.listing import Listing
+from tpucc.schedule.pipeline import residents, with_end
+from tpucc.schedule.synchronise import synchronise, with_waits
+from tpucc.target import Target
+from tpucc.training.lowering.code import Code, Rows
+from tpucc.training.lowering.fusion import Fusion
+from tpucc.training.lowering.room import Placed, place
+from tpucc.training.lowering.trace import Kind, Labels, Symbol, Trace, Untraceable, Value, reachable, traced
+from tpucc.training.lowering.values import Values, matrix_of
+from tpucc.training.operators.all_reduce import AllReduceAttributes
+from tpucc.training.operators.state import StateAttributes
+from tpucc.training.passes.names import NEXT, loss_of, values_of
+from tpucc.training.step import Step
+from tpucc.training.timing.step_time import StepTime
+
+LOSS = "output:loss"
+"""The buffer of HBM with the loss."""
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A step as a program, for so many `parts` of a batch. `states` are the shapes of states and fixed weights by the names of their nodes,
+    `inputs` the inputs' of a part; `labels` are buffers whose numbers must be classes."""
+
+    program: Program
+    parts: int
+    states: Mapping[str, tuple[int, ...]]
+    inputs: Mapping[str, tuple[int, ...]]
+    labels: tuple[Labels, ...]
+
+    def rows(self, name: str) -> slice:
+        """The rows of a buffer of HBM."""
+        found = next(buffer for buffer in self.program.host if buffer.name == name)
+        return slice(found.start, found.end)
+
+
+def lower(step: Step, target: Target, name: str = "step", source: str = "", source_text: str = "") -> Lowered:
+    """The program of a step on one core, which does the parts of the batch one after another. It has passed the verifier.
+
+    Raises `CompileError` E0949 for an operator without instructions as yet, `LimitError` E0950 where vector memory is too small,
+    `UsageError` E0951 for a target that no program can be for.
+    """
+    if obstacle := V2.obstacle(target):
+        mend = "--executor reference computes the same bits; tpu_v2 has instructions"
+        raise UsageError(Diagnostic("E0951", f"no program can be for {target.name}: it {obstacle}", help=(mend,)))
+    return _Lowering(step, target).lowered(name, source, source_text)
+
+
+def input_buffer(name: str, part: int, parts: int) -> str:
+    """The buffer of HBM with an input of a part."""
+    return f"input:{name}" if parts == 1 else f"input:{name}.{part}"
+
+
+def state_buffer(name: str) -> str:
+    """The buffer of HBM with a state, or with a weight that stays as it is."""
+    return f"state:{name}"
+
+
+class _Lowering:
+    """The lowering of one step."""
+
+    def __init__(self, step: Step, target: Target) -> None:
+        self._graph: Graph = step.graph
+        self._target, self._parts = target, step.parts
+        self._groups = StepTime(step, target).groups
+        self._trace = Trace()
+        self._symbols = self._traced()
+        first = self._symbols[0]
+        self._next = {state: first[node].value for state, node in values_of(self._graph, NEXT).items()}
+        self._loss = first[loss_of(self._graph)].value
+        self._reached = tuple(reachable([self._loss, *self._next.values()]))
+        self._code = Code(target.mxu)
+        self._hbm: list[HostBuffer] = []
+        self._stretches = [_Stretch(states) for states in _stretches(self._graph)]
+
+    def lowered(self, name: str, source: str, source_text: str) -> Lowered:
+        self._emit()
+        placed = place(self._code, self._hbm, self._target)
+        layers = tuple(self._layers())
+        layer: Int64 = np.array(placed.layers, np.int64)
+        listing = Listing(placed.records, layer, np.arange(len(layer)), tuple(each.name for each in layers), V2)
+        listing = with_end(with_waits(listing, synchronise(listing)))
+        buffers = [VirtualBuffer(each.name, each.rows, each.layer) for each in self._code.buffers]
+        program = bare_program(
+            name=name,
+            source=source,
+            source_text=source_text,
+            target=self._target,
+            machine=V2,
+            instructions=listing.records,
+            layer_of=listing.layer.astype(np.uint32),
+            layers=layers,
+            host=placed.hbm,
+            expressions=tuple(self._code.expressions),
+            residents=residents(listing, placed.stays, buffers),
+            notes=_notes(placed),
+        )
+        check(program)
+        kept = {node.name: node.type.shape for node in self._graph if _is_kept(node)}
+        inputs = {node.name: node.type.shape for node in self._graph.inputs}
+        return Lowered(program, self._parts, kept, inputs, tuple(self._trace.labels))
+
+    def _traced(self) -> list[dict[str, Symbol]]:
+        """The symbols of all nodes, for each part; those of nodes after a reduction stand with the first."""
+        late: set[str] = set()
+        for node in self._graph:
+            if isinstance(node.attributes, AllReduceAttributes) or not late.isdisjoint(node.operands):
+                late.add(node.name)
+        ordered = tuple(self._ordered())
+        symbols = [{node.name: self._given(node, part) for node in self._graph if _is_given(node)} for part in range(self._parts)]
+        for part in range(self._parts):
+            for group, node in ordered:
+                if node.name not in late:
+                    self._trace_node(group, node, symbols, part)
+        for group, node in ordered:
+            if node.name in late:
+                self._trace_node(group, node, symbols, 0)
+        return symbols
+
+    def _given(self, node: Node, part: int) -> Symbol:
+        name = input_buffer(node.name, part, self._parts) if node.is_input else state_buffer(node.name)
+        return self._trace.given(name, node.type.shape, whole=node.type.dtype == "i32")
+
+    def _ordered(self) -> Iterator[tuple[int, Node]]:
+        """All nodes that are computed, with the numbers of their groups, in the order of these; what a group needs stands before it."""
+        done = {node.name for node in self._graph if _is_given(node)}
+        for number, timed in enumerate(self._groups):
+            waiting, needed = [*timed.group.nodes], set[str]()
+            while waiting:
+                node = waiting.pop()
+                if node.name not in done and node.name not in needed:
+                    needed.add(node.name)
+                    waiting += self._graph.operands(node)
+            done |= needed
+            yield from ((number, node) for node in self._graph if node.name in needed)
+        yield from ((len(self._groups) - 1, node) for node in self._graph if node.name not in done)
+
+    def _trace_node(self, group: int, node: Node, symbols: list[dict[str, Symbol]], part: int) -> None:
+        self._trace.group, self._trace.node = group, node
+        if isinstance(node.attributes, AllReduceAttributes):
+            symbols[0][node.name] = _mean([own[node.operands[0]] for own in symbols])
+            return
+        try:
+            symbols[part][node.name] = traced(self._trace, node, [symbols[part][name] for name in node.operands])
+        except Untraceable as error:
+            raise _not_built(node, str(error)) from error
+
+    def _emit(self) -> None:
+        """Makes the code and the buffers of HBM."""
+        roots = {self._loss.number, *(value.number for value in self._next.values())}
+        fusion = Fusion(self._reached, lambda value: value.number in roots)
+        places, copied = self._places()
+        named = {symbol.value.number: name for own in reversed(self._symbols) for name, symbol in own.items()}
+        values = Values(self._code, fusion, places, named)
+        self._give(values)
+        for value in self._reached:
+            if value.kind in COMPUTED and value.number not in fusion.inner:
+                self._compute(value, values)
+        for value, at in copied:
+            values.copied(value, at)
+        self._store(places[self._loss.number])
+
+    def _compute(self, value: Value, values: Values) -> None:
+        self._code.layer = value.group
+        try:
+            values.matrix(value)
+        except Untraceable as error:
+            assert value.node is not None
+            raise _not_built(value.node, str(error)) from error
+
+    def _places(self) -> tuple[dict[int, Rows], list[tuple[Value, Rows]]]:
+        """The rows of the loss and of new states, by their values' numbers; and those values that must be copied to their rows."""
+        places: dict[int, Rows] = {}
+        copied = []
+        wanted = [(self._loss, self._code.buffer(LOSS, 1))]
+        for stretch in self._stretches:
+            if any(node.name in self._next for node in stretch.states):
+                stretch.new = self._code.buffer(f"new:{stretch.states[0].name}", sum(map(self._rows, stretch.states)))
+                for node, at in self._laid(stretch, stretch.new):
+                    wanted.append((self._next[node.name], at))
+        for value, at in wanted:
+            if value.number in places or value.kind not in (Kind.ELEMENT, Kind.PRODUCT):
+                copied.append((value, at))
+            places.setdefault(value.number, at)
+        return places, copied
+
+    def _give(self, values: Values) -> None:
+        """The buffers of HBM, and where what is given lies in vector memory once it is loaded."""
+        given = {value.what: value for value in self._reached if value.kind is Kind.GIVEN}
+        for stretch in self._stretches:
+            stretch.home = self._end
+            for node in stretch.states:
+                self._add_hbm(state_buffer(node.name), "state" if node.name in self._next else "input", self._rows(node))
+            stretch.old = self._code.buffer(stretch.states[0].name, self._end - stretch.home, stretch.home)
+            for node, at in self._laid(stretch, stretch.old):
+                if (value := given.get(state_buffer(node.name))) is not None:
+                    values.given(value, at, matrix_of(node.type.shape))
+        for part in range(self._parts):
+            for node in self._graph.inputs:
+                name = input_buffer(node.name, part, self._parts)
+                size = matrix_of(node.type.shape) if node.type.dtype == "f32" else (node.type.size, 1)
+                home, rows = self._end, size[0] * -(-size[1] // self._target.mxu)
+                self._add_hbm(name, "input", rows)
+                if (value := given.get(name)) is not None:
+                    values.given(value, self._code.buffer(name.removeprefix("input:"), rows, home), size)
+        self._add_hbm(LOSS, "output", 1)
+
+    def _store(self, loss: Rows) -> None:
+        """Stores the loss when it is there, and the new states of each stretch when all of them are, and the old ones have been read."""
+        last = {number: index for index, each in enumerate(self._code.instructions) for number in each.buffers}
+        written = dict(self._code.last_writes())
+        home = next(buffer.start for buffer in self._hbm if buffer.name == LOSS)
+        stores = [(written[loss.buffer], self._code.store(loss, home, 1))]
+        for stretch in self._stretches:
+            if stretch.new is not None:
+                after = max(written[stretch.new.buffer], last.get(stretch.old.buffer, 0))
+                self._code.layer = self._code.instructions[after].layer
+                stores.append((after, self._code.store(stretch.new, stretch.home, self._code.buffers[stretch.new.buffer].rows)))
+        for after, store in sorted(stores, key=lambda each: -each[0]):
+            self._code.instructions.insert(after + 1, store)
+
+    @property
+    def _end(self) -> int:
+        """The first free row of HBM."""
+        return self._hbm[-1].end if self._hbm else 0
+
+    def _add_hbm(self, name: str, kind: str, rows: int) -> None:
+        self._hbm.append(HostBuffer(name, kind, self._end, rows))
+
+    def _rows(self, node: Node) -> int:
+        rows, columns = matrix_of(node.type.shape)
+        return rows * -(-columns // self._target.mxu)
+
+    def _laid(self, stretch: _Stretch, at: Rows) -> Iterator[tuple[Node, Rows]]:
+        """The states of a stretch, one after the other from a row on."""
+        for node in stretch.states:
+            yield node, at
+            at = at.after(self._rows(node))
+
+    def _layers(self) -> Iterator[LayerInfo]:
+        """A layer for each group, with the size of its product."""
+        products = {value.group: value for value in self._reached if value.kind is Kind.PRODUCT}
+        for number, timed in enumerate(self._groups):
+            kind, origin = str(timed.role), timed.group.nodes[0].origin
+            if (product := products.get(number)) is None:
+                yield LayerInfo(timed.name, kind, origin)
+            else:
+                (rows, depth), columns = product.operands[0].shape, product.shape[1]
+                yield LayerInfo(timed.name, kind, origin, self._parts * rows * depth * columns, (depth, columns))
+
+
+COMPUTED = (Kind.ELEMENT, Kind.SUM, Kind.LARGEST, Kind.PRODUCT)
+"""What instructions compute; the rest is read as it lies."""
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """States that move together, which lie one after the other, in HBM from row `home` on: the buffers of their old and new values."""
+
+    states: tuple[Node, ...]
+    home: int = 0
+    old: Rows = field(default_factory=lambda: Rows(-1))
+    new: Rows | None = None
+
+
+def _is_kept(node: Node) -> bool:
+    """Whether it is a state, or a weight that stays as it is."""
+    return isinstance(node.attributes, StateAttributes | WeightAttributes) and not node.is_input
+
+
+def _is_given(node: Node) -> bool:
+    return node.is_input or _is_kept(node)
+
+
+def _stretches(graph: Graph) -> list[tuple[Node, ...]]:
+    """The states of a graph: a weight with what the optimizer keeps for it, what it keeps for all weights, and each fixed weight."""
+    found: dict[str, list[Node]] = {}
+    for node in graph:
+        if isinstance(node.attributes, StateAttributes):
+            key = node.attributes.key
+            owner = key if node.attributes.initial is None else key.partition("/")[2]
+            found.setdefault(owner and f"weight {owner}", []).append(node)
+        elif _is_kept(node):
+            found[f"fixed {node.name}"] = [node]
+    return [tuple(nodes) for nodes in found.values()]
+
+
+def _mean(parts: list[Symbol]) -> Symbol:
+    """The mean over the parts, as `tpucc.training.all_reduce` makes it: a halving tree over them, times 1 / N."""
+    count = len(parts)
+    while len(parts) > 1:
+        half = len(parts) // 2
+        parts = [low + high for low, high in zip(parts[:half], parts[half:], strict=True)]
+    mean: Symbol = parts[0] * np.float32(1 / count)
+    return mean
+
+
+def _not_built(node: Node, why: str) -> CompileError:
+    mend = "--executor reference computes every step, with the same bits; `tpucc profile --train` times every step, by groups"
+    labels = tuple(Label(span) for span in node.origin.spans[:1])
+    return CompileError(Diagnostic("E0949", f"the machine has no instructions for this {node.op} yet: it {why}", labels, (mend,)))
+
+
+def _notes(placed: Placed) -> tuple[str, ...]:
+    return (f"{placed.spilled:,} rows were stored because others needed their room",) if placed.spilled else ()

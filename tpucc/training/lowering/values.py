@@ -1,0 +1,247 @@
+"""The values of a step in vector memory, and the instructions that compute them.
+
+A value is a matrix [rows, columns] of its elements in order: its columns are its last axis, as a rule. It lies as column blocks, one after
+the other, of a row of lanes for each row. Lanes past the last column hold anything. What sums of lanes leave is one column, whatever its
+shape says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from tpucc.machines.v2.expressions import SOURCES, number_text
+from tpucc.machines.v2.functions import Function
+from tpucc.training.lowering.code import Access, Code, Rows
+from tpucc.training.lowering.fusion import Fusion, Tree
+from tpucc.training.lowering.products import Side, multiply, turn
+from tpucc.training.lowering.trace import Kind, Shape, Untraceable, Value
+
+SIGNS = {Kind.SUM: "+", Kind.LARGEST: "max"}
+"""What makes one of two elements, for sums and largest values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Where a value lies: the first row of its first column block, and its numbers of rows and columns."""
+
+    at: Rows
+    rows: int
+    columns: int
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.rows, self.columns
+
+
+def matrix_of(shape: Shape) -> tuple[int, int]:
+    """Rows and columns of a value of a shape: its last axis are its columns."""
+    return (prod(shape[:-1]), shape[-1]) if shape else (1, 1)
+
+
+class Values:
+    """Computes values on demand, each once."""
+
+    def __init__(self, code: Code, fusion: Fusion, places: Mapping[int, Rows], names: Mapping[int, str]) -> None:
+        """`places` are the rows of values that have some before they are computed; `names` are those of values."""
+        self._code, self._fusion, self._places, self._names = code, fusion, places, names
+        self._known: dict[int, Matrix] = {}
+        self._turned: dict[int, Matrix] = {}
+
+    def given(self, value: Value, at: Rows, size: tuple[int, int]) -> None:
+        """A value that is there."""
+        self._known[value.number] = Matrix(at, *size)
+
+    def matrix(self, value: Value) -> Matrix:
+        """Where a value lies. Raises `Untraceable` for what no instruction computes, as far as the machine is built."""
+        if (found := self._known.get(value.number)) is None:
+            found = self._known[value.number] = self._computed(value)
+        return found
+
+    def copied(self, value: Value, at: Rows) -> None:
+        """Copies a value to other rows."""
+        of = self._sized(value, matrix_of(value.shape))
+        rows = of.rows * self._blocks(of.columns)
+        self._code.vector("a", (Access(of.at, 0, 1),), Access(at, 0, 1), 1, rows)
+
+    def _computed(self, value: Value) -> Matrix:
+        match value.kind:
+            case Kind.VIEW:
+                return self.matrix(value.operands[0])
+            case Kind.NUMBER:
+                matrix = self._new(value, 1, 1)
+                self._code.vector(number_text(value.what), (), Access(matrix.at, 0, 1), 1, 1)
+                return matrix
+            case Kind.ELEMENT:
+                return self._element(self._fusion.tree(value))
+            case Kind.SUM | Kind.LARGEST:
+                return self._reduced(value)
+            case Kind.PRODUCT:
+                return self._product(value)
+            case Kind.TURNED if len(value.shape) == 2:
+                return self._transposed(value.operands[0])
+            case _:
+                raise Untraceable(f"moves elements ({value.kind.name.lower()} of {list(value.shape)})")
+
+    def _blocks(self, columns: int) -> int:
+        return -(-columns // self._code.lanes)
+
+    def _new(self, value: Value, rows: int, columns: int) -> Matrix:
+        """Rows for a value: those that it has already, or new ones."""
+        at = self._places.get(value.number)
+        if at is None:
+            at = self._code.buffer(self._names.get(value.number, f"v{value.number}"), rows * self._blocks(columns))
+        return Matrix(at, rows, columns)
+
+    def _scratch(self, rows: int) -> Rows:
+        return self._code.buffer(f"t{len(self._code.buffers)}", rows)
+
+    def _element(self, tree: Tree) -> Matrix:
+        """The elements of an expression. Where it depends on the numbers of columns, each block has an expression of its own."""
+        root = tree.root
+        placed = {source.number: self.matrix(source) for source in tree.sources}
+        whole = {placed[source.number].size for source in tree.sources if source.size == root.size}
+        size = matrix_of(root.shape)
+        if len(root.shape) == 1 and len(whole) == 1 and root.number not in self._places:
+            size = whole.pop()
+        y = self._new(root, *size)
+        repeating = sorted(tree.sources, key=lambda source: source.size == root.size)
+        sources = [self._access(source, root.shape, size) for source in repeating]
+        letters = {source.number: letter for source, letter in zip(repeating, SOURCES, strict=False)}
+        blocks, rows = self._blocks(size[1]), size[0]
+        if not tree.by_columns:
+            steps = (blocks, rows) if any(1 < source.size < root.size for source in tree.sources) else (1, blocks * rows)
+            self._code.vector(tree.text(letters, 0), tuple(sources), Access(y.at, rows, 1), *steps)
+            return y
+        for block in range(blocks):
+            own = tuple(Access(each.rows.after(block * each.pitch), each.pitch, each.stride, each.splat) for each in sources)
+            self._code.vector(tree.text(letters, block * self._code.lanes), own, Access(y.at.after(block * rows), rows, 1), 1, rows)
+        return y
+
+    def _access(self, source: Value, shape: Shape, size: tuple[int, int]) -> Access:
+        """The rows of a source of an expression whose result has a shape, and lies as a matrix of this size."""
+        if source.size == 1:
+            return Access(self.matrix(source).at, 0, 0, splat=True)
+        if source.size == prod(shape):
+            return Access(self._sized(source, size).at, size[0], 1)
+        own = (1,) * (len(shape) - len(source.shape)) + source.shape
+        if own[-1] == 1 and own[:-1] == shape[:-1]:
+            return Access(self._sized(source, (size[0], 1)).at, 0, 1, splat=True)
+        if prod(own[:-1]) == 1:
+            return Access(self._sized(source, (1, size[1])).at, 1, 0)
+        raise Untraceable(f"repeats {list(source.shape)} to {list(shape)}")
+
+    def _sized(self, value: Value, size: tuple[int, int]) -> Matrix:
+        """A value as a matrix of this size: one row is turned into one column, or the other way round."""
+        found = self.matrix(value)
+        if found.size == size:
+            return found
+        if 1 in found.size and size == (found.columns, found.rows):
+            return self._transposed(value)
+        raise Untraceable(f"makes {size[0]}×{size[1]} of {found.rows}×{found.columns} elements")
+
+    def _transposed(self, value: Value) -> Matrix:
+        """Rows as columns, block by block."""
+        if (known := self._turned.get(value.number)) is not None:
+            return known
+        x = self.matrix(value)
+        y = self._turned[value.number] = Matrix(self._scratch(x.columns * self._blocks(x.rows)), x.columns, x.rows)
+        turn(self._code, x.at, x.rows, x.columns, y.at)
+        return y
+
+    def _product(self, value: Value) -> Matrix:
+        y = self._new(value, *value.shape)
+        left, right = (self._side(operand) for operand in value.operands)
+        multiply(self._code, left, right, y.at, self._transposed_side, self._scratch)
+        return y
+
+    def _side(self, operand: Value) -> Side:
+        """A factor of a product: what is turned is taken as it lies."""
+        turned = operand.kind is Kind.TURNED and len(operand.shape) == 2
+        value = operand.operands[0] if turned else operand
+        matrix = self._sized(value, matrix_of(value.shape))
+        return Side(value, matrix.at, matrix.rows, matrix.columns, turned)
+
+    def _transposed_side(self, side: Side) -> Side:
+        """A factor with its rows as columns in memory."""
+        matrix = self._transposed(side.value)
+        return Side(side.value, matrix.at, matrix.rows, matrix.columns, not side.turned)
+
+    def _reduced(self, value: Value) -> Matrix:
+        """Sums, or largest values: over the rows, over the lanes, or over both. A tree over both is one over the rows and then one over the
+        lanes if the columns are a power of two. If not, all elements must be put into one row first."""
+        x, shape = self.matrix(value.operands[0]), value.operands[0].shape
+        all_axes, last = len(value.what) == len(shape), value.what == (len(shape) - 1,)
+        if x.rows == 1 and all_axes:
+            return self._over_lanes(value, x)
+        if (x.columns == 1 and all_axes) or (value.what == tuple(range(len(shape) - 1)) and x.size == matrix_of(shape)):
+            return self._over_rows(value, x)
+        if last and x.size == matrix_of(shape):
+            return self._over_lanes(value, x)
+        if not all_axes:
+            raise Untraceable(f"reduces axes {list(value.what)} of {list(shape)}")
+        if x.columns & (x.columns - 1) == 0 or value.kind is Kind.LARGEST:
+            return self._over_lanes(value, self._over_rows(value, x, self._scratch(self._blocks(x.columns))))
+        return self._over_lanes(value, self._flat(x))
+
+    def _flat(self, x: Matrix) -> Matrix:
+        """All elements side by side in one row of lanes after the other."""
+        lanes, y = self._code.lanes, Matrix(self._scratch(self._blocks(x.rows * x.columns)), 1, x.rows * x.columns)
+        for row in range(x.rows):
+            done = 0
+            while done < x.columns:
+                block, start = divmod(done, lanes)
+                to_block, to = divmod(row * x.columns + done, lanes)
+                count = min(lanes - start, lanes - to, x.columns - done)
+                self._code.move(x.at.after(block * x.rows + row), y.at.after(to_block), 1, start, to, count)
+                done += count
+        return y
+
+    def _over_rows(self, value: Value, x: Matrix, at: Rows | None = None) -> Matrix:
+        """A halving tree over the rows: the upper half is added to the lower one, until one row is left. A sum that is zero is +0."""
+        blocks, sign = self._blocks(x.columns), SIGNS[value.kind]
+        y = Matrix(at, 1, x.columns) if at is not None else self._new(value, 1, x.columns)
+        joined = "(a + b)" if sign == "+" else "max(a, b)"
+        last = f"({joined} + 0.0)" if sign == "+" else joined
+        if x.rows == 1:
+            self._code.vector("(a + 0.0)" if sign == "+" else "a", (Access(x.at, 0, 1),), Access(y.at, 0, 1), 1, blocks)
+            return y
+        half = 1 << (x.rows - 1).bit_length() - 1
+        rest, source, pitch, result = x.rows - half, x.at, x.rows, y.at if half == 1 else self._scratch(blocks * half)
+        if rest < half:
+            self._code.vector("a", (Access(source.after(rest), pitch, 1),), Access(result.after(rest), half, 1), blocks, half - rest)
+        height = half
+        while True:
+            text, to = (last, Access(y.at, 1, 1)) if half == 1 else (joined, Access(result, height, 1))
+            self._code.vector(text, (Access(source, pitch, 1), Access(source.after(half), pitch, 1)), to, blocks, rest)
+            if half == 1:
+                return y
+            half //= 2
+            rest, source, pitch = half, result, height
+
+    def _over_lanes(self, value: Value, x: Matrix) -> Matrix:
+        """A halving tree over the columns: over the blocks, of which the last may have fewer lanes, and then over the lanes."""
+        lanes, function = self._code.lanes, Function.SUM if value.kind is Kind.SUM else Function.LARGEST
+        y = self._new(value, x.rows, 1)
+        blocks, source = self._blocks(x.columns), x.at
+        joined = "(a + b)" if value.kind is Kind.SUM else "max(a, b)"
+        ragged = x.columns - (blocks - 1) * lanes
+        width = min(lanes, x.columns)
+        scratch: Rows | None = None
+        while blocks > 1:
+            half = 1 << (blocks - 1).bit_length() - 1
+            to = self._scratch(half * x.rows) if scratch is None else scratch
+            for block in range(half):
+                own, other = source.after(block * x.rows), source.after((block + half) * x.rows)
+                at = Access(to.after(block * x.rows), 0, 1)
+                if block + half >= blocks:
+                    if scratch is None:
+                        self._code.vector("a", (Access(own, 0, 1),), at, 1, x.rows)
+                    continue
+                whole = block + half < blocks - 1 or ragged == lanes
+                text = joined if whole else f"select((lane < {ragged}), {joined}, a)"
+                self._code.vector(text, (Access(own, 0, 1), Access(other, 0, 1)), at, 1, x.rows)
+            scratch, source, blocks, ragged = to, to, half, lanes
+        self._code.reduce(function, source, y.at, x.rows, width)
+        return y
