@@ -1,0 +1,115 @@
+"""The decoder: takes a record of 64 bytes in a cycle, and writes the instruction into the queue of its unit.
+
+`synchronize` stands in no queue. For each unit the decoder keeps how many instructions of each unit the next one must wait for, and writes
+these numbers beside every instruction. So any number of synchronisations takes no cycle of a unit, as the clock has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyrtl import Const, Register, WireVector, rtl_all, rtl_any, select
+
+from tpucc.machine.record import RECORD
+from tpucc.machines.v1 import SPECS, UNITS, Engine, Flag, Opcode
+from tpucc.rtl.activation import ACTIVATE, CONFIGURE
+from tpucc.rtl.host import Transfer
+from tpucc.rtl.queue import NUMBER_BITS, Progress, Queue
+from tpucc.rtl.shape import STEP_BITS
+from tpucc.rtl.wires import chosen
+
+RECORD_BITS = 8 * RECORD.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """The program has ended when everything that was decoded has `finished`."""
+
+    finished: WireVector
+
+
+def field(record: WireVector, name: str) -> WireVector:
+    """A field of a record, by its place in `RECORD`."""
+    kind, place = (RECORD.fields or {})[name][:2]
+    return record[8 * place : 8 * (place + kind.itemsize)]
+
+
+def decoder(record: WireVector, valid: WireVector, steps: WireVector, queues: Mapping[Engine, Queue], progress: Progress) -> Decoder:
+    """Decodes `record` in cycles that are `valid`. `steps` is the number of the host's steps: an interrupt with this number or a larger one
+    is the last, which says that the program has ended, and waits in no queue."""
+    of = {name: field(record, name) for name in RECORD.names or ()}
+
+    def is_one(*opcodes: Opcode) -> WireVector:
+        return rtl_any(*(of["opcode"] == opcode.value for opcode in opcodes))
+
+    def flag(which: Flag) -> WireVector:
+        return of["flags"][which.bit_length() - 1]
+
+    issued = {unit: Register(NUMBER_BITS, f"{unit}_issued") for unit in UNITS}
+    holds = {unit: {other: Register(NUMBER_BITS, f"{unit}_waits_for_{other}") for other in UNITS} for unit in UNITS}
+    words = {Engine.HOST: _host, Engine.WEIGHTS: _weights, Engine.MATRIX: _matrix, Engine.ACTIVATION: _activation}
+    last_interrupt = is_one(Opcode.INTERRUPT_HOST) & (of["index"][:STEP_BITS] >= steps)
+    for unit, queue in queues.items():
+        own = valid & is_one(*(opcode for opcode, spec in SPECS.items() if spec.engine is unit)) & ~last_interrupt
+        waits = {f"wait_{other}": hold for other, hold in holds[unit].items()}
+        queue.push(own, {**words[unit](of, is_one, flag), **waits})
+        issued[unit].next <<= issued[unit] + own
+
+    for unit in UNITS:
+        named = valid & is_one(Opcode.SYNCHRONIZE) & (of["index"] == unit.value)
+        for other, hold in holds[unit].items():
+            waits = named & of["engines"][other.value]
+            if other is Engine.HOST and unit is not Engine.HOST:
+                waits = waits | (valid & is_one(Opcode.SYNCHRONIZE_HOST))
+            hold.next <<= select(waits, issued[other], hold)
+
+    halted = Register(1, "halted")
+    halted.next <<= halted | (valid & is_one(Opcode.HALT))
+    return Decoder(halted & rtl_all(*(progress.finished[unit] == issued[unit] for unit in UNITS)))
+
+
+def _host(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | int]:
+    kinds = {
+        Opcode.READ_HOST_MEMORY: Transfer.READ,
+        Opcode.WRITE_HOST_MEMORY: Transfer.WRITE,
+        Opcode.WRITE_WEIGHTS: Transfer.WEIGHTS,
+    }
+    kind = chosen(of["opcode"], {opcode.value: Const(to.value, 2) for opcode, to in kinds.items()}, Const(Transfer.INTERRUPT.value, 2))
+    row = select(is_one(Opcode.READ_HOST_MEMORY), of["dest"], of["ub"])
+    return {"kind": kind, "host": of["host"], "row": row, "index": of["index"], "inner": select(is_one(Opcode.INTERRUPT_HOST), 1, of["inner"])}
+
+
+def _weights(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | int]:
+    return {"tile": of["index"]}
+
+
+def _matrix(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | int]:
+    """A `matrix_multiply` is a `convolve` of rows that follow each other."""
+    walks = is_one(Opcode.CONVOLVE)
+    return {
+        "switch": flag(Flag.SWITCH),
+        "accumulate": flag(Flag.ACCUMULATE),
+        "unsigned": flag(Flag.UNSIGNED),
+        "ub_stride": select(walks, of["ub_stride"], 1),
+        **{name: of[name] for name in ("ub", "ub_pitch", "acc", "outer", "inner")},
+    }
+
+
+def _activation(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | int]:
+    """`pool` has the steps of its windows where `vector` has those of its second source."""
+    pools, configures = is_one(Opcode.POOL), is_one(Opcode.SET_CONFIGURATION)
+    function = select(configures, CONFIGURE, select(is_one(Opcode.ACTIVATE), ACTIVATE, of["function"]))
+    same = ("ub", "ub_pitch", "ub_stride", "ub2", "ub2_pitch", "ub2_stride", "dest", "dest_pitch", "dest_stride", "acc")
+    return {
+        **{name: of[name] for name in same},
+        "function": function,
+        "splat": flag(Flag.SPLAT),
+        "splat2": flag(Flag.SPLAT2),
+        "window": 0,
+        "window_pitch": of["ub2_pitch"],
+        "window_stride": of["ub2_stride"],
+        "block": of["index"],
+        **{name: select(configures, 1, of[name]) for name in ("outer", "inner")},
+        **{name: select(pools, of[name], 1) for name in ("window_outer", "window_inner")},
+    }
