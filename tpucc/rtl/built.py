@@ -61,7 +61,11 @@ def _reads_its_results(program: Program, instruction: DecodedInstruction) -> boo
     for place in program.machine.rows_in(instruction.reads):
         if place.memory == "ub":
             read = numbered(rows_of(program.machine, instruction, place)).reshape(-1)
-            times = np.arange(len(read)) * len(rows) // len(read) if place.pattern is not AccessPattern.KERNEL else np.full(len(read), len(rows))
+            times = (
+                np.arange(len(read)) * len(rows) // len(read)
+                if place.pattern is not AccessPattern.KERNEL
+                else np.full(len(read), len(rows))
+            )
             if (rows[None, :] == read[:, None])[np.arange(len(rows))[None, :] < times[:, None]].any():
                 return True
     return False

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyrtl
-from pyrtl import Block, Input, MemBlock, Output, Register, WireVector
+from pyrtl import Block, Register
 
-from tpucc.machines.v1 import UNITS, Engine
-from tpucc.rtl import activation, host, matrix, weights
-from tpucc.rtl.accumulators import Write, accumulators
+from tpucc.machines.v1 import Engine
+from tpucc.rtl import activation, host, lane, matrix, weights
+from tpucc.rtl.accumulators import accumulators
 from tpucc.rtl.array import array
-from tpucc.rtl.decoder import RECORD_BITS, decoder
-from tpucc.rtl.queue import Progress, Queue
+from tpucc.rtl.buffer import Buffer
+from tpucc.rtl.decoder import RECORD_BITS, decoder, queues_of
+from tpucc.rtl.ports import inputs, outputs, written
+from tpucc.rtl.queue import Progress
 from tpucc.rtl.shape import STEP_BITS, Shape
 
 
@@ -24,8 +26,8 @@ class Chip:
     block: Block
     host: host.HostMemory
     weights: weights.WeightMemory
-    parameters: activation.Parameters
-    buffer: MemBlock
+    parameters: lane.Parameters
+    buffer: Buffer
 
 
 def chip(shape: Shape) -> Chip:
@@ -40,59 +42,34 @@ def chip(shape: Shape) -> Chip:
 
 
 def _chip(shape: Shape, block: Block) -> Chip:
-    record, valid, go, steps = Input(RECORD_BITS, "record"), Input(1, "valid"), Input(1, "go"), Input(STEP_BITS, "steps")
+    record, valid, go, steps = inputs(record=RECORD_BITS, valid=1, go=1, steps=STEP_BITS)
     progress = Progress.made()
-    kinds = {
-        Engine.HOST: host.fields(shape),
-        Engine.WEIGHTS: weights.FIELDS,
-        Engine.MATRIX: matrix.fields(shape),
-        Engine.ACTIVATION: activation.fields(shape),
-    }
-    queues = {unit: Queue(unit, kinds[unit], progress, go) for unit in UNITS}
-    show("finished", decoder(record, valid, steps, queues, progress).finished)
+    queues = queues_of(shape, progress, go)
+    outputs(finished=decoder(record, valid, steps, queues, progress).finished)
 
-    memory, weight_memory, parameters = host.HostMemory(shape), weights.WeightMemory(shape), activation.Parameters(shape)
-    buffer = MemBlock(shape.row_bits, shape.buffer_bits, "unified_buffer", max_read_ports=4, max_write_ports=2, asynchronous=True)
+    memory, weight_memory, parameters = host.HostMemory(shape), weights.WeightMemory(shape), lane.Parameters(shape)
+    buffer, shadow_full = Buffer(shape), Register(1, "shadow_full")
 
-    shadow_full = Register(1, "shadow_full")
     reading = matrix.reading(shape, queues[Engine.MATRIX], shadow_full)
     fetched = weights.weights(shape, queues[Engine.WEIGHTS], weight_memory, reading.takes, shadow_full)
-    x = matrix.activations(buffer[reading.row], queues[Engine.MATRIX].fields["unsigned"])
+    x = matrix.activations(buffer.read(reading.row), queues[Engine.MATRIX].fields["unsigned"])
     sums = array(x, reading.takes, fetched.lanes, fetched.row)
 
     control = activation.control(shape, queues[Engine.ACTIVATION], parameters)
     at = control.addresses
     found, banks = accumulators(shape, sums, reading.active, reading.acc, reading.adds, at.acc)
-    activated = activation.activation_unit(shape, queues[Engine.ACTIVATION], control, parameters, (buffer[at.a], buffer[at.b]), found)
+    rows = buffer.read(at.a), buffer.read(at.b)
+    activated = activation.activation_unit(shape, queues[Engine.ACTIVATION], control, parameters, rows, found)
+    buffer.write(activated)
 
-    buffer_row = WireVector(shape.row_bits)
-    port = host.host_port(shape, queues[Engine.HOST], memory, buffer_row)
-    buffer_row <<= buffer[port.read]
+    port = host.host_port(shape, queues[Engine.HOST], memory, buffer)
     weight_memory.write(port.to_weights.enable, port.tile, port.to_weights.row, port.to_weights.data)
-    for write in (activated, port.to_buffer):
-        buffer[write.row] <<= MemBlock.EnabledWrite(write.data, write.enable)
+    buffer.write(port.to_buffer)
 
     for unit, does in ((Engine.HOST, port), (Engine.WEIGHTS, fetched), (Engine.MATRIX, reading), (Engine.ACTIVATION, control)):
-        show(f"{unit}_starts", does.starts)
-        show(f"{unit}_ends", does.ends)
-    show("weights_shifts", fetched.shifts)
-    show("matrix_takes", reading.takes)
-    show("host_interrupt", port.interrupt)
-    show_write("activation_writes", activated)
-    show_write("host_writes_buffer", port.to_buffer)
-    show_write("host_writes_host", port.to_host)
-    for column, write in enumerate(banks):
-        show_write(f"accumulators_{column}", write)
+        outputs(**{f"{unit}_starts": does.starts, f"{unit}_ends": does.ends})
+    outputs(weights_shifts=fetched.shifts, matrix_takes=reading.takes, host_interrupt=port.interrupt)
+    writes = {"activation_writes": activated, "host_writes_buffer": port.to_buffer, "host_writes_host": port.to_host}
+    for name, write in {**writes, **{f"accumulators_{column}": bank for column, bank in enumerate(banks)}}.items():
+        outputs(**written(name, write))
     return Chip(shape, block, memory, weight_memory, parameters, buffer)
-
-
-def show(name: str, wire: WireVector) -> None:
-    """Makes a wire an output of the chip."""
-    output = Output(len(wire), name)
-    output <<= wire
-
-
-def show_write(name: str, write: Write) -> None:
-    show(name, write.enable)
-    show(f"{name}_row", write.row)
-    show(f"{name}_data", write.data)

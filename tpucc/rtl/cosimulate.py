@@ -146,11 +146,16 @@ def _due(program: Program, expected: Sequence[Written | None], unit: Engine, pla
     """For each row that the unit writes at a place: the instruction, the row, its values."""
     found = ((i, expected[i]) for i in executed_by(program, unit))
     return [
-        (i, int(row), values.tolist()) for i, each in found if each and each.place is place for row, values in zip(each.rows, each.values, strict=True)
+        (i, int(row), values.tolist())
+        for i, each in found
+        if each and each.place is place
+        for row, values in zip(each.rows, each.values, strict=True)
     ]
 
 
-def _first(unit: str, signal: str, found: Sequence[tuple[int, int, list[int]]], due: Sequence[tuple[int, int, list[int]]]) -> Iterator[Difference]:
+def _first(
+    unit: str, signal: str, found: Sequence[tuple[int, int, list[int]]], due: Sequence[tuple[int, int, list[int]]]
+) -> Iterator[Difference]:
     """The first row that differs."""
     for (cycle, *hardware), (instruction, *simulator) in zip(found, due, strict=False):
         if hardware != simulator:

@@ -6,20 +6,30 @@ these numbers beside every instruction. So any number of synchronisations takes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyrtl import Const, Register, WireVector, rtl_all, rtl_any, select
 
 from tpucc.machine.record import RECORD
 from tpucc.machines.v1 import SPECS, UNITS, Engine, Flag, Opcode
-from tpucc.rtl.activation import ACTIVATE, CONFIGURE
+from tpucc.rtl import activation, host, matrix, weights
 from tpucc.rtl.host import Transfer
+from tpucc.rtl.lane import ACTIVATE, CONFIGURE
 from tpucc.rtl.queue import NUMBER_BITS, Progress, Queue
-from tpucc.rtl.shape import STEP_BITS
+from tpucc.rtl.shape import STEP_BITS, Shape
 from tpucc.rtl.wires import chosen
 
 RECORD_BITS = 8 * RECORD.itemsize
+
+
+Fields = Mapping[str, WireVector]
+"""The fields of a record."""
+Word = dict[str, WireVector | int]
+"""The fields of a word of a queue."""
+IsOne = Callable[..., WireVector]
+"""Whether the opcode is one of several."""
+HasFlag = Callable[[Flag], WireVector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +37,17 @@ class Decoder:
     """The program has ended when everything that was decoded has `finished`."""
 
     finished: WireVector
+
+
+def queues_of(shape: Shape, progress: Progress, go: WireVector) -> dict[Engine, Queue]:
+    """The queue of each unit."""
+    fields = {
+        Engine.HOST: host.fields(shape),
+        Engine.WEIGHTS: weights.FIELDS,
+        Engine.MATRIX: matrix.fields(shape),
+        Engine.ACTIVATION: activation.fields(shape),
+    }
+    return {unit: Queue(unit, fields[unit], progress, go) for unit in UNITS}
 
 
 def field(record: WireVector, name: str) -> WireVector:
@@ -69,7 +90,7 @@ def decoder(record: WireVector, valid: WireVector, steps: WireVector, queues: Ma
     return Decoder(halted & rtl_all(*(progress.finished[unit] == issued[unit] for unit in UNITS)))
 
 
-def _host(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | int]:
+def _host(of: Fields, is_one: IsOne, flag: HasFlag) -> Word:
     kinds = {
         Opcode.READ_HOST_MEMORY: Transfer.READ,
         Opcode.WRITE_HOST_MEMORY: Transfer.WRITE,
@@ -77,14 +98,20 @@ def _host(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | 
     }
     kind = chosen(of["opcode"], {opcode.value: Const(to.value, 2) for opcode, to in kinds.items()}, Const(Transfer.INTERRUPT.value, 2))
     row = select(is_one(Opcode.READ_HOST_MEMORY), of["dest"], of["ub"])
-    return {"kind": kind, "host": of["host"], "row": row, "index": of["index"], "inner": select(is_one(Opcode.INTERRUPT_HOST), 1, of["inner"])}
+    return {
+        "kind": kind,
+        "host": of["host"],
+        "row": row,
+        "index": of["index"],
+        "inner": select(is_one(Opcode.INTERRUPT_HOST), 1, of["inner"]),
+    }
 
 
-def _weights(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | int]:
+def _weights(of: Fields, is_one: IsOne, flag: HasFlag) -> Word:
     return {"tile": of["index"]}
 
 
-def _matrix(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | int]:
+def _matrix(of: Fields, is_one: IsOne, flag: HasFlag) -> Word:
     """A `matrix_multiply` is a `convolve` of rows that follow each other."""
     walks = is_one(Opcode.CONVOLVE)
     return {
@@ -96,7 +123,7 @@ def _matrix(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector 
     }
 
 
-def _activation(of: Mapping[str, WireVector], is_one, flag) -> dict[str, WireVector | int]:
+def _activation(of: Fields, is_one: IsOne, flag: HasFlag) -> Word:
     """`pool` has the steps of its windows where `vector` has those of its second source."""
     pools, configures = is_one(Opcode.POOL), is_one(Opcode.SET_CONFIGURATION)
     function = select(configures, CONFIGURE, select(is_one(Opcode.ACTIVATE), ACTIVATE, of["function"]))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from pyrtl import Register, WireVector, select, signed_add, signed_mult
 
+from tpucc.rtl.wires import named
+
 X_BITS = 9
 """An activation of -128…127, or of 0…255."""
 SUM_BITS = 32
@@ -47,13 +49,14 @@ def element(row: int, column: int, left: Activation, above: Weight, sum_above: W
     shadow, shadow_row = Register(8, f"{name}_shadow"), Register(len(above.row), f"{name}_shadow_row")
     weight, total = Register(8, f"{name}_weight"), Register(SUM_BITS, f"{name}_sum")
 
-    used = select(left.switch, shadow, weight)
-    total.next <<= signed_add(sum_above, signed_mult(left.x, used))
+    used = named(select(left.switch, shadow, weight), f"{name}_used")
+    product = named(signed_mult(left.x, used), f"{name}_product")
+    total.next <<= signed_add(sum_above, product)
     weight.next <<= used
     x.next <<= left.x
     switch.next <<= left.switch
 
-    takes = above.row > row  # a weight for this row, or for one further down
+    takes = named(above.row > row, f"{name}_takes")  # a weight for this row, or for one further down
     shadow.next <<= select(takes, above.weight, shadow)
     shadow_row.next <<= select(takes, above.row, shadow_row)
     return Element(Activation(x, switch), Weight(shadow, shadow_row), total, weight)

@@ -1,8 +1,8 @@
 """float32 in integers, exact: conversion, product, sum and rounding as IEEE 754 has them, ties to even.
 
-The activation unit computes with these (`tpucc.numerics.requantise`). A `Float` has no infinities, no NaN and no subnormals: its exponent has
-two bits more than float32, so that nothing overflows, and a scale below the least normal number is zero. Neither changes a result that is
-rounded to an integer and clamped.
+The activation unit computes with these (`tpucc.numerics.requantise`). A `Float` has no infinities, no NaN and no subnormals: its exponent
+has two bits more than float32, so that nothing overflows, and a scale below the least normal number is zero. Neither changes a result that
+is rounded to an integer and clamped.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def product(a: Float, b: Float) -> Float:
 def total(a: Float, b: Float) -> Float:
     """The float32 nearest to the sum.
 
-    The smaller number is aligned with 26 bits behind it. What leaves these at a larger distance can't matter: it lies below a bit that is set
-    and below the place of the rounding.
+    The smaller number is aligned with 26 bits behind it. What leaves these at a larger distance can't matter: it lies below a bit that is
+    set and below the place of the rounding.
     """
     order = [concat(select(x.significand == 0, Const(0, EXPONENT), x.exponent), x.significand) for x in (a, b)]
     swap = order[0] < order[1]
-    large, small = (_either(swap, *pair) for pair in ((b, a), (a, b)))
+    large, small = (either(swap, *pair) for pair in ((b, a), (a, b)))
     distance = (large.exponent - small.exponent).truncate(EXPONENT)
     places = select(or_all_bits(distance[5:]), Const(31, 5), distance[:5])
     aligned = shift_right_logical(concat(small.significand, Const(0, _ALIGNED)), places)
@@ -85,6 +85,11 @@ def to_integer(number: Float) -> WireVector:
     magnitude = select(tiny | (number.significand == 0), Const(0, WHOLE), select(huge, Const(511, WHOLE), nearest))
     extended = magnitude.zero_extended(WHOLE + 1)
     return select(number.sign, signed_sub(0, extended).truncate(WHOLE + 1), extended)
+
+
+def either(swap: WireVector, a: Float, b: Float) -> Float:
+    """`a` if `swap`, else `b`."""
+    return Float(select(swap, a.sign, b.sign), select(swap, a.exponent, b.exponent), select(swap, a.significand, b.significand))
 
 
 def normalised(number: WireVector) -> tuple[WireVector, WireVector]:
@@ -112,8 +117,3 @@ def _rounded(sign: WireVector, exponent: WireVector, left: WireVector) -> Float:
 def _goes_up(kept: WireVector, rest: WireVector) -> WireVector:
     """Whether rounding to the nearest, ties to even, goes up: the rest is more than a half, or a half after an odd number."""
     return rest[-1] & (or_all_bits(rest[:-1]) | kept[0]) if len(rest) > 1 else rest & kept[0]
-
-
-def _either(swap: WireVector, a: Float, b: Float) -> Float:
-    """`a` if `swap`, else `b`."""
-    return Float(select(swap, a.sign, b.sign), select(swap, a.exponent, b.exponent), select(swap, a.significand, b.significand))

@@ -8,6 +8,7 @@ from enum import IntEnum
 from pyrtl import Const, MemBlock, WireVector, select
 
 from tpucc.rtl.accumulators import Write
+from tpucc.rtl.buffer import Buffer
 from tpucc.rtl.queue import Queue, counter
 from tpucc.rtl.shape import COUNT_BITS, HOST_BITS, STEP_BITS, TILE_BITS, Shape
 
@@ -40,8 +41,6 @@ class HostMemory:
 class Port:
     """What the port does in a cycle."""
 
-    read: WireVector
-    """The row of the unified buffer that it reads."""
     to_buffer: Write
     to_host: Write
     to_weights: Write
@@ -53,8 +52,8 @@ class Port:
     ends: WireVector
 
 
-def host_port(shape: Shape, queue: Queue, memory: HostMemory, buffer_row: WireVector) -> Port:
-    """Moves a row in the last of its `row_cycles`; a transfer begins with `latency_cycles`. `buffer_row` is the content of the row `read`."""
+def host_port(shape: Shape, queue: Queue, memory: HostMemory, buffer: Buffer) -> Port:
+    """Moves a row in the last of its `row_cycles`, the first after `latency_cycles`."""
     head = queue.fields
     active = queue.active()
     interrupt = head["kind"] == Transfer.INTERRUPT
@@ -72,10 +71,9 @@ def host_port(shape: Shape, queue: Queue, memory: HostMemory, buffer_row: WireVe
     outside = (head["host"] + row).truncate(HOST_BITS)
     inside = (head["row"] + row).truncate(shape.buffer_bits)
     found = memory.rows[outside]
-    to_host = Write(moves & (head["kind"] == Transfer.WRITE), outside, buffer_row)
+    to_host = Write(moves & (head["kind"] == Transfer.WRITE), outside, buffer.read(inside))
     memory.rows[to_host.row] <<= MemBlock.EnabledWrite(to_host.data, to_host.enable)
     return Port(
-        inside,
         Write(moves & (head["kind"] == Transfer.READ), inside, found),
         to_host,
         Write(moves & (head["kind"] == Transfer.WEIGHTS), row.truncate(shape.lane_bits), found),

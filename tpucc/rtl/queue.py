@@ -18,9 +18,9 @@ WAITS = {f"wait_{unit}": NUMBER_BITS for unit in UNITS}
 
 @dataclass(slots=True)
 class Progress:
-    """How many instructions each unit has finished, as the other units see it."""
+    """How many instructions each unit has finished, as the other units see it: a register of the unit itself."""
 
-    finished: Mapping[Engine, Register]
+    finished: Mapping[Engine, WireVector]
 
     @classmethod
     def made(cls) -> Progress:

@@ -67,7 +67,9 @@ def shape_of(target: Target) -> Shape:
     if row_cycles != int(row_cycles) or row_cycles < 1:
         raise refused(f"a row takes {row_cycles:g} cycles on the host link of {target.name}, and the hardware moves a row in whole cycles")
     if target.host_row_bytes not in (0, target.mxu):
-        raise refused(f"rows are padded to {target.host_row_bytes} bytes on the host link of {target.name}, and the hardware moves whole rows")
+        raise refused(
+            f"rows are padded to {target.host_row_bytes} bytes on the host link of {target.name}, and the hardware moves whole rows"
+        )
     if target.tile_fetch_cycles < target.mxu:
         raise refused(f"a tile arrives in {target.tile_fetch_cycles} cycles on {target.name}, and the FIFO takes one row a cycle")
     return Shape(

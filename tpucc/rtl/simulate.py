@@ -38,14 +38,20 @@ class Run:
         return [cycle for cycle, value in enumerate(self.signals[name]) if value]
 
 
-def simulate(chip: Chip, program: Program, host_memory: Int8, host: Host, most: int, *, early: bool = False, trace_all: bool = False) -> Run:
+def simulate(
+    chip: Chip, program: Program, host_memory: Int8, host: Host, most: int, *, early: bool = False, trace_all: bool = False
+) -> Run:
     """Runs a program that `require_built` accepts, at most for `most` cycles. `host_memory` [rows, lanes] has the inputs and constants.
 
     The records are decoded before the first cycle; with `early`, instructions start while the records after them are decoded. With
     `trace_all`, the trace has all registers.
     """
     block = chip.block
-    wires = {w for w in block.wirevector_set if w.name[:3] not in ("tmp", "con")} if trace_all else {*block.wirevector_subset()} & _outputs(chip)
+    wires = (
+        {w for w in block.wirevector_set if w.name[:3] not in ("tmp", "con")}
+        if trace_all
+        else {*block.wirevector_subset()} & _outputs(chip)
+    )
     simulation = FastSimulation(tracer=SimulationTrace(wires, block), memory_value_map=contents(chip, program, host_memory), block=block)
     memory = simulation.inspect_mem(chip.host.rows)
     waiting = [int.from_bytes(record.tobytes(), "little") for record in program.instructions]

@@ -12,7 +12,7 @@ from tpucc.rtl.shape import COUNT_BITS
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of a walk: in an `active` cycle the next follows. `ends_line` says that this is the last inner step, `ends` the last of all."""
+    """The steps of a walk: in an `active` cycle the next follows. `ends_line`: this is the last inner step; `ends`: the last of all."""
 
     active: WireVector
     first: WireVector

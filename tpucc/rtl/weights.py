@@ -51,8 +51,11 @@ class WeightMemory:
 
 
 def weights(shape: Shape, queue: Queue, memory: WeightMemory, takes: WireVector, shadow_full: Register) -> Weights:
-    """The fetch takes `fetch_cycles` for each tile and waits for a free place of the FIFO. The shift takes a row a cycle, the last row first;
-    it begins when the tile has arrived, and the multiply that took the one before starts (`takes`) or has started."""
+    """The fetch takes `fetch_cycles` for each tile and waits for a free place of the FIFO.
+
+    The shift takes a row a cycle, the last row first. It begins when the tile has arrived, and the multiply that took the one before starts
+    (`takes`) or has started.
+    """
     fetched, shifted = Register(ORDER_BITS, "fifo_fetched"), Register(ORDER_BITS, "fifo_shifted")
     place_bits = max(1, (shape.fifo_tiles - 1).bit_length())
     fifo = MemBlock(shape.row_bits, place_bits + shape.lane_bits, "fifo", asynchronous=True)

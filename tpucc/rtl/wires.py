@@ -17,6 +17,13 @@ def delayed(wire: WireVector, cycles: int, name: str) -> WireVector:
     return wire
 
 
+def named(wire: WireVector, name: str) -> WireVector:
+    """The wire under a name, which the Verilog has too."""
+    wire_of_this_name = WireVector(len(wire), name)
+    wire_of_this_name <<= wire
+    return wire_of_this_name
+
+
 def lanes_of(row: WireVector, bits: int = 8) -> list[WireVector]:
     """The lanes of a row, lane 0 in the lowest bits."""
     return [row[first : first + bits] for first in range(0, len(row), bits)]
