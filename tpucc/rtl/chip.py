@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import pyrtl
 from pyrtl import Block, Register
 
-from tpucc.machines.v1 import Engine
+from tpucc.machines.v1 import UNITS, Engine
 from tpucc.rtl import activation, host, lane, matrix, weights
 from tpucc.rtl.accumulators import accumulators
 from tpucc.rtl.array import array
 from tpucc.rtl.buffer import Buffer
 from tpucc.rtl.decoder import RECORD_BITS, decoder, queues_of
-from tpucc.rtl.ports import inputs, outputs, written
-from tpucc.rtl.queue import Progress
+from tpucc.rtl.ports import inputs, load_ports, outputs, written
+from tpucc.rtl.queue import NUMBER_BITS
 from tpucc.rtl.shape import STEP_BITS, Shape
 
 
@@ -33,7 +33,8 @@ class Chip:
 def chip(shape: Shape) -> Chip:
     """The hardware of this shape.
 
-    Inputs: a `record` each cycle in which `valid` is 1; `steps`, the number of the host's steps; `go`, without which no instruction starts.
+    Inputs: a `record` each cycle in which `valid` is 1; `steps`, the number of the host's steps; `go`, without which no instruction starts;
+    and those of `load_ports`, by which the memories outside the chip are filled.
     Outputs: `finished`, and what the units do in the cycle, each under `UNIT_SIGNAL`.
     """
     block = Block()
@@ -43,11 +44,12 @@ def chip(shape: Shape) -> Chip:
 
 def _chip(shape: Shape, block: Block) -> Chip:
     record, valid, go, steps = inputs(record=RECORD_BITS, valid=1, go=1, steps=STEP_BITS)
-    progress = Progress.made()
+    progress = {unit: Register(NUMBER_BITS, f"{unit}_finished") for unit in UNITS}
     queues = queues_of(shape, progress, go)
-    outputs(finished=decoder(record, valid, steps, queues, progress).finished)
+    outputs(finished=decoder(record, valid, steps, queues, progress))
 
     memory, weight_memory, parameters = host.HostMemory(shape), weights.WeightMemory(shape), lane.Parameters(shape)
+    load_ports(memory.rows, memory.step_cycles, weight_memory.rows, weight_memory.used, parameters.blocks, parameters.tables)
     buffer, shadow_full = Buffer(shape), Register(1, "shadow_full")
 
     reading = matrix.reading(shape, queues[Engine.MATRIX], shadow_full)

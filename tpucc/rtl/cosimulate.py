@@ -53,13 +53,15 @@ class CoSimulation:
     differences: tuple[Difference, ...]
     host: AnyArray
     """[rows, lanes]: the simulator's host memory in the end."""
+    rows: int
+    """Rows that instructions write, each of which was compared."""
 
     @property
     def equal(self) -> bool:
         return not self.differences
 
 
-def cosimulate(begun: Interpreter, on: Chip | None = None, *, trace_all: bool = False) -> CoSimulation:
+def cosimulate(begun: Interpreter, on: Chip | None = None, *, registers: bool = False) -> CoSimulation:
     """Runs the program of an interpreter that has begun, on the hardware of its target and by the interpreter.
 
     Raises `UsageError` E0950 or E0951 where the hardware can't run it.
@@ -68,10 +70,11 @@ def cosimulate(begun: Interpreter, on: Chip | None = None, *, trace_all: bool = 
     require_built(program)
     on = on or chip(shape_of(program.target))
     timeline = time_program(program)
-    run = simulate(on, program, begun.memories.buffers.copy(), begun.host, timeline.makespan + MORE, trace_all=trace_all)
+    run = simulate(on, program, begun.memories.buffers.copy(), begun.host, timeline.makespan + MORE, registers=registers)
     expected = [_executed(begun, index) for index in range(len(program.instructions))]
     differences = [*_times(program, timeline, run), *_values(on, program, run, expected), *_end(timeline, run)]
-    return CoSimulation(run, timeline, tuple(sorted(differences)), begun.memories.buffers)
+    rows = sum(len(each.rows) for each in expected if each)
+    return CoSimulation(run, timeline, tuple(sorted(differences)), begun.memories.buffers, rows)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -132,7 +135,7 @@ def _values(chip: Chip, program: Program, run: Run, expected: Sequence[Written |
         for signal, place in signals:
             due = _due(program, expected, Engine[unit.upper()], place)
             shown = ((run.signals[f"{unit}_{signal}_row"], run.signals[f"{unit}_{signal}_data"]), run.when(f"{unit}_{signal}"))
-            found = [(c, shown[0][0][c], row_of(shown[0][1][c], chip.shape).tolist()) for c in shown[1]]
+            found = [(c, shown[0][0][c], row_of(shown[0][1][c], chip.shape.lanes).tolist()) for c in shown[1]]
             yield from _first(unit, signal, found, due)
     due = _due(program, expected, Engine.MATRIX, Place.ACC)
     for column in range(chip.shape.lanes):

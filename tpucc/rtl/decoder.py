@@ -7,7 +7,6 @@ these numbers beside every instruction. So any number of synchronisations takes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from pyrtl import Const, Register, WireVector, rtl_all, rtl_any, select
 
@@ -32,13 +31,6 @@ IsOne = Callable[..., WireVector]
 HasFlag = Callable[[Flag], WireVector]
 
 
-@dataclass(frozen=True, slots=True)
-class Decoder:
-    """The program has ended when everything that was decoded has `finished`."""
-
-    finished: WireVector
-
-
 def queues_of(shape: Shape, progress: Progress, go: WireVector) -> dict[Engine, Queue]:
     """The queue of each unit."""
     fields = {
@@ -56,9 +48,9 @@ def field(record: WireVector, name: str) -> WireVector:
     return record[8 * place : 8 * (place + kind.itemsize)]
 
 
-def decoder(record: WireVector, valid: WireVector, steps: WireVector, queues: Mapping[Engine, Queue], progress: Progress) -> Decoder:
+def decoder(record: WireVector, valid: WireVector, steps: WireVector, queues: Mapping[Engine, Queue], progress: Progress) -> WireVector:
     """Decodes `record` in cycles that are `valid`. `steps` is the number of the host's steps: an interrupt with this number or a larger one
-    is the last, which says that the program has ended, and waits in no queue."""
+    is the last, which says that the program has ended, and waits in no queue. Returns whether all that was decoded has finished."""
     of = {name: field(record, name) for name in RECORD.names or ()}
 
     def is_one(*opcodes: Opcode) -> WireVector:
@@ -87,7 +79,7 @@ def decoder(record: WireVector, valid: WireVector, steps: WireVector, queues: Ma
 
     halted = Register(1, "halted")
     halted.next <<= halted | (valid & is_one(Opcode.HALT))
-    return Decoder(halted & rtl_all(*(progress.finished[unit] == issued[unit] for unit in UNITS)))
+    return halted & rtl_all(*(progress[unit] == issued[unit] for unit in UNITS))
 
 
 def _host(of: Fields, is_one: IsOne, flag: HasFlag) -> Word:

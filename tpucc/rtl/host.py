@@ -33,7 +33,7 @@ class HostMemory:
     """The host's side: its memory, and how long it takes for each of its steps."""
 
     def __init__(self, shape: Shape) -> None:
-        self.rows = MemBlock(shape.row_bits, HOST_BITS, "host_memory", asynchronous=True)
+        self.rows = MemBlock(shape.row_bits, HOST_BITS, "host_memory", max_write_ports=2, asynchronous=True)
         self.step_cycles = MemBlock(CYCLE_BITS, STEP_BITS, "host_step_cycles", asynchronous=True)
 
 

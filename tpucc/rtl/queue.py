@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyrtl import MemBlock, Register, WireVector, rtl_all, select
 
@@ -16,15 +15,8 @@ WAITS = {f"wait_{unit}": NUMBER_BITS for unit in UNITS}
 """Fields of every word of a queue: how many instructions of each unit must have finished before this one starts."""
 
 
-@dataclass(slots=True)
-class Progress:
-    """How many instructions each unit has finished, as the other units see it: a register of the unit itself."""
-
-    finished: Mapping[Engine, WireVector]
-
-    @classmethod
-    def made(cls) -> Progress:
-        return cls({unit: Register(NUMBER_BITS, f"{unit}_finished") for unit in UNITS})
+Progress = Mapping[Engine, WireVector]
+"""How many instructions each unit has finished, as the other units see it: a register of the unit itself."""
 
 
 class Queue:
@@ -39,8 +31,8 @@ class Queue:
         self.memory = MemBlock(self.layout.width, QUEUE_BITS, f"{unit}_queue", asynchronous=True)
         self.head, self.tail = (Register(NUMBER_BITS, f"{unit}_{end}") for end in ("head", "tail"))
         self.fields = self.layout.unpack(self.memory[self.head[:QUEUE_BITS]])
-        self._running, self._finished = Register(1, f"{unit}_running"), progress.finished[unit]
-        waited = rtl_all(*(progress.finished[other] >= self.fields[f"wait_{other}"] for other in UNITS))
+        self._running, self._finished = Register(1, f"{unit}_running"), progress[unit]
+        waited = rtl_all(*(progress[other] >= self.fields[f"wait_{other}"] for other in UNITS))
         self.ready = go & (self.head != self.tail) & waited
 
     def push(self, enable: WireVector, fields: Mapping[str, WireVector | int]) -> None:

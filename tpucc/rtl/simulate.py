@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-from pyrtl import FastSimulation, MemBlock, SimulationTrace
+from pyrtl import FastSimulation, Input, MemBlock, Output, Register, SimulationTrace
 
 from tpucc.isa.program import Program
-from tpucc.machines.v1.parameter_block import parameter_block_dtype
-from tpucc.numerics import Int8
+from tpucc.numerics import AnyArray, Int8
 from tpucc.rtl.chip import Chip
-from tpucc.rtl.shape import Shape
 from tpucc.sim.ports import Host, interrupt
 
 Words = dict[int, int]
@@ -22,7 +20,7 @@ Words = dict[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run. `signals` has the values of each output of the chip in each cycle, from the first in which instructions may start."""
+    """A run. `signals` has the values of each output of the chip in each cycle, from the first in which instructions may start."""
 
     cycles: int
     """Cycles until everything had finished, or until the run was given up."""
@@ -31,103 +29,78 @@ class Run:
     """[rows, lanes]: host memory in the end."""
     signals: Mapping[str, list[int]]
     trace: SimulationTrace
-    seconds: float
+    """All cycles, those before included in which records were decoded."""
+    speed: float
+    """Cycles that were simulated in a second."""
 
     def when(self, name: str) -> list[int]:
         """The cycles in which an output is 1."""
         return [cycle for cycle, value in enumerate(self.signals[name]) if value]
 
 
-def simulate(
-    chip: Chip, program: Program, host_memory: Int8, host: Host, most: int, *, early: bool = False, trace_all: bool = False
-) -> Run:
-    """Runs a program that `require_built` accepts, at most for `most` cycles. `host_memory` [rows, lanes] has the inputs and constants.
+def simulate(chip: Chip, program: Program, memory: Int8, host: Host, most: int, *, early: bool = False, registers: bool = False) -> Run:
+    """Runs a program that `require_built` accepts, at most for `most` cycles. `memory` [rows, lanes] is host memory with the inputs and the
+    constants.
 
-    The records are decoded before the first cycle; with `early`, instructions start while the records after them are decoded. With
-    `trace_all`, the trace has all registers.
+    The records are decoded before the first cycle; with `early`, instructions start while later records are decoded. With `registers`, the
+    trace has all registers.
     """
-    block = chip.block
-    wires = (
-        {w for w in block.wirevector_set if w.name[:3] not in ("tmp", "con")}
-        if trace_all
-        else {*block.wirevector_subset()} & _outputs(chip)
-    )
-    simulation = FastSimulation(tracer=SimulationTrace(wires, block), memory_value_map=contents(chip, program, host_memory), block=block)
-    memory = simulation.inspect_mem(chip.host.rows)
-    waiting = [int.from_bytes(record.tobytes(), "little") for record in program.instructions]
+    block, shown = chip.block, chip.block.wirevector_subset(Output)
+    traced = shown | (block.wirevector_subset(Register) if registers else set())
+    simulation = FastSimulation(tracer=SimulationTrace(traced, block), memory_value_map=contents(chip, program, memory), block=block)
+    held, idle = simulation.inspect_mem(chip.host.rows), dict.fromkeys((wire.name for wire in block.wirevector_subset(Input)), 0)
+    idle["steps"] = len(program.host_steps)
+    records = [int.from_bytes(record.tobytes(), "little") for record in program.instructions]
     begin = perf_counter()
-    steps = len(program.host_steps)
-    if not early:
-        for record in waiting:
-            simulation.step({"record": record, "valid": 1, "go": 0, "steps": steps})
-        waiting = []
-    before, step, cycle = len(simulation.tracer.trace["finished"]), 0, -1
+    for record in [] if early else records:
+        simulation.step(idle | {"record": record, "valid": 1})
+    before, step, cycle = 0 if early else len(records), 0, 0
     for cycle in range(most + 1):
-        feeds = cycle < len(waiting)
-        simulation.step({"record": waiting[cycle] if feeds else 0, "valid": int(feeds), "go": 1, "steps": steps})
+        decoded = {"record": records[cycle], "valid": 1} if early and cycle < len(records) else {}
+        simulation.step(idle | decoded | {"go": 1})
         if simulation.inspect("finished"):
             break
         if simulation.inspect("host_interrupt") and simulation.inspect("host_starts"):
-            rows = _rows(memory, host_memory)
+            rows = rows_of(held, memory)
             interrupt(program, step, rows, host)
-            memory.update(words(rows))
+            held.update(words(rows))
             step += 1
-    seconds = perf_counter() - begin
-    signals = {wire.name: simulation.tracer.trace[wire.name][before:] for wire in _outputs(chip)}
-    return Run(cycle, bool(signals["finished"][-1]), _rows(memory, host_memory), signals, simulation.tracer, seconds)
+    speed = (before + cycle + 1) / (perf_counter() - begin)
+    signals = {wire.name: simulation.tracer.trace[wire.name][before:] for wire in shown}
+    return Run(cycle, bool(signals["finished"][-1]), rows_of(held, memory), signals, simulation.tracer, speed)
 
 
-def contents(chip: Chip, program: Program, host_memory: Int8) -> dict[MemBlock, Words]:
+def contents(chip: Chip, program: Program, memory: Int8) -> dict[MemBlock, Words]:
     """What the memories outside the chip hold before the program starts."""
-    shape, count = chip.shape, len(program.tiles)
-    lengths = {step: program.target.host_step_cycles(work.elements) for step, work in enumerate(program.host_steps)}
+    lanes, layout = chip.shape.lanes, chip.parameters.layout
+    tables = enumerate(np.roll(program.blocks["table"], 128, axis=1).astype(np.uint8).reshape(-1))  # by the bits of a value
     return {
-        chip.host.rows: words(host_memory),
-        chip.host.step_cycles: lengths,
-        chip.weights.rows: words(program.tiles.reshape(-1, shape.lanes)),
-        chip.weights.used: dict.fromkeys(range(count), shape.lanes),
-        chip.parameters.blocks: {number: _block(chip, block) for number, block in enumerate(program.blocks)},
-        chip.parameters.tables: {
-            number << 8 | value: int(entry) & 0xFF
-            for number, block in enumerate(program.blocks)
-            for value, entry in enumerate(np.roll(block["table"], 128))
-        },
+        chip.host.rows: words(memory),
+        chip.host.step_cycles: {step: program.target.host_step_cycles(work.elements) for step, work in enumerate(program.host_steps)},
+        chip.weights.rows: words(program.tiles.reshape(-1, lanes)),
+        chip.weights.used: dict.fromkeys(range(len(program.tiles)), lanes),
+        chip.parameters.blocks: {number: layout.word(fields_of(block)) for number, block in enumerate(program.blocks)},
+        chip.parameters.tables: {address: int(entry) for address, entry in tables},
     }
+
+
+def fields_of(block: np.void) -> dict[str, int]:
+    """The fields of a parameter block as the activation unit has them: numbers as their bits, those of the columns one by one."""
+    whole = {name: block[name] for name in block.dtype.names or () if name not in ("table", "points", "bias", "multiplier")}
+    columns = {f"{name}_{column}": value for name in ("bias", "multiplier") for column, value in enumerate(block[name])}
+    return {name: int(value.view(np.uint32)) for name, value in {**whole, **columns}.items()}
 
 
 def words(rows: Int8) -> Words:
     """The words of rows [rows, lanes], lane 0 in the lowest bits."""
-    return {number: int.from_bytes(row.tobytes(), "little") for number, row in enumerate(np.ascontiguousarray(rows))}
+    return {number: int.from_bytes(row.tobytes(), "little") for number, row in enumerate(rows)}
 
 
-def row_of(word: int, shape: Shape) -> Int8:
+def row_of(word: int, lanes: int) -> Int8:
     """The row [lanes] of a word."""
-    return np.frombuffer(word.to_bytes(shape.lanes, "little"), np.int8)
+    return np.frombuffer(word.to_bytes(lanes, "little"), np.int8)
 
 
-def _rows(memory: Words, like: Int8) -> Int8:
-    data = b"".join(memory.get(row, 0).to_bytes(like.shape[1], "little") for row in range(len(like)))
-    return np.frombuffer(data, np.int8).reshape(like.shape).copy()
-
-
-def _outputs(chip: Chip) -> set:
-    from pyrtl import Output
-
-    return chip.block.wirevector_subset(Output)
-
-
-def _block(chip: Chip, block: np.void) -> int:
-    """The word of a parameter block."""
-    found = {}
-    for name in parameter_block_dtype(chip.shape.lanes).names or ():
-        if name in ("bias", "multiplier"):
-            found.update({f"{name}_{lane}": int(bits) for lane, bits in enumerate(block[name].view(np.uint32))})
-        elif name.startswith("scale"):
-            found[name] = int(block[name].view(np.uint32))
-        elif name not in ("table", "points"):
-            found[name] = int(block[name])
-    word, first = 0, 0
-    for name, bits in chip.parameters.layout.bits.items():
-        word |= (found[name] & ((1 << bits) - 1)) << first
-        first += bits
-    return word
+def rows_of(memory: Mapping[int, int], like: AnyArray) -> Int8:
+    """The first rows of a memory, as many as `like` has: a new array."""
+    return np.array([row_of(memory.get(number, 0), like.shape[1]) for number in range(len(like))], np.int8).reshape(like.shape)

@@ -17,8 +17,8 @@ from tpucc.rtl.buffer import Buffer
 from tpucc.rtl.decoder import RECORD_BITS, decoder, queues_of
 from tpucc.rtl.element import SUM_BITS, X_BITS, Activation, Weight, element
 from tpucc.rtl.lane import FUNCTION_BITS, Operands, Parameters, lane
-from tpucc.rtl.ports import inputs, outputs, written
-from tpucc.rtl.queue import NUMBER_BITS, Progress, Queue
+from tpucc.rtl.ports import inputs, load_ports, outputs, written
+from tpucc.rtl.queue import NUMBER_BITS, Queue
 from tpucc.rtl.shape import STEP_BITS, Shape
 
 Build = Callable[[Shape], None]
@@ -53,7 +53,7 @@ def _queue(unit: Engine, fields: Mapping[str, int]) -> Queue:
     """A queue, what is pushed into it as inputs, and what the other units have finished, too."""
     (go,) = inputs(go=1)
     finished: dict[Engine, WireVector] = {e: Input(NUMBER_BITS, f"{e}_finished") for e in ENGINES if e is not unit}
-    queue = Queue(unit, fields, Progress(finished | {unit: Register(NUMBER_BITS, f"{unit}_finished")}), go)
+    queue = Queue(unit, fields, finished | {unit: Register(NUMBER_BITS, f"{unit}_finished")}, go)
     (push,) = inputs(push=1)
     queue.push(push, {name: Input(bits, f"push_{name}") for name, bits in queue.layout.bits.items()})
     return queue
@@ -107,20 +107,34 @@ def _lane(shape: Shape) -> None:
     function, a, b, acc, first, active, block = inputs(function=FUNCTION_BITS, a=8, b=8, acc=SUM_BITS, first=1, active=1, block_in_use=8)
     parameters = Parameters(shape)
     parameters.block.next <<= block
+    load_ports(parameters.blocks, parameters.tables)
     outputs(result=lane(0, Operands(function, a, b, acc, first, active), parameters))
 
 
 def _activation(shape: Shape) -> None:
     """The control, without its lanes."""
-    of = activation.control(shape, _queue(Engine.ACTIVATION, activation.fields(shape)), Parameters(shape))
+    parameters = Parameters(shape)
+    of = activation.control(shape, _queue(Engine.ACTIVATION, activation.fields(shape)), parameters)
     at = of.addresses
-    outputs(active=of.active, first=of.first, a=at.a, b=at.b, acc=at.acc, writes=of.writes, dest=of.dest, ends=of.ends)
+    outputs(
+        block_in_use=parameters.block,
+        active=of.active,
+        first=of.first,
+        a=at.a,
+        b=at.b,
+        acc=at.acc,
+        writes=of.writes,
+        dest=of.dest,
+        ends=of.ends,
+    )
 
 
 def _host(shape: Shape) -> None:
     """The port with the unified buffer behind it."""
     buffer = Buffer(shape)
-    made = host.host_port(shape, _queue(Engine.HOST, host.fields(shape)), host.HostMemory(shape), buffer)
+    memory = host.HostMemory(shape)
+    load_ports(memory.rows, memory.step_cycles)
+    made = host.host_port(shape, _queue(Engine.HOST, host.fields(shape)), memory, buffer)
     buffer.write(made.to_buffer)
     to_weights = written("to_weights", made.to_weights)
     outputs(tile=made.tile, interrupt=made.interrupt, ends=made.ends, **written("to_host", made.to_host), **to_weights)
@@ -129,9 +143,9 @@ def _host(shape: Shape) -> None:
 def _decoder(shape: Shape) -> None:
     """The decoder with the queues behind it: the head of each is an output."""
     record, valid, steps, go = inputs(record=RECORD_BITS, valid=1, steps=STEP_BITS, go=1)
-    progress = Progress({unit: Input(NUMBER_BITS, f"{unit}_finished") for unit in ENGINES})
+    progress = {unit: Input(NUMBER_BITS, f"{unit}_finished") for unit in ENGINES}
     queues = queues_of(shape, progress, go)
-    finished = decoder(record, valid, steps, queues, progress).finished
+    finished = decoder(record, valid, steps, queues, progress)
     pops = {unit: Input(1, f"{unit}_pops") for unit in queues}
     for unit, queue in queues.items():
         queue.run(pops[unit], pops[unit])

@@ -38,8 +38,8 @@ class WeightMemory:
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self.rows = MemBlock(shape.row_bits, TILE_BITS + shape.lane_bits, "weight_memory", asynchronous=True)
-        self.used = MemBlock(shape.lane_bits + 1, TILE_BITS, "weight_memory_used", asynchronous=True)
+        self.rows = MemBlock(shape.row_bits, TILE_BITS + shape.lane_bits, "weight_memory", max_write_ports=2, asynchronous=True)
+        self.used = MemBlock(shape.lane_bits + 1, TILE_BITS, "weight_memory_used", max_write_ports=2, asynchronous=True)
 
     def read(self, tile: WireVector, row: WireVector) -> WireVector:
         return select(row < self.used[tile], self.rows[concat(tile, row)], Const(0, self._shape.row_bits))

@@ -50,6 +50,13 @@ class Layout:
         """The word of these fields, each cut or extended to its bits. All fields must be there."""
         return concat_list([as_wires(fields[name], bits) for name, bits in self.bits.items()])
 
+    def word(self, fields: Mapping[str, int]) -> int:
+        """The word of these fields as a number, each cut to its bits."""
+        word = 0
+        for name, bits in reversed(self.bits.items()):
+            word = word << bits | (fields[name] & ((1 << bits) - 1))
+        return word
+
     def unpack(self, word: WireVector) -> dict[str, WireVector]:
         fields, first = {}, 0
         for name, bits in self.bits.items():
