@@ -16,15 +16,31 @@ from tpucc.isa.program import Program
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.rtl.chip import Chip, chip
-from tpucc.rtl.cosimulate import CoSimulation, cosimulate
+from tpucc.rtl.cosimulate import CoSimulation, cosimulate, differences
 from tpucc.rtl.ports import outputs
 from tpucc.rtl.shape import Shape, shape_of
+from tpucc.rtl.simulate import simulate
 from tpucc.rtl.units import UNITS, unit_block
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import synchronise, with_waits
 from tpucc.sim.interpret import Interpreter
 from tpucc.target import Target
 
+__all__ = [
+    "TINY",
+    "Driven",
+    "beside",
+    "chip",
+    "circuit",
+    "cosimulate",
+    "differences",
+    "hardware",
+    "ordered",
+    "shape_of",
+    "signed",
+    "simulate",
+    "unit",
+]
 SHAPE = shape_of(TINY)
 
 

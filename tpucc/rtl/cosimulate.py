@@ -71,10 +71,16 @@ def cosimulate(begun: Interpreter, on: Chip | None = None, *, registers: bool = 
     on = on or chip(shape_of(program.target))
     timeline = time_program(program)
     run = simulate(on, program, begun.memories.buffers.copy(), begun.host, timeline.makespan + MORE, registers=registers)
+    found, rows = differences(on, begun, run, timeline)
+    return CoSimulation(run, timeline, found, begun.memories.buffers, rows)
+
+
+def differences(on: Chip, begun: Interpreter, run: Run, timeline: Timeline) -> tuple[tuple[Difference, ...], int]:
+    """Where a run differs, in the order of the cycles; and the number of rows that were compared. Executes the interpreter's program."""
+    program = begun.program
     expected = [_executed(begun, index) for index in range(len(program.instructions))]
-    differences = [*_times(program, timeline, run), *_values(on, program, run, expected), *_end(timeline, run)]
-    rows = sum(len(each.rows) for each in expected if each)
-    return CoSimulation(run, timeline, tuple(sorted(differences)), begun.memories.buffers, rows)
+    found = [*_times(program, timeline, run), *_values(on, program, run, expected), *_end(timeline, run)]
+    return tuple(sorted(found)), sum(len(each.rows) for each in expected if each)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

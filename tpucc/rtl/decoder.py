@@ -44,7 +44,8 @@ def queues_of(shape: Shape, progress: Progress, go: WireVector) -> dict[Engine, 
 
 def field(record: WireVector, name: str) -> WireVector:
     """A field of a record, by its place in `RECORD`."""
-    kind, place = (RECORD.fields or {})[name][:2]
+    assert RECORD.fields is not None
+    kind, place = RECORD.fields[name][:2]
     return record[8 * place : 8 * (place + kind.itemsize)]
 
 
@@ -59,8 +60,10 @@ def decoder(record: WireVector, valid: WireVector, steps: WireVector, queues: Ma
     def flag(which: Flag) -> WireVector:
         return of["flags"][which.bit_length() - 1]
 
-    issued = {unit: Register(NUMBER_BITS, f"{unit}_issued") for unit in UNITS}
-    holds = {unit: {other: Register(NUMBER_BITS, f"{unit}_waits_for_{other}") for other in UNITS} for unit in UNITS}
+    issued: Progress = {unit: Register(NUMBER_BITS, f"{unit}_issued") for unit in UNITS}
+    holds: Mapping[Engine, Progress] = {
+        unit: {other: Register(NUMBER_BITS, f"{unit}_waits_for_{other}") for other in UNITS} for unit in UNITS
+    }
     words = {Engine.HOST: _host, Engine.WEIGHTS: _weights, Engine.MATRIX: _matrix, Engine.ACTIVATION: _activation}
     last_interrupt = is_one(Opcode.INTERRUPT_HOST) & (of["index"][:STEP_BITS] >= steps)
     for unit, queue in queues.items():

@@ -53,7 +53,7 @@ class Layout:
     def word(self, fields: Mapping[str, int]) -> int:
         """The word of these fields as a number, each cut to its bits."""
         word = 0
-        for name, bits in reversed(self.bits.items()):
+        for name, bits in reversed([*self.bits.items()]):
             word = word << bits | (fields[name] & ((1 << bits) - 1))
         return word
 
