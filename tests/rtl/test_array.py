@@ -19,7 +19,7 @@ def test_an_element_adds_the_product_to_the_sum_from_above(rtl: ModuleType) -> N
     element = rtl.unit("element")
     element.step(above_weight=-7, above_row=1)
     element.step(left_x=100, left_switch=1, sum_above=5)
-    element.step(left_x=-128, sum_above=-1000)
+    assert rtl.signed(element.step(left_x=-128, sum_above=-1000)["sum"], 32) == 100 * -7 + 5
     assert rtl.signed(element.step(left_x=255)["sum"], 32) == -128 * -7 - 1000
     assert rtl.signed(element.step()["sum"], 32) == 255 * -7
 

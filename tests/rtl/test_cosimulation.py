@@ -174,6 +174,18 @@ def test_a_wrong_number_is_named(rtl: ModuleType) -> None:
     assert first.hardware.startswith("row ")
 
 
+def test_rows_that_are_not_written_are_missed(rtl: ModuleType) -> None:
+    runtime = tpucc.compile_source(LAYER, target="tiny").runtime
+    inputs = runtime.parts(runtime.accepted(random_inputs(runtime)))[0]
+    run = rtl.cosimulate(runtime.begun(inputs), rtl.hardware()).run
+    *cycles, _ = run.when("host_writes_host")
+    writes = [int(cycle in cycles) for cycle in range(len(run.signals["finished"]))]
+    cut = replace(run, signals={**run.signals, "host_writes_host": writes})
+    (first,), _ = rtl.differences(rtl.hardware(), runtime.begun(inputs), cut, runtime.timeline)
+    assert (first.signal, first.cycle) == ("writes_host", cycles[-1])
+    assert (first.hardware, first.simulator) == ("2 rows written", "3 rows")
+
+
 def test_decoding_while_the_program_runs_takes_longer(rtl: ModuleType) -> None:
     """The clock knows no decoder: with a record a cycle, instructions start later, and the results are the same."""
     runtime = tpucc.compile_source(LAYER, target="tiny").runtime

@@ -14,7 +14,7 @@ from tpucc.rtl.array import array
 from tpucc.rtl.buffer import Buffer
 from tpucc.rtl.decoder import RECORD_BITS, decoder, queues_of
 from tpucc.rtl.ports import inputs, load_ports, outputs, written
-from tpucc.rtl.queue import NUMBER_BITS
+from tpucc.rtl.queue import NUMBER_BITS, Progress
 from tpucc.rtl.shape import STEP_BITS, Shape
 
 
@@ -44,7 +44,7 @@ def chip(shape: Shape) -> Chip:
 
 def _chip(shape: Shape, block: Block) -> Chip:
     record, valid, go, steps = inputs(record=RECORD_BITS, valid=1, go=1, steps=STEP_BITS)
-    progress = {unit: Register(NUMBER_BITS, f"{unit}_finished") for unit in UNITS}
+    progress: Progress = {unit: Register(NUMBER_BITS, f"{unit}_finished") for unit in UNITS}
     queues = queues_of(shape, progress, go)
     outputs(finished=decoder(record, valid, steps, queues, progress))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -134,49 +135,56 @@ def _compared(unit: str, signal: str, own: Sequence[int], found: Sequence[int], 
         yield Difference(cycle, unit, signal, -1, f"{len(found)} times", f"{len(times)} times")
 
 
+class _Row(NamedTuple):
+    """A row that is written: the cycle, or the instruction, and the values."""
+
+    at: int
+    row: int
+    values: list[int]
+
+    def __str__(self) -> str:
+        return f"row {self.row} becomes {' '.join(map(str, self.values))}"
+
+
+WRITES = (
+    (Engine.HOST, "writes_buffer", Place.DEST),
+    (Engine.HOST, "writes_host", Place.HOST),
+    (Engine.ACTIVATION, "writes", Place.DEST),
+)
+"""The signals by which units write rows, and the places that instructions write by them."""
+
+
 def _values(chip: Chip, program: Program, run: Run, expected: Sequence[Written | None]) -> Iterator[Difference]:
     """Every row that is written."""
-    writes = {"host": (("writes_buffer", Place.DEST), ("writes_host", Place.HOST)), "activation": (("writes", Place.DEST),)}
-    for unit, signals in writes.items():
-        for signal, place in signals:
-            due = _due(program, expected, Engine[unit.upper()], place)
-            shown = ((run.signals[f"{unit}_{signal}_row"], run.signals[f"{unit}_{signal}_data"]), run.when(f"{unit}_{signal}"))
-            found = [(c, shown[0][0][c], row_of(shown[0][1][c], chip.shape.lanes).tolist()) for c in shown[1]]
-            yield from _first(unit, signal, found, due)
-    due = _due(program, expected, Engine.MATRIX, Place.ACC)
-    for column in range(chip.shape.lanes):
+    lanes = chip.shape.lanes
+    for unit, signal, place in WRITES:
+        name = f"{unit}_{signal}"
+        rows, data = run.signals[f"{name}_row"], run.signals[f"{name}_data"]
+        found = [_Row(cycle, rows[cycle], row_of(data[cycle], lanes).tolist()) for cycle in run.when(name)]
+        yield from _first(str(unit), signal, found, _due(program, expected, unit, place))
+    sums = _due(program, expected, Engine.MATRIX, Place.ACC)
+    for column in range(lanes):
         name = f"accumulators_{column}"
-        rows, data = run.signals[f"{name}_row"], np.array(run.signals[f"{name}_data"], np.uint32).view(np.int32)
-        found = [(c, rows[c], [int(data[c])]) for c in run.when(name)]
-        yield from _first("accumulators", f"column_{column}", found, [(i, row, values[column : column + 1]) for i, row, values in due])
+        rows, totals = run.signals[f"{name}_row"], np.array(run.signals[f"{name}_data"], np.uint32).view(np.int32).tolist()
+        found = [_Row(cycle, rows[cycle], [totals[cycle]]) for cycle in run.when(name)]
+        yield from _first("accumulators", f"column_{column}", found, [_Row(each.at, each.row, [each.values[column]]) for each in sums])
 
 
-def _due(program: Program, expected: Sequence[Written | None], unit: Engine, place: Place) -> list[tuple[int, int, list[int]]]:
-    """For each row that the unit writes at a place: the instruction, the row, its values."""
-    found = ((i, expected[i]) for i in executed_by(program, unit))
-    return [
-        (i, int(row), values.tolist())
-        for i, each in found
-        if each and each.place is place
-        for row, values in zip(each.rows, each.values, strict=True)
-    ]
+def _due(program: Program, expected: Sequence[Written | None], unit: Engine, place: Place) -> list[_Row]:
+    """The rows that a unit must write at a place."""
+    found = ((index, expected[index]) for index in executed_by(program, unit))
+    parts = ((index, each) for index, each in found if each is not None and each.place is place)
+    return [_Row(index, *row) for index, each in parts for row in zip(each.rows.tolist(), each.values.tolist(), strict=True)]
 
 
-def _first(
-    unit: str, signal: str, found: Sequence[tuple[int, int, list[int]]], due: Sequence[tuple[int, int, list[int]]]
-) -> Iterator[Difference]:
+def _first(unit: str, signal: str, found: Sequence[_Row], due: Sequence[_Row]) -> Iterator[Difference]:
     """The first row that differs."""
-    for (cycle, *hardware), (instruction, *simulator) in zip(found, due, strict=False):
-        if hardware != simulator:
-            here, there = (f"row {row} becomes {_numbers(values)}" for row, values in (hardware, simulator))
-            yield Difference(cycle, unit, signal, instruction, here, there)
+    for hardware, simulator in zip(found, due, strict=False):
+        if hardware[1:] != simulator[1:]:
+            yield Difference(hardware.at, unit, signal, simulator.at, str(hardware), str(simulator))
             return
     if len(found) != len(due):
-        yield Difference(found[-1][0] if found else 0, unit, signal, -1, f"{len(found)} rows written", f"{len(due)} rows")
-
-
-def _numbers(values: Sequence[int]) -> str:
-    return " ".join(map(str, values))
+        yield Difference(found[-1].at if found else 0, unit, signal, -1, f"{len(found)} rows written", f"{len(due)} rows")
 
 
 def _end(timeline: Timeline, run: Run) -> Iterator[Difference]:

@@ -18,8 +18,8 @@ from tpucc.rtl.decoder import RECORD_BITS, decoder, queues_of
 from tpucc.rtl.element import SUM_BITS, X_BITS, Activation, Weight, element
 from tpucc.rtl.lane import FUNCTION_BITS, Operands, Parameters, lane
 from tpucc.rtl.ports import inputs, load_ports, outputs, written
-from tpucc.rtl.queue import NUMBER_BITS, Queue
-from tpucc.rtl.shape import STEP_BITS, Shape
+from tpucc.rtl.queue import NUMBER_BITS, Progress, Queue
+from tpucc.rtl.shape import STEP_BITS, TILE_BITS, Shape
 
 Build = Callable[[Shape], None]
 
@@ -90,7 +90,7 @@ def _buffer(shape: Shape) -> None:
 
 def _weights(shape: Shape) -> None:
     queue, memory = _queue(Engine.WEIGHTS, weights.FIELDS), weights.WeightMemory(shape)
-    takes, writes, tile, row, data = inputs(takes=1, writes=1, tile=weights.TILE_BITS, row=shape.lane_bits, data=shape.row_bits)
+    takes, writes, tile, row, data = inputs(takes=1, writes=1, tile=TILE_BITS, row=shape.lane_bits, data=shape.row_bits)
     memory.write(writes, tile, row, data)
     made = weights.weights(shape, queue, memory, takes, Register(1, "shadow_full"))
     outputs(**_numbered("w", [*made.lanes]), shift_row=made.row, full=made.shadow_full, starts=made.starts, ends=made.ends)
@@ -143,7 +143,7 @@ def _host(shape: Shape) -> None:
 def _decoder(shape: Shape) -> None:
     """The decoder with the queues behind it: the head of each is an output."""
     record, valid, steps, go = inputs(record=RECORD_BITS, valid=1, steps=STEP_BITS, go=1)
-    progress = {unit: Input(NUMBER_BITS, f"{unit}_finished") for unit in ENGINES}
+    progress: Progress = {unit: Input(NUMBER_BITS, f"{unit}_finished") for unit in ENGINES}
     queues = queues_of(shape, progress, go)
     finished = decoder(record, valid, steps, queues, progress)
     pops = {unit: Input(1, f"{unit}_pops") for unit in queues}
