@@ -187,15 +187,12 @@ def test_rows_that_are_not_written_are_missed(rtl: ModuleType) -> None:
 
 
 def test_decoding_while_the_program_runs_takes_longer(rtl: ModuleType) -> None:
-    """The clock knows no decoder: with a record a cycle, instructions start later, and the results are the same."""
+    """The clock knows no decoder: with a record a cycle, instructions start later."""
     runtime = tpucc.compile_source(LAYER, target="tiny").runtime
-    begun = runtime.begun(runtime.parts(runtime.accepted(random_inputs(runtime)))[0])
-    memory = begun.memories.buffers.copy()
-    both = rtl.cosimulate(begun, rtl.hardware())
-    early = rtl.simulate(rtl.hardware(), runtime.program, memory, begun.host, 200, early=True)
-    assert early.finished
-    assert both.run.cycles < early.cycles <= both.run.cycles + len(runtime.program.instructions)
-    np.testing.assert_array_equal(early.host, both.run.host)
+    inputs = runtime.parts(runtime.accepted(random_inputs(runtime)))[0]
+    early = rtl.early_cycles(runtime.begun(inputs), rtl.hardware())
+    usual = runtime.timeline.makespan
+    assert usual < early <= usual + len(runtime.program.instructions)
 
 
 def machine_program(*records: tuple[Opcode, int, dict[str, int]]) -> Writer:

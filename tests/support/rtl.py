@@ -16,7 +16,7 @@ from tpucc.isa.program import Program
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.rtl.chip import Chip, chip
-from tpucc.rtl.cosimulate import CoSimulation, cosimulate, differences
+from tpucc.rtl.cosimulate import CoSimulation, cosimulate, differences, early_cycles
 from tpucc.rtl.ports import outputs
 from tpucc.rtl.shape import Shape, shape_of
 from tpucc.rtl.simulate import simulate
@@ -28,12 +28,14 @@ from tpucc.target import Target
 
 __all__ = [
     "TINY",
+    "UNITS",
     "Driven",
     "beside",
     "chip",
     "circuit",
     "cosimulate",
     "differences",
+    "early_cycles",
     "hardware",
     "ordered",
     "shape_of",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import subprocess
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -45,35 +46,40 @@ def command() -> None:
 @click.option(
     "--vcd", "trace", type=FILE, metavar="FILE.vcd", help="Write all registers and outputs in every cycle, for a viewer of waves."
 )
+@click.option("--early", is_flag=True, help="Count again with a decoder that takes a record a cycle while the program runs.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def run(model: Path, input_file: Path | None, trace: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
+def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, as_json: bool, quiet: bool, **given: Any) -> None:
     """Run MODEL on the hardware of its target, beside the simulator: the same results in the same cycles, or what differs first.
 
     Without --input it runs on the calibration inputs, or on random ones; of several batches on the first.
     """
-    from tpucc.rtl.cosimulate import cosimulate
+    from tpucc.rtl.chip import chip
+    from tpucc.rtl.cosimulate import cosimulate, early_cycles
+    from tpucc.rtl.shape import shape_of
 
     with Progress(not quiet and not as_json) as progress:
         keep_inputs(trace)
         exe = executable_from(model, given, quiet, progress, of_accuracy=False)
-        runtime = exe.runtime
+        runtime, program = exe.runtime, exe.runtime.program
+        hardware = chip(shape_of(program.target))
         arrays, _, origin = inputs_of(exe, input_file)
         part, several = first_part(runtime, runtime.accepted(arrays))
         progress.stage("run on the hardware")
-        both = cosimulate(runtime.begun(part), registers=trace is not None)
+        both = cosimulate(runtime.begun(part), hardware, registers=trace is not None)
         if trace is not None:
             text = io.StringIO()
             both.run.trace.print_vcd(text)
             write_file(trace, text.getvalue().encode())
-    program, hardware = runtime.program, both.run
-    first = both.differences[0] if both.differences else None
+        counts = {"hardware": both.run.cycles, "simulator": both.timeline.makespan}
+        if early:
+            counts["decoding too"] = early_cycles(runtime.begun(part), hardware)
     summary = {
         "model": program.name,
         "target": program.target.name,
         "inputs": origin + (", of which this is the first" if several else ""),
         "instructions": len(program.instructions),
-        "cycles": {"hardware": hardware.cycles, "simulator": both.timeline.makespan},
+        "cycles": counts,
         "rows": both.rows,
         "equal": both.equal,
         "differences": [str(each) for each in both.differences],
@@ -81,16 +87,17 @@ def run(model: Path, input_file: Path | None, trace: Path | None, as_json: bool,
     if as_json:
         print_json(summary)
     elif not quiet:
-        lines = (
-            f"{printable(program.name)}: {counted(len(program.instructions), 'instruction')} on the hardware of "
-            f"{printable(program.target.name)}, on {printable(str(summary['inputs']))}",
-            f"cycles: hardware {hardware.cycles:,}, simulator {both.timeline.makespan:,}",
-            f"{counted(both.rows, 'row')} written by the units, {'all as the simulator writes them' if both.equal else 'not all equal'}",
-        )
-        click.echo("\n".join(wrapped(line, "  ") for line in lines))
-    if first is not None:
-        others = [str(each) for each in both.differences[1:SHOWN]]
+        click.echo("\n".join(wrapped(line, "  ") for line in _lines(summary)))
+    if not both.equal:
+        first, *others = map(str, both.differences[:SHOWN])
         raise CheckError(Diagnostic("E0952", f"the hardware differs from the simulator: {first}", help=tuple(others)))
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    name, target, origin = (printable(found[key]) for key in ("model", "target", "inputs"))
+    yield f"{name}: {counted(found['instructions'], 'instruction')} on the hardware of {target}, on {origin}"
+    yield f"cycles: {', '.join(f'{who} {count:,}' for who, count in found['cycles'].items())}"
+    yield f"{counted(found['rows'], 'row')} written, {'each as the simulator writes it' if found['equal'] else 'not all of them equal'}"
 
 
 @command.command("verilog")

@@ -76,6 +76,13 @@ def cosimulate(begun: Interpreter, on: Chip | None = None, *, registers: bool = 
     return CoSimulation(run, timeline, found, begun.memories.buffers, rows)
 
 
+def early_cycles(begun: Interpreter, on: Chip) -> int:
+    """The cycles when a decoder that takes a record a cycle begins together with the program, which the clock leaves out."""
+    program = begun.program
+    most = time_program(program).makespan + len(program.instructions) + MORE
+    return simulate(on, program, begun.memories.buffers, begun.host, most, early=True).cycles
+
+
 def differences(on: Chip, begun: Interpreter, run: Run, timeline: Timeline) -> tuple[tuple[Difference, ...], int]:
     """Where a run differs, in the order of the cycles; and the number of rows that were compared. Executes the interpreter's program."""
     program = begun.program
