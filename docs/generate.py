@@ -28,6 +28,7 @@ from screenshots import take_screenshots
 from sweep_pictures import figure_svg
 from terminal_blocks import BLOCK, as_typed, folder, printed, with_outputs
 from training_page import host_cells, quick_patterns, training_page
+from unit_pictures import units_svg
 from worked_page import worked_pages
 
 import tpucc
@@ -51,6 +52,7 @@ MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "refer
 ASSUMPTIONS = "reference/assumptions.md"
 WITH_COMMANDS = (
     "systolic.md",
+    "rtl.md",
     "cli.md",
     "tpu.md",
     "quantisation.md",
@@ -251,6 +253,7 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
     yield "figure-11", figure_svg()
     yield "float-bits", bits_svg()
     yield "halving", halving_svg()
+    yield "rtl-units", units_svg()
     attempts = [block["text"] for block in BLOCK.finditer(text_of(GRADED)) if "def allocate(lives, rows)" in block["text"]]
     with folder():
         printed("lab start 5 lab5 --term spring")

@@ -225,7 +225,8 @@ def test_what_is_not_built_is_refused(records: list[tuple[Opcode, int, dict[str,
 def test_rows_may_be_replaced_in_place(rtl: ModuleType) -> None:
     """A row that is read before it is overwritten, or in the same cycle, is no obstacle."""
     down = {**COPY, "ub": 1, "dest": 0}
-    written = [READ, (Opcode.VECTOR, 0, down), (Opcode.WRITE_HOST_MEMORY, 0, {"ub": 0, "host": 4, "inner": 4})]
+    here = {**COPY, "ub": 2, "dest": 2, "inner": 2}
+    written = [READ, (Opcode.VECTOR, 0, down), (Opcode.VECTOR, 0, here), (Opcode.WRITE_HOST_MEMORY, 0, {"ub": 0, "host": 4, "inner": 4})]
     program = rtl.ordered(machine_program(*written).program())
     both = rtl.beside(program, {"x": np.arange(16, dtype=np.int8).reshape(4, 4)})
     assert both.equal
