@@ -81,14 +81,14 @@ def test_sums_can_be_read_when_the_pipeline_has_drained(rtl: ModuleType) -> None
     """The last column of a row of sums is written 2 · lanes cycles after the row went in, and read one later: `pipeline_cycles`."""
     bank, lanes = rtl.unit("accumulators"), rtl.SHAPE.lanes
     bank.step(enable=1, row=5)
-    seen = [bank.step(read=5, **{f"sum_{c}": 10 + c for c in range(lanes)}) for _ in range(2 * lanes + 1)]
+    seen = [bank.step(read=5, **{f"sums_{c}": 10 + c for c in range(lanes)}) for _ in range(2 * lanes + 1)]
     last = [found[f"found_{lanes - 1}"] for found in seen]
     assert last == [0] * (2 * lanes) + [10 + lanes - 1]
 
 
 def test_sums_are_added_or_replaced(rtl: ModuleType) -> None:
     bank, lanes = rtl.unit("accumulators"), rtl.SHAPE.lanes
-    sums = {f"sum_{c}": -3 - c for c in range(lanes)}
+    sums = {f"sums_{c}": -3 - c for c in range(lanes)}
     for adds in (0, 1, 1, 0, 1):
         bank.step(enable=1, row=2, adds=adds)
         for _ in range(2 * lanes):

@@ -34,8 +34,8 @@ def blocks(seed: int) -> np.ndarray:
 
 
 def memories(rtl: ModuleType, made: np.ndarray) -> dict[str, dict[int, int]]:
+    from tpucc.cosimulation.simulate import fields_of
     from tpucc.rtl.lane import block_layout
-    from tpucc.rtl.simulate import fields_of
 
     words = {number: block_layout(LANES).word(fields_of(block)) for number, block in enumerate(made)}
     return {

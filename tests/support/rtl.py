@@ -12,14 +12,14 @@ import pyrtl
 from pyrtl import Block, FastSimulation, Input, MemBlock, Output, WireVector
 
 from tests.support.machine import TINY
+from tpucc.cosimulation.compare import CoSimulation, cosimulate, differences, early_cycles
+from tpucc.cosimulation.simulate import simulate
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.rtl.chip import Chip, chip
-from tpucc.rtl.cosimulate import CoSimulation, cosimulate, differences, early_cycles
 from tpucc.rtl.ports import outputs
 from tpucc.rtl.shape import Shape, shape_of
-from tpucc.rtl.simulate import simulate
 from tpucc.rtl.units import UNITS, unit_block
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import synchronise, with_waits

@@ -54,8 +54,8 @@ def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, a
 
     Without --input it runs on the calibration inputs, or on random ones; of several batches on the first.
     """
+    from tpucc.cosimulation.compare import cosimulate, early_cycles
     from tpucc.rtl.chip import chip
-    from tpucc.rtl.cosimulate import cosimulate, early_cycles
     from tpucc.rtl.shape import shape_of
 
     with Progress(not quiet and not as_json) as progress:

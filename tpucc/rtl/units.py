@@ -68,13 +68,13 @@ def _element(shape: Shape) -> None:
 def _array(shape: Shape) -> None:
     x, weights_in = _lanes(shape.lanes, "x", X_BITS), _lanes(shape.lanes, "w", 8)
     switch, row = inputs(switch=1, row=shape.lane_bits + 1)
-    outputs(**_numbered("sum", [*array(x, switch, weights_in, row)]))
+    outputs(**_numbered("sums", [*array(x, switch, weights_in, row)]))
 
 
 def _accumulators(shape: Shape) -> None:
     bits = shape.accumulator_bits
     enable, row, adds, read = inputs(enable=1, row=bits, adds=1, read=bits)
-    found, _ = accumulators(shape, _lanes(shape.lanes, "sum", SUM_BITS), enable, row, adds, read)
+    found, _ = accumulators(shape, _lanes(shape.lanes, "sums", SUM_BITS), enable, row, adds, read)
     outputs(**_numbered("found", found))
 
 

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tpucc.cosimulation.built import require_built
+from tpucc.cosimulation.simulate import Run, row_of, simulate
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import UNITS, Engine, Opcode, Place
 from tpucc.numerics import AnyArray
-from tpucc.rtl.built import require_built
 from tpucc.rtl.chip import Chip, chip
 from tpucc.rtl.shape import shape_of
-from tpucc.rtl.simulate import Run, row_of, simulate
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.memories import numbered, written
 from tpucc.sim.timing import Timeline, time_program
