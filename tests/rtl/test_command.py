@@ -61,6 +61,7 @@ def test_modules_are_written(tmp_path: Path, rtl: ModuleType, capsys: pytest.Cap
     written = {path.stem: path.read_text("utf-8") for path in (tmp_path / "v").iterdir()}
     assert written.keys() == {unit.name for unit in rtl.UNITS} | {"chip"}
     assert all(f"module {name}(" in text for name, text in written.items())
+    assert written["lane"].startswith("// lane: a column of the activation unit")
     assert "element_0_0_sum <=" in written["element"]
     assert "assign element_0_0_used = (left_switch ? element_0_0_shadow : element_0_0_weight);" in written["element"]
     assert f"{len(written)} modules" in capsys.readouterr().out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyrtl import Const, WireVector, select
+from pyrtl import Const, WireVector, as_wires, select
 
 from tpucc.machines.v1 import Function
 from tpucc.rtl.accumulators import Write
@@ -40,7 +40,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the unit does in a cycle: it reads `addresses`, and at the `end` of a window writes the row `dest`."""
+    """What the unit does in a cycle: it reads `addresses`, and at the end of a window writes the row `dest`."""
 
     addresses: Addresses
     active: WireVector
@@ -60,9 +60,8 @@ def control(shape: Shape, queue: Queue, parameters: Parameters) -> Control:
     of = steps("activation", active & window.ends, head["outer"], head["inner"])
     a, b, dest = (offset(f"activation_{walk}", of, head[f"{walk}_pitch"], head[f"{walk}_stride"]) for walk in ("ub", "ub2", "dest"))
     inside = offset("window_ub", window, head["window_pitch"], head["window_stride"])
-    one = Const(1, bits)
-    kernel = offset("window_kernel", window, head["window_inner"].truncate(bits), one)
-    sums = offset("activation_acc", of, head["inner"].truncate(shape.accumulator_bits), one[: shape.accumulator_bits])
+    kernel = offset("window_kernel", window, as_wires(head["window_inner"], bits), Const(1, bits))
+    sums = offset("activation_acc", of, as_wires(head["inner"], shape.accumulator_bits), Const(1, shape.accumulator_bits))
     starts = queue.starts(active)
     ends = queue.run(active, window.ends & of.ends)
     queue.finish(ends)

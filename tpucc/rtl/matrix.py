@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyrtl import Const, WireVector, concat, select
+from pyrtl import Const, WireVector, as_wires, concat, select
 
 from tpucc.rtl.element import X_BITS
 from tpucc.rtl.queue import Queue
@@ -49,8 +49,8 @@ def reading(shape: Shape, queue: Queue, shadow_full: WireVector) -> Reading:
     starts = queue.starts(active)
     of = steps("matrix", active, head["outer"], head["inner"])
     place = offset("matrix_ub", of, head["ub_pitch"], head["ub_stride"])
-    one = Const(1, shape.accumulator_bits)
-    sums = offset("matrix_acc", of, _line(shape, head["inner"]), one)
+    dense = as_wires(head["inner"], shape.accumulator_bits), Const(1, shape.accumulator_bits)
+    sums = offset("matrix_acc", of, *dense)
     ends = queue.run(active, of.ends)
     queue.finish(delayed(ends, shape.drain_cycles, "matrix_drain"))
     return Reading(
@@ -67,8 +67,3 @@ def reading(shape: Shape, queue: Queue, shadow_full: WireVector) -> Reading:
 def activations(row: WireVector, unsigned: WireVector) -> list[WireVector]:
     """The lanes of a row as integers of 9 bits."""
     return [concat(select(unsigned, Const(0, X_BITS - 8), lane[-1]), lane) for lane in lanes_of(row)]
-
-
-def _line(shape: Shape, inner: WireVector) -> WireVector:
-    """Accumulator rows are dense: a line of them is `inner` rows long."""
-    return inner.truncate(shape.accumulator_bits)

@@ -61,7 +61,7 @@ def shape_of(target: Target) -> Shape:
     """The hardware of a target. Raises `UsageError` E0950 for a target that it can't be built for."""
     if target.obstacle:
         raise refused(f"the machine {target.name} {target.obstacle}")
-    if target.mxu & (target.mxu - 1):
+    if target.mxu < 2 or target.mxu & (target.mxu - 1):
         raise refused(f"{target.name} has {target.mxu} lanes, and the hardware numbers lanes by whole bits: 2, 4, 8, 16, …")
     row_cycles = target.mxu * target.clock_hz / target.host_bandwidth
     if row_cycles != int(row_cycles) or row_cycles < 1:

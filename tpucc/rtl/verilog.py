@@ -48,7 +48,9 @@ def blocks(shape: Shape) -> Mapping[str, Block]:
 
 def verilog(name: str, block: Block) -> str:
     """A block as a module. All registers have a reset, which the simulation doesn't need."""
-    text = io.StringIO()
+    sentence = next((unit.sentence for unit in UNITS if unit.name == name), "all units and the memories outside")
+    text = io.StringIO(f"// {name}: {sentence}\n")
+    text.seek(0, io.SEEK_END)
     output_to_verilog(text, block=block, module_name=name)
     return text.getvalue()
 
