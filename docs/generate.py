@@ -28,7 +28,6 @@ from screenshots import take_screenshots
 from sweep_pictures import figure_svg
 from terminal_blocks import BLOCK, as_typed, folder, printed, with_outputs
 from training_page import host_cells, quick_patterns, training_page
-from unit_pictures import units_svg
 from worked_page import worked_pages
 
 import tpucc
@@ -253,6 +252,8 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
     yield "figure-11", figure_svg()
     yield "float-bits", bits_svg()
     yield "halving", halving_svg()
+    from unit_pictures import units_svg  # it needs PyRTL, which the tables don't
+
     yield "rtl-units", units_svg()
     attempts = [block["text"] for block in BLOCK.finditer(text_of(GRADED)) if "def allocate(lives, rows)" in block["text"]]
     with folder():

@@ -55,6 +55,41 @@ def test_json_has_the_cycles_of_both(model: Path, rtl: ModuleType, capsys: pytes
     assert found["differences"] == []
 
 
+LISTING = """
+.target tiny
+.input x 4x4
+.output y 4x4
+.block multiplier=0.01
+.tile
+| 1 2 3 4
+| 5 6 7 8
+| 1 1 1 1
+| 2 2 2 2
+    read_weights tile=0
+    read_host_memory host=x.0 ub=0 rows=4
+    set_configuration block=0
+    synchronize engine=matrix wait=host
+    matrix_multiply ub=0 acc=0 rows=4, switch
+    synchronize engine=activation wait=matrix
+    activate acc=0 ub=8 inner=4
+    synchronize engine=host wait=activation
+    write_host_memory ub=8 host=y.0 rows=4
+    halt
+"""
+
+
+def test_a_listing_that_was_typed_runs_on_random_integers(
+    tmp_path: Path, rtl: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("typed.asm").write_text(LISTING, "utf-8")
+    assert run("asm", "typed.asm", "-o", "typed.tpub") == 0
+    assert run("rtl", "run", "typed.tpub") == 0
+    printed = capsys.readouterr().out
+    assert "10 instructions on the hardware of tiny, on random integers from seed 0" in printed
+    assert "16 rows written, each as the simulator writes it" in printed
+
+
 def test_modules_are_written(tmp_path: Path, rtl: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     """One for each unit, and the chip; each under its own name, and the element with names that a reader knows."""
     assert run("rtl", "verilog", "-o", tmp_path / "v") == 0

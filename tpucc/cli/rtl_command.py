@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from tpucc.api import Executable
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.places import keep_inputs
@@ -21,6 +24,7 @@ from tpucc.diagnostics import CheckError, Diagnostic, UsageError, counted, print
 from tpucc.explain.tables import table, wrapped
 from tpucc.explain.windows import first_part
 from tpucc.output_files import write_file, write_files
+from tpucc.sim.interpret import Interpreter
 from tpucc.target import load_target
 
 SHOWN = 5
@@ -52,7 +56,8 @@ def command() -> None:
 def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, as_json: bool, quiet: bool, **given: Any) -> None:
     """Run MODEL on the hardware of its target, beside the simulator: the same results in the same cycles, or what differs first.
 
-    Without --input it runs on the calibration inputs, or on random ones; of several batches on the first.
+    Without --input it runs on the calibration inputs, or on random ones; of several batches on the first. A program without any host's
+    part, as of a listing that was typed, runs on random integers.
     """
     from tpucc.cosimulation.compare import cosimulate, early_cycles
     from tpucc.rtl.chip import chip
@@ -61,23 +66,22 @@ def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, a
     with Progress(not quiet and not as_json) as progress:
         keep_inputs(trace)
         exe = executable_from(model, given, quiet, progress, of_accuracy=False)
-        runtime, program = exe.runtime, exe.runtime.program
+        program = exe.runtime.program
         hardware = chip(shape_of(program.target))
-        arrays, _, origin = inputs_of(exe, input_file)
-        part, several = first_part(runtime, runtime.accepted(arrays))
+        begin, origin = _beginning(exe, input_file)
         progress.stage("run on the hardware")
-        both = cosimulate(runtime.begun(part), hardware, registers=trace is not None)
+        both = cosimulate(begin(), hardware, registers=trace is not None)
         if trace is not None:
             text = io.StringIO()
             both.run.trace.print_vcd(text)
             write_file(trace, text.getvalue().encode())
         counts = {"hardware": both.run.cycles, "simulator": both.timeline.makespan}
         if early:
-            counts["decoding too"] = early_cycles(runtime.begun(part), hardware)
+            counts["decoding too"] = early_cycles(begin(), hardware)
     summary = {
         "model": program.name,
         "target": program.target.name,
-        "inputs": origin + (", of which this is the first" if several else ""),
+        "inputs": origin,
         "instructions": len(program.instructions),
         "cycles": counts,
         "rows": both.rows,
@@ -91,6 +95,24 @@ def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, a
     if not both.equal:
         first, *others = map(str, both.differences[:SHOWN])
         raise CheckError(Diagnostic("E0952", f"the hardware differs from the simulator: {first}", help=tuple(others)))
+
+
+def _beginning(exe: Executable, input_file: Path | None) -> tuple[Callable[[], Interpreter], str]:
+    """What makes an interpreter before its first instruction, and in words the inputs that it has."""
+    runtime = exe.runtime
+    if runtime.has_host_part or input_file is not None:
+        arrays, _, origin = inputs_of(exe, input_file)
+        part, several = first_part(runtime, runtime.accepted(arrays))
+        return partial(runtime.begun, part), origin + (", of which this is the first" if several else "")
+    draw = np.random.default_rng(0)
+    ports = {port.name: draw.integers(-128, 128, port.shape).astype(port.format.numpy) for port in runtime.program.prologue_ports}
+
+    def begun() -> Interpreter:
+        interpreter = Interpreter(runtime.program)
+        interpreter.begin(ports)
+        return interpreter
+
+    return begun, "random integers from seed 0"
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
