@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tpucc.diagnostics import Diagnostic, UsageError
@@ -59,19 +60,9 @@ class Shape:
 
 def shape_of(target: Target) -> Shape:
     """The hardware of a target. Raises `UsageError` E0950 for a target that it can't be built for."""
-    if target.obstacle:
-        raise refused(f"the machine {target.name} {target.obstacle}")
-    if target.mxu < 2 or target.mxu & (target.mxu - 1):
-        raise refused(f"{target.name} has {target.mxu} lanes, and the hardware numbers lanes by whole bits: 2, 4, 8, 16, …")
-    row_cycles = target.mxu * target.clock_hz / target.host_bandwidth
-    if row_cycles != int(row_cycles) or row_cycles < 1:
-        raise refused(f"a row takes {row_cycles:g} cycles on the host link of {target.name}, and the hardware moves a row in whole cycles")
-    if target.host_row_bytes not in (0, target.mxu):
-        raise refused(
-            f"rows are padded to {target.host_row_bytes} bytes on the host link of {target.name}, and the hardware moves whole rows"
-        )
-    if target.tile_fetch_cycles < target.mxu:
-        raise refused(f"a tile arrives in {target.tile_fetch_cycles} cycles on {target.name}, and the FIFO takes one row a cycle")
+    row_cycles = target.mxu * target.clock_hz / target.host_bandwidth if not target.obstacle else 1
+    if wrong := next(_obstacles(target, row_cycles), ""):
+        raise refused(wrong, "tiny is a machine that can be built: --target tiny")
     return Shape(
         target.mxu,
         target.unified_buffer_rows,
@@ -83,6 +74,21 @@ def shape_of(target: Target) -> Shape:
     )
 
 
-def refused(what: str) -> UsageError:
+def _obstacles(target: Target, row_cycles: float) -> Iterator[str]:
+    """Why the hardware can't be that of a target."""
+    name = target.name
+    if target.obstacle:
+        yield f"the machine {name} {target.obstacle}"
+    if target.mxu < 2 or target.mxu & (target.mxu - 1):
+        yield f"{name} has {target.mxu} lanes, and the hardware numbers lanes by whole bits: 2, 4, 8, 16, …"
+    if row_cycles != int(row_cycles) or row_cycles < 1:
+        yield f"a row takes {row_cycles:g} cycles on the host link of {name}, and the hardware moves a row in whole cycles"
+    if target.host_row_bytes not in (0, target.mxu):
+        yield f"rows are padded to {target.host_row_bytes} bytes on the host link of {name}, and the hardware moves whole rows"
+    if target.tile_fetch_cycles < target.mxu:
+        yield f"a tile arrives in {target.tile_fetch_cycles} cycles on {name}, and the FIFO takes one row a cycle"
+
+
+def refused(what: str, *help: str) -> UsageError:
     """What the hardware doesn't have, E0950."""
-    return UsageError(Diagnostic("E0950", f"{what}: tpucc rtl can't build it"))
+    return UsageError(Diagnostic("E0950", f"{what}: tpucc rtl can't build it", help=help))
