@@ -51,6 +51,7 @@ MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "refer
 ASSUMPTIONS = "reference/assumptions.md"
 WITH_COMMANDS = (
     "systolic.md",
+    "rtl.md",
     "cli.md",
     "tpu.md",
     "quantisation.md",
@@ -253,6 +254,9 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
     yield "figure-11", figure_svg()
     yield "float-bits", bits_svg()
     yield "halving", halving_svg()
+    from unit_pictures import units_svg  # it needs PyRTL, which the tables don't
+
+    yield "rtl-units", units_svg()
     attempts = [block["text"] for block in BLOCK.finditer(text_of(GRADED)) if "def allocate(lives, rows)" in block["text"]]
     with folder():
         printed("lab start 5 lab5 --term spring")

@@ -57,6 +57,7 @@ SIDE = "24576"
 """Of the matrix of E1023's page, which has 2.4 GB: a smaller one takes its place."""
 ELSEWHERE: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "E0562": lambda patch: patch.setitem(sys.modules, "distributed", None),
+    "E0963": lambda patch: patch.setitem(sys.modules, "pyrtl", None),
     "E1020": lambda patch: patch.setitem(sys.modules, "onnxruntime", None),
     "E1023": lambda patch: patch.setattr("tpucc.interop.onnx.writing.file.MOST_BYTES", 8 * 8 * 4 - 1),
 }
@@ -68,6 +69,8 @@ WITHOUT_EXAMPLE = {
     "E0903": "a built-in pass that makes a wrong graph: no graph is known that makes one do so",
     "E0904": "lowering's own check of what the layers' verifier has let through: no layer graph is known that gets there",
     "E0905": "a program of tpucc's own that its verifier refuses: no model is known that makes one",
+    "E0962": "hardware that differs from the simulator: no program is known that makes it do so",
+    "E0964": "Verilog that Yosys refuses: no target is known that gives any",
     "E0553": "a copy without a solution, which `tpucc lab pack` makes",
     "E0552": "a machine that can't isolate a submission: what mends it is to install a program, not a command of tpucc",
 }

@@ -67,7 +67,7 @@ def test_a_path_for_a_text_and_a_text_for_a_path(call: Callable[[], object], wor
     assert words in str(caught.value)
 
 
-NO_FILES = ("new", "programs", "explain", "ops", "passes", "targets", "paper", "systolic", "lab", "doctor")
+NO_FILES = ("new", "programs", "explain", "ops", "passes", "targets", "paper", "systolic", "rtl", "lab", "doctor")
 """The commands that don't begin with a file."""
 UNNAMED = [("lab", "check", ""), ("report", "m.tpu", "-o", ""), ("check", "m.tpu", "--weights", ""), ("new", "m", "-o", "")]
 

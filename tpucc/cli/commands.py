@@ -33,6 +33,7 @@ COMMANDS = {
     "targets": "The machines.",
     "paper": "Our figures beside those of the TPU paper.",
     "systolic": "Data in waves through an array of elements, cycle by cycle.",
+    "rtl": "The machine as hardware: a program on it, beside the simulator; Verilog.",
     "lab": "Coursework: begin a lab, check it, grade it.",
     "doctor": "What is installed, and what is missing.",
 }

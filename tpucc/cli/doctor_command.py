@@ -18,6 +18,7 @@ EXTRAS = {
     "onnxruntime": "an outside judge, and faster products",
     "distributed": "sweeps on a Dask cluster",
     "pyarrow": "tables of sweeps in Parquet",
+    "pyrtl": "the machine as hardware, for `tpucc rtl`",
 }
 
 
