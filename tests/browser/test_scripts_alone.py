@@ -144,21 +144,21 @@ def test_the_window_of_time_stays_within_the_program(open_page: OpenPage) -> Non
         shown: list[float] = page.evaluate(f"(() => {{ {steps}; return axis.window(); }})()")
         return shown
 
-    assert window("axis.show(200, 400)") == [200, 400]
+    assert window("axis.time.show(200, 400)") == [200, 400]
     assert window("axis.reveal(350, 700)") == [200, 400], "a part of it can be seen"
     assert window("axis.reveal(700, 800)") == [650, 850]
     assert window("axis.reveal(980, 1000)") == [800, 1000]
-    assert window("axis.pan(0.5)") == [800, 1000]
-    assert window("axis.pan(-0.5)") == [700, 900]
-    assert window("axis.zoom(1, 700)") == [700, pytest.approx(700 + 200 / 1.3)]
-    assert window("axis.show(-50, 20)") == [0, 70]
-    assert window("axis.show(10, 11)") == [10, 26], "16 cycles at least"
-    assert window("axis.all()") == [0, 1000]
-    assert page.evaluate("[2, 4, 5, 9, 10].map((most) => axis.ticks(most))") == [
+    assert window("axis.time.pan(0.5)") == [800, 1000]
+    assert window("axis.time.pan(-0.5)") == [700, 900]
+    assert window("axis.time.zoom(1, 700)") == [700, pytest.approx(700 + 200 / 1.3)]
+    assert window("axis.time.show(-50, 20)") == [0, 70]
+    assert window("axis.time.show(10, 11)") == [10, 26], "16 cycles at least"
+    assert window("axis.time.all()") == [0, 1000]
+    assert page.evaluate("[2, 4, 5, 9, 10].map((most) => axis.time.ticks(most))") == [
         [0, 500, 1000], [0, 500, 1000], [0, 200, 400, 600, 800, 1000], [0, 200, 400, 600, 800, 1000], [*range(0, 1001, 100)],
     ]  # fmt: skip
-    page.evaluate("axis.show(0, 700)")
-    assert page.evaluate("axis.ticks(1)") == [0], "700 cycles in one step: a thousand"
+    page.evaluate("axis.time.show(0, 700)")
+    assert page.evaluate("axis.time.ticks(1)") == [0], "700 cycles in one step: a thousand"
 
 
 def test_what_is_held_outlasts_the_pointer_and_stands_in_the_address(open_page: OpenPage) -> None:

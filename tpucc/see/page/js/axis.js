@@ -4,40 +4,59 @@ const axis = (() => {
   const LEFT = window.innerWidth < NARROW ? 72 : 110;
   const RIGHT = 12;
   const STEP = 1.3;
-  const whole = { from: 0, to: Math.max(1, model.cycles) };
   const listeners = [];
-  let [from, to] = [whole.from, whole.to];
 
-  /** Shows [start, end), moved and bounded so that it lies within the program and is at least a cycle wide. */
-  function show(start, end) {
-    const width = Math.min(whole.to, Math.max(Math.min(16, whole.to), end - start));
-    from = Math.min(Math.max(0, start), whole.to - width);
-    to = from + width;
+  /** The part of an axis from 0 to `most` that is shown; `changed` hears of each other one. */
+  class Stretch {
+    constructor(least, most, changed) {
+      Object.assign(this, { least: Math.min(least, most), most, changed, from: 0, to: most });
+    }
+
+    get width() {
+      return this.to - this.from;
+    }
+
+    /** Shows [start, end), moved and bounded so that it lies on the axis and is at least `least` wide. */
+    show(start, end) {
+      const width = Math.min(this.most, Math.max(this.least, end - start));
+      this.from = Math.min(Math.max(0, start), this.most - width);
+      this.to = this.from + width;
+      this.changed();
+    }
+
+    zoom(steps, at = (this.from + this.to) / 2) {
+      const factor = STEP ** -steps;
+      this.show(at - (at - this.from) * factor, at + (this.to - at) * factor);
+    }
+
+    pan(share) {
+      this.show(this.from + this.width * share, this.to + this.width * share);
+    }
+
+    all() {
+      this.show(0, this.most);
+    }
+
+    /** Round values between the ends: at most `most` steps of 1, 2 or 5 times a power of ten. */
+    ticks(most) {
+      const rough = this.width / most;
+      const power = 10 ** Math.floor(Math.log10(rough));
+      const step = Math.max(1, power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10));
+      const found = [];
+      for (let tick = Math.ceil(this.from / step) * step; tick <= this.to; tick += step) found.push(tick);
+      return found;
+    }
+  }
+
+  const time = new Stretch(16, Math.max(1, model.cycles), () => {
     for (const listener of listeners) listener();
-  }
-
-  function zoom(steps, at = (from + to) / 2) {
-    const factor = STEP ** -steps;
-    show(at - (at - from) * factor, at + (to - at) * factor);
-  }
-
-  const pan = (share) => show(from + (to - from) * share, to + (to - from) * share);
+  });
 
   /** Moves so that [start, end) can be seen, if none of it can. */
   function reveal(start, end) {
-    if (end >= from && start <= to) return;
-    const half = (to - from) / 2;
-    show((start + end) / 2 - half, (start + end) / 2 + half);
-  }
-
-  /** Round times between the ends: at most `most` steps of 1, 2 or 5 times a power of ten. */
-  function ticks(most) {
-    const rough = (to - from) / most;
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = Math.max(1, power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10));
-    const found = [];
-    for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) found.push(tick);
-    return found;
+    if (end >= time.from && start <= time.to) return;
+    const half = time.width / 2;
+    time.show((start + end) / 2 - half, (start + end) / 2 + half);
   }
 
   /**
@@ -48,7 +67,7 @@ const axis = (() => {
     const context = canvas.getContext("2d");
     let waiting = 0;
     const inside = () => canvas.clientWidth - LEFT - RIGHT;
-    const timeAt = (place) => from + ((place - LEFT) / inside()) * (to - from);
+    const timeAt = (place) => time.from + ((place - LEFT) / inside()) * time.width;
 
     function paint() {
       waiting = 0;
@@ -58,8 +77,8 @@ const axis = (() => {
       context.save();
       context.scale(ratio, ratio);
       context.font = getComputedStyle(canvas).font;
-      const cycle = (width - LEFT - RIGHT) / (to - from);
-      draw(context, width, height, (time) => LEFT + (time - from) * cycle);
+      const cycle = (width - LEFT - RIGHT) / time.width;
+      draw(context, width, height, (at) => LEFT + (at - time.from) * cycle);
       context.restore();
     }
 
@@ -67,7 +86,7 @@ const axis = (() => {
     listeners.push(soon);
     new ResizeObserver(soon).observe(canvas);
     handled(canvas, timeAt, inside, upwards);
-    return { paint, soon, timeAt, slack: (pixels) => (pixels / inside()) * (to - from) };
+    return { paint, soon, timeAt, slack: (pixels) => (pixels / inside()) * time.width };
   }
 
   /** Makes a canvas empty, of this size. One of another size is laid out anew. */
@@ -86,7 +105,7 @@ const axis = (() => {
     let known = "";
     return (context, key, draw) => {
       const { canvas } = context;
-      const wanted = [key, from, to, canvas.width, canvas.height, context.font, colours.edition()].join(" ");
+      const wanted = [key, time.from, time.to, canvas.width, canvas.height, context.font, colours.edition()].join(" ");
       if (known !== wanted) {
         known = wanted;
         cleared(kept, canvas.width, canvas.height);
@@ -103,11 +122,11 @@ const axis = (() => {
     };
   }
 
-  /** Paints what is cut off where the window begins and ends. */
-  function clipped(context, width, height, paint) {
+  /** Paints what is cut off where the window begins and ends, and above `top`. */
+  function clipped(context, width, height, paint, top = 0) {
     context.save();
     context.beginPath();
-    context.rect(LEFT, 0, width - LEFT - RIGHT, height);
+    context.rect(LEFT, top, width - LEFT - RIGHT, height);
     context.clip();
     paint();
     context.restore();
@@ -118,12 +137,12 @@ const axis = (() => {
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       if (upwards?.wheel(event)) return;
-      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(Math.sign(event.deltaX || event.deltaY) * 0.1);
-      else zoom(-Math.sign(event.deltaY), timeAt(event.offsetX));
+      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) time.pan(Math.sign(event.deltaX || event.deltaY) * 0.1);
+      else time.zoom(-Math.sign(event.deltaY), timeAt(event.offsetX));
     }, { passive: false });
-    const dragged = dom.drag(canvas, () => [from, to, upwards?.begin()], ([start, end, other], dx, dy) => {
+    const dragged = dom.drag(canvas, () => [time.from, time.to, upwards?.begin()], ([start, end, other], dx, dy) => {
       const moved = (dx / inside()) * (end - start);
-      show(start - moved, end - moved);
+      time.show(start - moved, end - moved);
       upwards?.drag(other, dy);
     });
     let held = null;
@@ -134,10 +153,9 @@ const axis = (() => {
     canvas.addEventListener("dblclick", () => {
       selection.hold(held, "timeline");
       upwards?.all();
-      show(whole.from, whole.to);
+      time.all();
     });
   }
 
-  const all = () => show(whole.from, whole.to);
-  return { LEFT, RIGHT, attach, ground, clipped, ticks, zoom, pan, reveal, show, all, window: () => [from, to], listen: (listener) => listeners.push(listener) };
+  return { LEFT, RIGHT, Stretch, time, attach, ground, clipped, reveal, window: () => [time.from, time.to], listen: (listener) => listeners.push(listener) };
 })();

@@ -171,7 +171,7 @@ const band = (() => {
   }
 
   /** Shows what a box stands for as wide as the window. */
-  const zoom = ({ stretches: own }) => axis.show(own[0].from, own.at(-1).to);
+  const zoom = ({ stretches: own }) => axis.time.show(own[0].from, own.at(-1).to);
 
   return { height, draw, light, at, selected, about, zoom };
 })();

@@ -1,6 +1,6 @@
 /** The unified buffer: who has which rows when, over the timeline's time, and over as many of its rows as are shown. */
 const buffer = (() => {
-  const [TOP, FOOT, FADED, STEP, FEWEST] = [8, 6, 0.25, 1.3, 4];
+  const [TOP, FOOT, FADED, FEWEST] = [8, 6, 0.25, 4];
   const [BELOW, ABOVE] = [13, 5]; // from a line to the baseline of its name
   const APART = 17; // pixels between the baselines of two names
   const AT_ONCE = "needed at once"; // the lower bound
@@ -9,65 +9,39 @@ const buffer = (() => {
   const { buffers, machine } = model;
   const ground = axis.ground();
   const highest = Math.max(1, machine.peak_rows, machine.lower_bound_rows);
-  let [low, high] = [0, highest];
+  const shown = new axis.Stretch(FEWEST, highest, () => view.soon());
   let view = null;
   let lit = null;
   let seen = [];
 
   const inside = () => canvas.clientHeight - TOP - FOOT;
-  const rowAt = (y) => low + ((canvas.clientHeight - FOOT - y) / inside()) * (high - low);
-
-  /** Shows the rows [from, to), moved and bounded so that they are there. */
-  function show(from, to) {
-    const rows = Math.min(highest, Math.max(Math.min(FEWEST, highest), to - from));
-    low = Math.min(Math.max(0, from), highest - rows);
-    high = low + rows;
-    view.soon();
-  }
-
-  const all = () => show(0, highest);
-
-  function zoom(steps, at = (low + high) / 2) {
-    const factor = STEP ** -steps;
-    show(at - (at - low) * factor, at + (high - at) * factor);
-  }
-
-  const pan = (share) => show(low + (high - low) * share, high + (high - low) * share);
+  const rowAt = (y) => shown.from + ((canvas.clientHeight - FOOT - y) / inside()) * shown.width;
 
   function draw(context, width, height, x) {
-    const y = (row) => height - FOOT - ((row - low) / (high - low)) * inside();
-    ground(context, [lit ? "faded" : "", low, high].join(), (below) => {
+    const y = (row) => height - FOOT - ((row - shown.from) / shown.width) * inside();
+    ground(context, [lit ? "faded" : "", shown.from, shown.to].join(), (below) => {
       seen = within(...axis.window());
       below.fillStyle = colours.of("band");
       below.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, inside());
       gauge(below, y);
       scale(below, width, y);
-      clipped(below, width, () => blocks(below, seen, { alpha: lit ? FADED : 1, x, y, width }));
+      axis.clipped(below, width, inside() + 4, () => blocks(below, seen, { alpha: lit ? FADED : 1, x, y, width }), TOP - 2);
       told(y);
     });
-    clipped(context, width, () => {
+    axis.clipped(context, width, inside() + 4, () => {
       if (lit) blocks(context, seen.filter((index) => lit.buffers.has(index)), { alpha: 1, x, y, width });
       const roomy = width - axis.LEFT - axis.RIGHT >= ROOMY.wide && inside() >= ROOMY.high;
       for (const [text, at] of limits(y).filter(() => roomy)) haloed(context, text, ["alarm", "paper"], width - axis.RIGHT - 4, beside(at), "end");
-    });
+    }, TOP - 2);
   }
 
   /** The buffers of which something is in the window. */
-  const within = (from, to) => buffers.flatMap((stay, index) => (stay.to >= from && stay.from <= to && stay.row < high && stay.row + stay.rows > low ? [index] : []));
+  const within = (from, to) => buffers.flatMap((stay, index) => (stay.to >= from && stay.from <= to && stay.row < shown.to && stay.row + stay.rows > shown.from ? [index] : []));
 
   /** The baseline of a line's name: below the line, or above it where it lies at the foot of the map. */
   function beside(line) {
     const foot = canvas.clientHeight - FOOT;
     return line <= foot && line + BELOW > foot ? line - ABOVE : line + BELOW;
-  }
-
-  function clipped(context, width, paint) {
-    context.save();
-    context.beginPath();
-    context.rect(axis.LEFT, TOP - 2, width - axis.LEFT - axis.RIGHT, inside() + 4);
-    context.clip();
-    paint();
-    context.restore();
   }
 
   /** These buffers, over those that are lit or over all the lines of the limits, and their names over these. */
@@ -153,10 +127,7 @@ const buffer = (() => {
 
   /** Round row numbers with a grid. */
   function scale(context, width, y) {
-    const rough = (high - low) / Math.max(1, Math.floor(inside() / 24));
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = Math.max(1, power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10));
-    for (let row = Math.ceil(low / step) * step; row <= high; row += step) {
+    for (const row of shown.ticks(Math.max(1, Math.floor(inside() / 24)))) {
       context.fillStyle = colours.of("grid");
       context.fillRect(axis.LEFT - 4, Math.round(y(row)), width - axis.LEFT - axis.RIGHT + 4, 1);
       haloed(context, words.number(row), ["soft", "paper"], axis.LEFT - 8, y(row) + 4, "end");
@@ -175,7 +146,7 @@ const buffer = (() => {
     context.strokeRect(left + 0.5, TOP + 0.5, wide - 1, tall - 1);
     context.strokeStyle = colours.of("rule");
     context.beginPath();
-    for (const row of [low, high]) {
+    for (const row of [shown.from, shown.to]) {
       context.moveTo(left + wide + 2, at(row));
       context.lineTo(axis.LEFT - 52, y(row)); // the numbers of rows stand behind that
     }
@@ -185,7 +156,7 @@ const buffer = (() => {
   /** Which rows are shown, and how many buffers are drawn higher than they are. */
   function told(y) {
     const thin = seen.filter((index) => y(0) - y(buffers[index].rows) < 1).length;
-    const rows = low > 0 || high < highest ? `rows ${words.number(low)}–${words.number(high)}` : "";
+    const rows = shown.width < highest ? `rows ${words.number(shown.from)}–${words.number(shown.to)}` : "";
     const lines = thin ? `${words.counted(thin, "buffer")} lower than a pixel, drawn as lines` : "";
     document.getElementById("rows").textContent = [rows, lines].filter(Boolean).join(" · ");
   }
@@ -227,13 +198,13 @@ const buffer = (() => {
   /** With Alt, and on the axis, the wheel zooms the rows. */
   function wheel(event) {
     const rows = event.altKey || event.offsetX < axis.LEFT;
-    if (rows) zoom(-Math.sign(event.deltaY), rowAt(event.offsetY));
+    if (rows) shown.zoom(-Math.sign(event.deltaY), rowAt(event.offsetY));
     return rows;
   }
 
   function drag([from, to], dy) {
     const moved = (dy / inside()) * (to - from);
-    show(from + moved, to + moved);
+    shown.show(from + moved, to + moved);
   }
 
   function press(event) {
@@ -241,17 +212,17 @@ const buffer = (() => {
     if (!steps) return;
     event.preventDefault();
     event.stopPropagation();
-    pan(steps);
+    shown.pan(steps);
   }
 
   function start() {
-    view = axis.attach(canvas, draw, { wheel, drag, all, begin: () => [low, high] });
+    view = axis.attach(canvas, draw, { wheel, drag, all: () => shown.all(), begin: () => [shown.from, shown.to] });
     selection.follow(canvas, "buffer", under, (wanted) => selection.hold(wanted, "buffer"));
     selection.listen(light);
     tips.follow(canvas, about);
     canvas.addEventListener("keydown", press);
     document.getElementById("peak").replaceChildren(...title());
-    const zooms = { in: () => zoom(2), out: () => zoom(-2), all };
+    const zooms = { in: () => shown.zoom(2), out: () => shown.zoom(-2), all: () => shown.all() };
     for (const button of document.querySelectorAll("[data-rows]")) button.addEventListener("click", zooms[button.dataset.rows]);
   }
 

@@ -22,8 +22,8 @@ const keyboard = (() => {
     { keys: ["[", "]"], does: "the pass before, the next pass", run: (event) => passes.move(event.key === "]" ? 1 : -1) },
     { keys: ["+", "="], shown: "+", does: "zoom in: the diagram that is shown; time, if there is none or the timeline has the focus", run: () => zoom(1) },
     { keys: ["-"], does: "zoom out", run: () => zoom(-1) },
-    { keys: ["0"], does: "all of it", run: () => (diagram() ? diagram().fit() : axis.all()) },
-    { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", does: "move through time", run: (event) => axis.pan(event.key === "ArrowRight" ? 0.2 : -0.2) },
+    { keys: ["0"], does: "all of it", run: () => (diagram() ? diagram().fit() : axis.time.all()) },
+    { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", does: "move through time", run: (event) => axis.time.pan(event.key === "ArrowRight" ? 0.2 : -0.2) },
     { keys: ["c"], does: "the critical path: what the time depends on, or the instruction that is held", run: () => why.toggle() },
     ...machinePlayer.keys,
     { keys: ["t"], does: "light or dark", run: theme.turn },
@@ -40,7 +40,7 @@ const keyboard = (() => {
 
   function zoom(steps) {
     if (diagram()) diagram().by(steps);
-    else axis.zoom(steps);
+    else axis.time.zoom(steps);
   }
 
   /** Paints in the colours that hold now, at once: a printer doesn't wait for a frame. */

@@ -13,7 +13,7 @@
   axis.listen(told);
   told();
 
-  const zooms = { in: () => axis.zoom(2), out: () => axis.zoom(-2), all: axis.all };
+  const zooms = { in: () => axis.time.zoom(2), out: () => axis.time.zoom(-2), all: () => axis.time.all() };
   for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", zooms[button.dataset.zoom]);
 
   /** The address is the whole state: one without a view is of the first, one without a selection holds nothing. */

@@ -162,7 +162,7 @@ const timeline = (() => {
     context.fillText("cycles", 12, y + 13);
     context.fillText("time", 12, y + 27);
     context.textAlign = "center";
-    const [few, more] = [1, 2].map((times) => axis.ticks(times * Math.max(2, Math.floor(width / 140))));
+    const [few, more] = [1, 2].map((times) => axis.time.ticks(times * Math.max(2, Math.floor(width / 140))));
     const ticks = few.length > 1 ? few : more;
     const times = words.times(ticks);
     ticks.forEach((tick, index) => {
