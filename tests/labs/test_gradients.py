@@ -19,7 +19,7 @@ from tpucc.labs import find
 from tpucc.labs.gradients import PUBLICLY, _cases
 from tpucc.labs.gradients.cases import KINKED, OPERATORS, SHAPED, SMOOTH, Case, Rules, rules
 from tpucc.labs.gradients.rule_graphs import ask
-from tpucc.labs.gradients.training import STEPS, asked, curves_text, network
+from tpucc.labs.gradients.training import STEPS, curves_text, gradients_of, network
 from tpucc.labs.grading import run
 from tpucc.labs.lab import Term
 from tpucc.ops import OPS
@@ -178,7 +178,7 @@ def test_gradients_made_for_known_operands_earn_nothing_of_a_grader() -> None:
 
 def test_a_training_that_explodes_ends_and_is_drawn() -> None:
     net = network(Rules(), "public")
-    made = asked(net, Rules(), submitted(LAB, files_of(LAB, reference(LAB)), Term()))
+    made = gradients_of(net, Rules(), submitted(LAB, files_of(LAB, reference(LAB)), Term()))
     losses = replace(net, rate=1e200).trained(made)
     assert not math.isfinite(losses[-1])
     assert len(losses) < STEPS

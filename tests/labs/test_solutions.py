@@ -14,7 +14,7 @@ from tests.support import lab_answers
 from tests.support.cases import one_of
 from tpucc.labs import find, solutions
 from tpucc.labs.front_end import cases
-from tpucc.labs.front_end.comparing import MOST, drawn, said
+from tpucc.labs.front_end.comparing import MOST, drawn, rule_text
 from tpucc.labs.front_end.rules import rules as rules_of_lag
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.packing import references
@@ -36,7 +36,7 @@ def test_lab_1_is_right_about_types_values_and_errors(term: Term) -> None:
     kinds = (cases.plain, cases.broadcast, cases.axes, cases.sizes, cases.refused, cases.far)
     for case in (case for kind in kinds for group in kind(draw) for case in group):
         expected = lab_answers.type_of_lag(rules, case.given, case.types)
-        told = said(rules.rule(case.given, case.types))
+        told = rule_text(rules.rule(case.given, case.types))
         if isinstance(expected, RuleError):
             assert told == f"RuleError {expected.code}, about={expected.about}"
         else:

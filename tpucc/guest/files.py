@@ -317,7 +317,7 @@ def _function(stage: str, path: Path, seconds: float, here: bool) -> Callable[..
         own = {name: value for name, value in vars(executed(path)).items() if callable(value)}
     else:
         file = file_at(path, seconds)
-        ask = partial(asked, partial(file.call, f"{INSIDE}:stage", stage))
+        ask = partial(stage_result, partial(file.call, f"{INSIDE}:stage", stage))
         own = {name: FileFunction(ask, code.file, code.line) for name, code in file.functions().items()}
     if stage not in own:
         raise _no_function(path, stage, *signature(getattr(BUILT_IN, stage)).parameters, near=did_you_mean(stage, list(own)))
@@ -330,7 +330,7 @@ def _no_function(path: Path, name: str, *parameters: str, near: str = "") -> Usa
     return UsageError(Diagnostic("E0526", f"{path} defines no function {name}", help=(mend,)))
 
 
-def asked(ask: Callable[..., Any], *arguments: Any, with_lines: bool = True) -> Any:
+def stage_result(ask: Callable[..., Any], *arguments: Any, with_lines: bool = True) -> Any:
     """What a stage in a child gives. The built-in lines of a layer, which only this process can make, go `with_lines` along. Raises
     `Failed` and `TooLarge`."""
     given = [_with_lines(each, with_lines) if type(each) is ProductLayer else each for each in arguments]

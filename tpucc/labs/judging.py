@@ -98,14 +98,14 @@ def integers(answer: Plain, shape: tuple[int, ...], expected: str) -> AnyArray:
     try:
         found = np.asarray(answer)
     except (ValueError, TypeError, OverflowError):
-        raise Failed("result", f"returned {said(answer)}; expected {expected}") from None
+        raise Failed("result", f"returned {in_words(answer)}; expected {expected}") from None
     if found.shape != shape or (found.dtype.kind not in "iu" and found.size):
         whole = ": `.astype(int)` makes integers, and `//` divides them" if found.dtype.kind == "f" and found.shape == shape else ""
-        raise Failed("result", f"returned {said(answer)}; expected {expected}{whole}")
+        raise Failed("result", f"returned {in_words(answer)}; expected {expected}{whole}")
     return found
 
 
-def said(answer: Plain) -> str:
+def in_words(answer: Plain) -> str:
     """`a str, 'here'`, `None`, `3 integers`; of other numbers in an array or in lists, their type and shape, as `float64 of shape [3]`."""
     try:
         found = np.asarray(answer)
@@ -129,7 +129,7 @@ def shortened(text: str) -> str:
 def read_graph(answer: Plain, given: Graph, who: str = "") -> Graph:
     """The graph that a function made of `given`: valid, and of bounded size. Raises `Failed`; `who` begins its messages, as `rewrite `."""
     if not isinstance(answer, str) or not answer.startswith("graph "):
-        raise Failed("result", f"{who}returned {said(answer)}; expected a graph")
+        raise Failed("result", f"{who}returned {in_words(answer)}; expected a graph")
     if len(answer) > LONGEST:
         raise Failed("result", f"{who}returned a graph of {len(answer):,} characters; at most {LONGEST:,} are read")
     most = 2 * elements(given) + ELEMENTS

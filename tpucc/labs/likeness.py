@@ -40,16 +40,12 @@ Statements = Counter[str]
 
 def likeness(lab: Lab, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """For each file of tpucc's that functions of the submission are like, as `like tpucc/schedule/allocate.py: 42 of 45 statements`."""
-    own = list(_functions_of(files))
-    return tuple(filter(None, (_compared(name, functions, own) for name, functions in _library(lab))))
-
-
-def _compared(name: str, functions: list[Statements], own: list[Statements]) -> str:
-    equal = of = 0
-    for function in functions:
-        most = max((_equal(function, other) for other in own), default=0)
-        equal, of = equal + most, of + (function.total() if most else 0)
-    return f"like {name}: {equal} of {of} statements" if equal else ""
+    own, found = list(_functions_of(files)), list[str]()
+    for name, functions in _library(lab):
+        pairs = [(max((_equal(function, other) for other in own), default=0), function.total()) for function in functions]
+        if equal := sum(same for same, _ in pairs):
+            found.append(f"like {name}: {equal} of {sum(total for same, total in pairs if same)} statements")
+    return tuple(found)
 
 
 def _equal(function: Statements, other: Statements) -> int:

@@ -46,7 +46,7 @@ class Beside:
         """What makes the student's program slower, as `tpucc compare` says it: cycles and what they are spent on. Empty where it isn't."""
         return spent_more(self.rows, spent(self.own), (f"the {self.other}", "yours")) if self.cycles > self.least else ""
 
-    def shown(self) -> dict[str, Any]:
+    def drawings(self) -> dict[str, Any]:
         """The drawing and the picture of an outcome."""
         return {"drawing": self.text(), "picture": self.svg}
 

@@ -16,7 +16,7 @@ from tpucc.isa.verify import verify
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.rules import RULES, Faults, Plain, Rule, line, plain
-from tpucc.labs.judging import Scale, said, shortened
+from tpucc.labs.judging import Scale, in_words, shortened
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
 from tpucc.labs.solutions import is_archive, recorded
 from tpucc.plugins.failures import Failed
@@ -150,7 +150,7 @@ def programs(rule: Rule, submission: Submission) -> list[tuple[Plain, bool]]:
     """The submission's programs, each with whether it breaks the rule. Raises `Failed` for one that isn't a program of the task."""
     found = submission.call("programs")
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found[: PROGRAMS + 1]):
-        raise Failed("result", f"returned {said(found)}; expected a list of texts")
+        raise Failed("result", f"returned {in_words(found)}; expected a list of texts")
     if not 0 < len(found) <= PROGRAMS:
         raise Failed("result", f"returned {counted(len(found), 'program')}, expected 1 to {PROGRAMS}")
     return [_read(rule, number, text) for number, text in enumerate(found)]

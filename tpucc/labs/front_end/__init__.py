@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.ir import f32
 from tpucc.labs.front_end import cases
-from tpucc.labs.front_end.comparing import groups_right, said
+from tpucc.labs.front_end.comparing import groups_right, rule_text
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, beside, refused_there, source
 from tpucc.labs.front_end.rules import FUNCTIONS, Rules, rules
 from tpucc.labs.judging import outcome_of
@@ -82,7 +82,7 @@ def defaults(rules: Rules, submission: Submission) -> Outcome:
         return Outcome(0, "the attributes differ, or their order or their defaults do", "", str(expected), str(found)[:200])
     types = f32(5, 6, 7), f32(5, 6, 7)
     for given in ({}, {"by": 4}, {"axis": 1}):
-        wanted, answered = said(rules.rule({**expected, **given}, types)), said(submission.call("rule", given, types))
+        wanted, answered = rule_text(rules.rule({**expected, **given}, types)), rule_text(submission.call("rule", given, types))
         if answered != wanted:
             said_too = "".join(f", {name}={value}" for name, value in given.items())
             call = f"lag(a: {types[0]}, b: {types[1]}{said_too})"

@@ -45,8 +45,8 @@ def groups_right(rules: Rules, groups: Sequence[Group], seed: str, submission: S
 
 def case_right(rules: Rules, case: Case, draw: Random, submission: Submission) -> Outcome:
     """One call: its type or its refusal, and its values."""
-    expected = said(rules.rule(case.given, case.types))
-    found = said(submission.call("rule", case.given, case.types))
+    expected = rule_text(rules.rule(case.given, case.types))
+    found = rule_text(submission.call("rule", case.given, case.types))
     if found != expected:
         raise Wrong("the rule says something else", given=str(case), expected=expected, found=found)
     type_ = type_of(expected)
@@ -56,7 +56,7 @@ def case_right(rules: Rules, case: Case, draw: Random, submission: Submission) -
     return Outcome(1, expected)
 
 
-def said(found: Plain) -> str:
+def rule_text(found: Plain) -> str:
     """What a rule says: a type's text, or an error's code and what is to blame. Raises `Failed`."""
     if not isinstance(found, dict):
         return str(found)[:200]

@@ -14,7 +14,7 @@ from tpucc.guest.values import Plain
 from tpucc.ir import Graph, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, require_values, said
+from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, require_values, rule_text
 from tpucc.labs.front_end.rules import Rules, type_of
 from tpucc.labs.judging import outcome_of, some_right
 from tpucc.labs.lab import Outcome, Submission, Wrong, lost
@@ -88,9 +88,9 @@ def _type(found: Plain) -> TensorType:
     """The type that a submission's rule gives, or its `RuleError`. Raises `Failed` where it gives neither, or more than a test needs."""
     if isinstance(found, dict):
         raise refused(found)
-    type_ = type_of(said(found))
+    type_ = type_of(rule_text(found))
     if type_ is None or not type_.shape or type_.rank > 8:
-        raise Failed("result", f"the rule gives {said(found)}, expected a type such as f32[2, 3]")
+        raise Failed("result", f"the rule gives {rule_text(found)}, expected a type such as f32[2, 3]")
     if not 0 < type_.size <= MOST:
         raise Failed("result", f"the rule gives {type_.brief}")
     return type_
@@ -134,7 +134,7 @@ def _require_values(rules: Rules, draw: Random, graph: Graph) -> None:
     for node in graph:
         if node.op == "lag":
             given, types = _plain(node.attributes), [graph[name].type for name in node.operands]
-            if str(node.type) != (expected := said(rules.rule(given, types))):
+            if str(node.type) != (expected := rule_text(rules.rule(given, types))):
                 raise Wrong(f"the type of {node.name} differs", expected=expected, found=str(node.type))
             a, b = (found[name] for name in node.operands)
             require_values(rules, given, (a, b), found[node.name], "")

@@ -15,7 +15,7 @@ import numpy as np
 from tpucc.ir import Graph
 from tpucc.labs.gradients.cases import FUNCTIONS, OPERATORS, PLAIN, SMALL, Case, Rules, drawn, large, rules
 from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing
-from tpucc.labs.gradients.training import NEAR, STEPS, asked, curves_text, network
+from tpucc.labs.gradients.training import NEAR, STEPS, curves_text, gradients_of, network
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
 from tpucc.numerics import AnyArray
@@ -158,7 +158,7 @@ def directions(function: str, cases: Sequence[Case], submission: Submission) -> 
 def trained(rules: Rules, key: str, submission: Submission) -> Outcome:
     """A network that is trained with the three rules: each step whose loss follows the reference's earns its share."""
     net = network(rules, key)
-    losses, reference = net.trained(asked(net, rules, submission)), net.reference
+    losses, reference = net.trained(gradients_of(net, rules, submission)), net.reference
     near = [abs(loss - expected) <= NEAR * reference[0] for loss, expected in zip(losses, reference, strict=False)]
     followed = [*near, False].index(False) - 1  # the first loss is that before any step
     end = f"the reference goes from {reference[0]:.4f} to {reference[-1]:.4f}"

@@ -35,7 +35,7 @@ class Rules:
     slope: str = "mean"
 
     @property
-    def asked(self) -> Mapping[str, str]:
+    def functions(self) -> Mapping[str, str]:
         """The function of the submission for each operator."""
         return {self.smooth: "smooth", self.shaped: "shaped", self.kinked: "kinked"}
 

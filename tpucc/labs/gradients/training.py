@@ -100,14 +100,14 @@ def _gradient(node: Node, index: int, values: Values, dy: Float64, made: Made) -
         return differences(Case(node.op, node.attributes, operands, dy, "mean"), index)
 
 
-def asked(network: Network, rules: Rules, submission: Submission) -> Made:
+def gradients_of(network: Network, rules: Rules, submission: Submission) -> Made:
     """The submission's gradients for each node whose operator the term asks for. Raises `Failed`."""
 
     def gradients(node: Node) -> Sequence[Graph]:
         shapes = [network.graph[name].type.shape for name in node.operands]
-        return ask(rules.asked[node.op], node.op, node.attributes, shapes, submission)
+        return ask(rules.functions[node.op], node.op, node.attributes, shapes, submission)
 
-    return {node.name: gradients(node) for node in network.graph if node.op in rules.asked}
+    return {node.name: gradients(node) for node in network.graph if node.op in rules.functions}
 
 
 @cache

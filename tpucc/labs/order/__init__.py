@@ -101,27 +101,27 @@ def _words(given: Setting) -> Mapping[str, Any]:
 
 def _public(given: Setting) -> Sequence[Test]:
     """What `check` runs."""
-    asked = partial(_asked, given)
+    cases = partial(_cases, given)
     return (
         Test("two tiles", 5, partial(fast, partial(two_tiles, given))),
-        Test("valid orders", 5, partial(valid, asked(6, (reuse, beside), 1))),
-        Test("integers", 5, partial(integers, asked(61, (several,), 1))),
-        Test("weight tiles", 10, partial(fast, asked(62, (reuse,), 1))),
-        Test("chains side by side", 10, partial(fast, asked(63, (beside,), 1))),
-        Test("transfers", 10, partial(fast, asked(64, (arriving,), 1))),
+        Test("valid orders", 5, partial(valid, cases(6, (reuse, beside), 1))),
+        Test("integers", 5, partial(integers, cases(61, (several,), 1))),
+        Test("weight tiles", 10, partial(fast, cases(62, (reuse,), 1))),
+        Test("chains side by side", 10, partial(fast, cases(63, (beside,), 1))),
+        Test("transfers", 10, partial(fast, cases(64, (arriving,), 1))),
     )
 
 
 def _hidden(given: Setting, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other programs."""
-    asked = partial(_asked, given)
+    cases = partial(_cases, given)
     seeds = [draw.randrange(2**32) for _ in range(5)]
     return (
-        Test("valid orders", 5, partial(valid, asked(seeds[0], (several, beside), 1))),
-        Test("integers", 5, partial(integers, asked(seeds[1], (several,), 1))),
-        Test("fetches that nothing hides", 15, partial(fast, asked(seeds[2], (reuse,), 2))),
-        Test("chains side by side", 15, partial(fast, asked(seeds[3], (beside,), 2))),
-        Test("a little of all", 15, partial(fast, asked(seeds[4], (several, arriving), 1))),
+        Test("valid orders", 5, partial(valid, cases(seeds[0], (several, beside), 1))),
+        Test("integers", 5, partial(integers, cases(seeds[1], (several,), 1))),
+        Test("fetches that nothing hides", 15, partial(fast, cases(seeds[2], (reuse,), 2))),
+        Test("chains side by side", 15, partial(fast, cases(seeds[3], (beside,), 2))),
+        Test("a little of all", 15, partial(fast, cases(seeds[4], (several, arriving), 1))),
     )
 
 
@@ -140,7 +140,7 @@ def two_tiles(given: Setting) -> Sequence[Case]:
     return case, replace(case, net=Net(((8, 4),), 12))
 
 
-def _asked(given: Setting, seed: int, families: Sequence[Family], count: int) -> Cases:
+def _cases(given: Setting, seed: int, families: Sequence[Family], count: int) -> Cases:
     return partial(drawn, given, seed, families, count)
 
 
@@ -191,16 +191,16 @@ def ask(case: Case, submission: Submission) -> Int64:
     return order
 
 
-def valid(asked: Cases, submission: Submission) -> Outcome:
+def valid(cases: Cases, submission: Submission) -> Outcome:
     """Every order is valid, and the machine has room for it."""
-    for case in asked():
+    for case in cases():
         scheduled(case.tiles, ask(case, submission))
     return Outcome(1, "the orders are valid")
 
 
-def fast(asked: Cases, submission: Submission) -> Outcome:
+def fast(cases: Cases, submission: Submission) -> Outcome:
     """The cycles against the reference's. An order that isn't valid loses all points, and so does one that wins nothing."""
-    found = [(case, ask(case, submission)) for case in asked()]
+    found = [(case, ask(case, submission)) for case in cases()]
     pairs = [(cycles(case.tiles, order), best_cycles(case)) for case, order in found]
     outcome, worst = in_the_mean("cycles ÷ reference", CYCLES, pairs)
     (case, order), (own, least) = found[worst], pairs[worst]
@@ -208,16 +208,16 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
     won = all(own <= CYCLES.full * best or own < as_given(case) for (own, best), (case, _) in zip(pairs, found, strict=True))
     message += "" if won else ". One program takes as long as in the order as given, which loses all points"
     beside = Beside(Timed(scheduled(case.tiles, order)), "reference", best_spent(case))
-    outcome = replace(outcome, message=message, share=outcome.share if won else 0, **beside.shown())
+    outcome = replace(outcome, message=message, share=outcome.share if won else 0, **beside.drawings())
     if outcome.passed:
         return outcome
     why = f"{message}. {beside.slower()}".rstrip()
     return replace(outcome, message=why, found=str(order.tolist()), call=("order", (case.tiles,)))
 
 
-def integers(asked: Cases, submission: Submission) -> Outcome:
+def integers(cases: Cases, submission: Submission) -> Outcome:
     """The whole program of an order, by the verifier and by its integers."""
-    for case in asked():
+    for case in cases():
         order = ask(case, submission)
         verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
         if problem:

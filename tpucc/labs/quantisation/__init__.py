@@ -13,7 +13,7 @@ import numpy as np
 from tpucc.labs.judging import Scale
 from tpucc.labs.lab import Outcome, Submission, Test, declared
 from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
-from tpucc.labs.quantisation.rules import Rules, asked, pair, rules, weights_asked
+from tpucc.labs.quantisation.rules import Rules, exact_integers, exact_weights, pair, rules
 from tpucc.numerics import ZERO_SCALE, AnyArray, Float32, Float64
 
 BINS, LINES = 64, 8
@@ -145,9 +145,9 @@ def exact(rule: Rules, cases: Sequence[Case], submission: Submission) -> Outcome
     count = 0
     for function, given in cases:
         if function == "quantise_weights":
-            count += weights_asked(rule, submission, *given)[0].size
+            count += exact_weights(rule, submission, *given)[0].size
         else:
-            count += asked(rule, function, submission, *given).size
+            count += exact_integers(rule, function, submission, *given).size
     return Outcome(1, f"{count:,} integers are exact")
 
 

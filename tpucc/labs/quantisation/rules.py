@@ -73,7 +73,7 @@ def rules(term: Term) -> Rules:
     return Rules(draw.choice((6, 7, 8)), draw.choice(("away", "zero")), draw.choice((False, True)))
 
 
-def asked(
+def exact_integers(
     rules: Rules, function: Literal["quantise", "requantise"], submission: Submission, values: AnyArray, factor: AnyArray | float, zero: int
 ) -> Int64:
     """The integers of `quantise` or `requantise`, which must be exact."""
@@ -108,7 +108,7 @@ def _tie(function: str, value: AnyArray, by: AnyArray | float) -> str:
     return f"; the {name} {exact:g} is a tie" if tie else ""
 
 
-def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
+def exact_weights(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
     """The integers and scales of `quantise_weights`, which must be exact."""
     known = rules.solution.answer("quantise_weights", weights)
     answer = submission.call("quantise_weights", weights)

@@ -97,7 +97,7 @@ def raced(networks: Sequence[Network], target: Target, edges: Sequence[Network] 
         given=f"the slowest is\n{slowest.network.text}",
         measures=measures if edges and outcome_of(partial(right, edges, target, submission)).passed else None,
         call=None,
-        **beside.shown(),
+        **beside.drawings(),
     )
 
 

@@ -11,7 +11,7 @@ from tpucc import api
 from tpucc.api import Executable
 from tpucc.back_end import STAGES
 from tpucc.diagnostics import Error
-from tpucc.guest.files import asked
+from tpucc.guest.files import stage_result
 from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.labs.judging import judged_beside, read_graph
@@ -88,7 +88,7 @@ def rewrite(submission: Submission) -> Pass:
 
 def run(network: Network, target: Target, submission: Submission, functions: Collection[str]) -> Run:
     """The network compiled with these functions of the submission. Raises `Failed`."""
-    stages = {stage: partial(asked, partial(submission.call, stage), with_lines=False) for stage in STAGES if stage in functions}
+    stages = {stage: partial(stage_result, partial(submission.call, stage), with_lines=False) for stage in STAGES if stage in functions}
     passes = (rewrite(submission),) if REWRITE in functions else ()
     try:
         exe = compiled(network, target, replace(PLAIN, **stages), passes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.isa.listing.words import name_text
-from tpucc.labs.judging import said
+from tpucc.labs.judging import in_words
 from tpucc.labs.lab import Term
 from tpucc.lowering.tileprogram import MULTIPLIES
 from tpucc.machines.v1 import Flag, Opcode
@@ -152,7 +152,7 @@ def lines_of(answer: object) -> list[str]:
     """A lowering's answer as lines. Raises `Failed`."""
     found = [answer] if isinstance(answer, str) else answer
     if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-        raise Failed("result", f"returned {said(answer)}; expected lines, a list of strings")
+        raise Failed("result", f"returned {in_words(answer)}; expected lines, a list of strings")
     lines = [part for line in found for part in line.splitlines() if part.strip()]
     characters = sum(map(len, lines))
     if len(lines) > MOST_LINES or characters > MOST_CHARACTERS:

@@ -145,13 +145,13 @@ class Answer:
         """The listing with these waits beside the one with tpucc's own."""
         return Beside(Timed(program_of(self.listing, self.waits, self.given.target)), "reference", self.best)
 
-    def told(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """What an outcome without all points has beside its message."""
-        shown = self.beside.shown() if len(self.listing) else {}
+        shown = self.beside.drawings() if len(self.listing) else {}
         return {"found": ", ".join(map(as_words, self.waits)) or "no waits", "call": ("synchronise", (self.listing,)), **shown}
 
 
-def asked(submission: Submission, listing: Listing, given: Setting) -> list[Wait]:
+def waits_of(submission: Submission, listing: Listing, given: Setting) -> list[Wait]:
     """The submission's waits for a listing. Raises `Failed`."""
     copied = Listing(listing.records.copy(), listing.layer.copy(), listing.placed.copy())
     return read_waits(submission.call("synchronise", copied), listing, given.rules)
@@ -163,9 +163,9 @@ def answers(cases: Sequence[Listing], given: Setting, submission: Submission) ->
     found = []
     for listing in cases:
         best = built_in_spent(listing, given.rules, given.target) if len(listing) else {}
-        found.append(Answer(listing, asked(submission, listing, given), given, best))
+        found.append(Answer(listing, waits_of(submission, listing, given), given, best))
         if problem := unordered(listing, found[-1].waits, given.target, given.rules.page):
-            raise Wrong(problem, **found[-1].told())
+            raise Wrong(problem, **found[-1].details())
     return found
 
 
@@ -185,7 +185,7 @@ def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> O
         return Outcome(1, message)
     wait, why, answer = few[0]
     message = f"{message}. {as_words(wait)} can be left out: {why}"
-    return Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, **answer.told())
+    return Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, **answer.details())
 
 
 def cycles(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
@@ -210,14 +210,14 @@ def _measured(what: str, scale: Scale, measure: Callable[[Answer], tuple[int, in
         return replace(outcome, picture=found[worst].beside.svg)
     own, best = measured[worst]
     message = f"{outcome.message}: {own:,} {what}, the reference's {best:,}. {found[worst].beside.slower()}".rstrip()
-    return replace(outcome, message=message, **found[worst].told())
+    return replace(outcome, message=message, **found[worst].details())
 
 
 def program(batch: int, given: Setting, submission: Submission) -> Outcome:
     """A model compiled with the submission's waits, and judged."""
 
     def stage(listing: Listing) -> Sequence[Wait]:
-        waits = asked(submission, listing, given)
+        waits = waits_of(submission, listing, given)
         if problem := unordered(listing, waits, given.target, given.rules.page):
             raise Wrong(problem)
         return waits
