@@ -174,6 +174,13 @@ REFUSED = {
         "E1007",
         "names of classes may only be a result",
     ),
+    "names alone": (
+        [classifier(), node("Identity", ["setosa"], ["z"], "")],
+        {"label": 8, "z": 8},
+        {"setosa": np.array(["setosa"])},
+        "E1007",
+        "numbers are float, integer or boolean",
+    ),
     "many factors": ([node("ReduceProd", ["x", "p"], ["y"], "")], {"y": 1}, {"p": np.int64([0, 1])}, "E1007", "a product of 18 values"),
     "missing values": (
         [node("Imputer", ["x"], ["y"], imputed_value_floats=[1.0], replaced_value_float=-1.0)],

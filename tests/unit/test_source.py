@@ -110,25 +110,6 @@ model words(x: f32[2, 5, 3]) -> f32[2, 4]:
         h = on(gate * on(tanh(z[:, 4:]), scales[4 - t] / 4, 1 - points[t]), scales[t] / 7, points[t])
     return h
 """
-QUANTISED_LSTM = """
-weights random(seed=0)
-def on(x, scale, zero_point):
-    return dequantize(quantize(x, scale, zero_point=zero_point))
-def step(x, h, c, t, s):
-    weight u: f32[4, 16] = "u"
-    z = on(on(h @ u, s, t % 5) + x, s / 2, 1 - t % 3)
-    c = on(on(sigmoid(z[:, :4]) * c, s / 3, t % 7) + on(sigmoid(z[:, 4:8]) * tanh(z[:, 8:12]), s / 5, t % 2), s / 7, -t % 4)
-    return on(sigmoid(z[:, 12:]) * tanh(c), s / 11, t % 6), c
-model words(x: f32[2, 40, 3]) -> f32[2, 4]:
-    weight w: f32[3, 16] = "w"
-    x = x @ w
-    h = zeros([2, 4])
-    c = zeros([2, 4])
-    for t in range(40):
-        h, c = step(x[:, t], h, c, t, 0.02 + t * t % 11 / 1000)
-    return h
-"""
-"""Each step has numbers of its own."""
 BOTH_WAYS = """
 weights random(seed=0)
 def on(x, scale, zero_point):
@@ -268,14 +249,6 @@ def test_the_text_is_what_a_person_would_write(name: str, update_golden: bool) -
     assert text == path.read_text()
 
 
-def test_the_steps_of_a_quantised_recurrence_are_a_loop_over_their_numbers() -> None:
-    lines = require_source(anonymous(graph_of(QUANTISED_LSTM))).splitlines()
-    begin, end = (next(place for place, line in enumerate(lines) if part in line) for part in ("for row in [(0, ", ")]:"))
-    assert sum("step(" in line for line in lines) == 2, "a function and its call"
-    assert lines[end + 1].startswith("        h2, h3 = step(h2, h[:, row[0]], h3, row[1], ")
-    assert len(lines) - (end - begin) < 40
-
-
 def test_sizes_follow_the_params() -> None:
     text = (ROOT / "tests" / "programs" / "attention.tpu").read_text()
     samples = [({"batch": batch}, graph_of(text, {"batch": batch})) for batch in (3, 5)]
@@ -378,21 +351,6 @@ def test_lines_become_loops_where_only_integers_rise() -> None:
     ]
 
 
-def test_lines_become_loops_over_a_table_where_other_numbers_differ() -> None:
-    lines = [f'h = f(h, {number}, "layer{index}.w")' for number, index in ((0.5, 1), (1e-05, 3), (-2, 4), (0.25, 9))]
-    assert list(rolled([*lines, *lines[:3]])) == [
-        "for row in [(0.5, 1), (1e-05, 3), (-2, 4), (0.25, 9), (0.5, 1), (1e-05, 3), (-2, 4)]:",
-        '    h = f(h, row[0], "layer{row[1]}.w")',
-    ]
-    assert list(rolled([f'row = f(row, "{name}")' for name in ("b2", "b3", "b9", "b12")])) == [
-        "for n in [2, 3, 9, 12]:",
-        '    row = f(row, "b{n}")',
-    ]
-    assert list(rolled(lines[:3])) == lines[:3]
-    long = [f"h = f({', '.join(str(index + number / 8) for number in range(30))})" for index in range(4)]
-    assert list(rolled(long)) == long, "the table is as long as the lines"
-
-
 @each(
     [
         ("x[:, {t} * 4:{t} * 4 + 4]", range(6), "for t in range(0, 24, 4):\n        h = step(x[:, t:t + 4], h)\n"),
@@ -457,9 +415,7 @@ def test_numbers_that_differ_between_calls_are_parameters() -> None:
     )
     head = "model m(x: f32[2, 5, 3]) -> f32[2, 3]:\n    weight u: f32[3, 3]\n    weight w: f32[3, 3]\n    g = exp(x[:, 0])\n"
     source = require_source(anonymous(graph_of(f"{head}{steps}    return g + 1\n")))
-    assert "for row in [(0, 0.1), (1, 1.1), (2, 2.1), (3, 3.1), (4, 4.1)]:\n        h = step(h, x[:, row[0]], row[1])" in source, (
-        "float32, with the digits that it has"
-    )
+    assert "\n".join(f"    h = step(h, x[:, {t}], {t}.1)" for t in range(5)) in source, "float32, with the digits that it has"
 
 
 def test_windows_may_be_pairs_and_numbers() -> None:

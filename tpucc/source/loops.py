@@ -1,5 +1,4 @@
-"""Loops for lines that repeat, where groups of lines differ in numbers only: `for i in range(6):` for integers that rise or fall by equal
-steps, `for row in [(1, 0.5), (7, 0.25)]:` for others."""
+"""Loops for lines that repeat, where groups of lines differ in integers only that rise or fall by equal steps: `for i in range(6):`."""
 
 from __future__ import annotations
 
@@ -14,8 +13,6 @@ LONGEST = 12
 """Lines of a loop's body, at most."""
 ROUNDS = 3
 """Rounds of a loop, at least; two will do for as many lines."""
-ROWS = 4
-"""Rounds of a loop over a table, at least."""
 LINE = 16
 """Characters that a line more is worth."""
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|(?:(?<=[(\[=])-|(?<=, )-)?(?<![\w.])\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])')
@@ -47,11 +44,10 @@ def rolled(lines: Sequence[str]) -> Iterator[str]:
     """The lines with loops; the lines of a loop's body are indented."""
     names = set(re.findall(r"\w+", " ".join(lines)))
     cut = list(map(_cut, lines))
-    place, count = 0, 1
+    place = 0
     while place < len(lines):
-        is_new = count > 0 or cut[place - 1].texts != cut[place].texts  # else no table was found from the line before on
-        count, loop = _longest(cut, place, names, is_new)
-        if count and APPENDED.match(lines[place]) and _longest(cut, place + 1, names, is_new)[0] == count:
+        count, loop = _longest(cut, place, names)
+        if count and APPENDED.match(lines[place]) and _longest(cut, place + 1, names)[0] == count:
             count = 0  # it begins with what is put into a list
         yield from loop if count else lines[place : place + 1]
         place += max(1, count)
@@ -69,28 +65,28 @@ def _cut(line: str) -> Line:
     return Line(line, texts, tuple(line[start:end] for (start, end), _ in found), tuple(quoted for _, quoted in found))
 
 
-def _longest(lines: Sequence[Line], start: int, names: set[str], with_table: bool) -> tuple[int, list[str]]:
-    """The lines that a loop at a place stands for, and the lines of the loop: of the one that saves the most. One that counts comes before
-    one over a table, and that before one of two rounds. No lines if none saves any."""
+def _longest(lines: Sequence[Line], start: int, names: set[str]) -> tuple[int, list[str]]:
+    """The lines that a loop at a place stands for, and the lines of the loop: of the one that saves the most. One of two rounds comes after
+    all others. No lines if none saves any."""
     best, most = (0, list[str]()), 0
-    for least, is_table in ((ROUNDS, False), (ROWS if with_table else len(lines), True), (2, False)):
+    for least in (ROUNDS, 2):
         for period in range(1, LONGEST + 1) if not most else ():
-            rounds = _rounds(lines, start, period, is_table)
+            rounds = _rounds(lines, start, period)
             if rounds >= least and max(period, rounds) >= ROUNDS:
                 stop = start + period * rounds
-                loop = list(_loop([lines[first : first + period] for first in range(start, stop, period)], is_table, names))
+                loop = list(_loop([lines[first : first + period] for first in range(start, stop, period)], names))
                 saved = sum(len(line.text) + LINE for line in lines[start:stop]) - sum(len(line) + LINE for line in loop)
                 best, most = ((stop - start, loop), saved) if saved > most and stop - start > best[0] else (best, most)
     return best
 
 
-def _rounds(lines: Sequence[Line], start: int, period: int, is_table: bool) -> int:
-    """How often the next lines stand here one after the other: with any numbers, or with such as rise by equal steps."""
+def _rounds(lines: Sequence[Line], start: int, period: int) -> int:
+    """How often the next lines stand here one after the other, with numbers that rise by equal steps."""
     steps: list[int | None] = []
     place = start
     while place + 2 * period <= len(lines):
         pairs = list(zip(lines[place : place + period], lines[place + period : place + 2 * period], strict=True))
-        found = [] if is_table else [_rise(x, y) for a, b in pairs for x, y in zip(a.numbers, b.numbers, strict=False)]
+        found = [_rise(x, y) for a, b in pairs for x, y in zip(a.numbers, b.numbers, strict=False)]
         if any(a.texts != b.texts for a, b in pairs) or None in found or (place > start and steps != found):
             break
         steps = found
@@ -105,7 +101,7 @@ def _rise(number: str, following: str) -> int | None:
     return int(following) - int(number) if all(each.lstrip("-").isdigit() for each in (number, following)) else None
 
 
-def _loop(rounds: Sequence[Sequence[Line]], is_table: bool, names: set[str]) -> Iterator[str]:
+def _loop(rounds: Sequence[Sequence[Line]], names: set[str]) -> Iterator[str]:
     """The lines of a loop."""
     series = [list(zip(*(line.numbers for line in same), strict=True)) for same in zip(*rounds, strict=True)]
     moving = {
@@ -114,19 +110,11 @@ def _loop(rounds: Sequence[Sequence[Line]], is_table: bool, names: set[str]) -> 
         for before, values in zip(line.texts, each, strict=False)
         if len(set(values)) > 1
     }
-    head, texts = _over_table(list(moving), names) if is_table else _counting(moving, len(rounds), names)
+    head, texts = _counting(moving, len(rounds), names)
     yield head
     for line, each in zip(rounds[0], series, strict=True):
         found = (f"{{{texts[x]}}}" if quoted and x in texts else texts.get(x, x[0]) for x, quoted in zip(each, line.quoted, strict=True))
         yield "    " + "".join(part for pair in zip(line.texts, (*found, ""), strict=True) for part in pair)
-
-
-def _over_table(moving: Sequence[Numbers], names: set[str]) -> tuple[str, dict[Numbers, str]]:
-    """The head of a loop over numbers, each of which has a value in each round, and their texts in its body."""
-    name = unused("row" if len(moving) > 1 else "n", names.__contains__)
-    rows = (f"({', '.join(row)})" if len(row) > 1 else row[0] for row in zip(*moving, strict=True))
-    texts = {values: f"{name}[{place}]" if len(moving) > 1 else name for place, values in enumerate(moving)}
-    return f"for {name} in [{', '.join(rows)}]:", texts
 
 
 def _counting(moving: Mapping[Numbers, bool], rounds: int, names: set[str]) -> tuple[str, dict[Numbers, str]]:

@@ -33,6 +33,7 @@ from tpucc.interop.onnx.reading.building.values import (
 from tpucc.interop.onnx.reading.building.weights import Called, Weights
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.problems import COMPUTED, ELSEWHERE, Misfit, Unsupported, named
+from tpucc.interop.onnx.reading.files.tensors import NO_NUMBERS
 from tpucc.ir import Constant, Graph, GraphBuilder, Node, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
@@ -205,6 +206,8 @@ class Network:
 
     def _finite(self, array: AnyArray) -> AnyArray:
         self.require_room(array.size - size_in_memory(array))
+        if array.dtype.kind == "O":
+            raise Unsupported("a constant is of texts", NO_NUMBERS)
         with np.errstate(over="ignore"):
             values = np.asarray(array).astype(np.float32) if array.dtype != np.float32 else array
         if np.isnan(values).any():
