@@ -6,6 +6,7 @@ import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import NoAttributes, Range
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import at_labels, hot, labelled, loss_of_labels, onnx_items, share
 from tpucc.ops.onnx_form import Call, Form
@@ -13,19 +14,11 @@ from tpucc.ops.opdef import Array, Arrays, Defined, Operand
 from tpucc.ops.softmax import exponentials
 
 
-def reference(_: NoAttributes, operands: Arrays) -> Array:
-    """log(sum(exp(z))) - z[label], with the largest value of each row subtracted first: nothing overflows.
+def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
+    """log(sum(exp(z))) - z[label], with the largest value of each row subtracted first: nothing overflows. The mean over all items.
 
     Raises `InputError` (E0454) for a label that is no class.
     """
-    z, label = operands
-    with np.errstate(over="ignore"):
-        shifted = z - z.max(axis=-1, keepdims=True)
-        return np.asarray((np.log(np.exp(shifted).sum(axis=-1)) - at_labels(shifted, label, "softmax_cross_entropy")).mean())
-
-
-def defined(_: NoAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
-    """The same, summed over all items and divided by their number."""
     z, label = operands
     shifted, _powers, sums = arithmetic.once(exponentials, z, z.ndim - 1)
     losses = arithmetic.log(sums.reshape(label.shape)) - at_labels(shifted, label, "softmax_cross_entropy")
@@ -51,7 +44,7 @@ OP = loss_of_labels(
         "PyTorch: cross_entropy."
     ),
     operands=(Operand("z"), Operand("label")),
-    reference=reference,
+    reference=in_plain(defined),
     gradient=Rule(gradient),
     floats=Defined(defined),
     onnx=Form(onnx),
