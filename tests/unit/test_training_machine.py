@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,7 +64,7 @@ def session(text: str, microbatches: int = 1, activations: str = "f32") -> Sessi
 
 def differences(of: Session, steps: int, target: Target = TARGET) -> list[str]:
     """The values of some steps that the machine computes otherwise than the reference; at first all padding is NaN."""
-    device, state = Device(of.step, target, padding=float("nan")), of.state
+    device, state = Device(lower(of.step, target), padding=float("nan")), of.state
     for step in range(steps):
         given, parts = of._given(state), of._inputs(state)
         wanted, found = of._plan.run(given, parts), device.run(given, parts)
@@ -525,6 +526,39 @@ def test_the_tile_is_rounded_and_may_be_turned() -> None:
         assert not found[:, block.shape[1] :].any()
 
 
+# Inference.
+
+
+@pytest.mark.parametrize("name", ["02_iris", "03_wine", "04_digits_mlp"])
+def test_a_model_is_run_in_floats(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The bits are the reference's, and the accuracy is nearly float32's."""
+    out = tmp_path / "out.npz"
+    assert run("run", PROGRAMS / f"{name}.tpu", "--target", "tpu_v2", "--check", "--output", out, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["check"] == "equal"
+    assert found["accuracy"] > 0.97
+    assert found["cycles"] > 4000
+    ((_, outputs),) = np.load(out).items()
+    assert len(outputs) == found["rows"]
+    assert np.allclose(outputs.sum(axis=1), 1, atol=1e-5)
+
+
+def test_a_run_in_floats_is_of_dense_models_with_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "m.tpu"
+    model.write_text(NET)
+    assert run("run", model, "--target", "tpu_v2") == 2
+    assert "there are no inputs: no m_test.npz lies beside the source" in capsys.readouterr().err
+    np.savez(tmp_path / "x.npz", x=np.ones((50, 200), np.float32))
+    assert run("run", model, "--target", "tpu_v2", "--input", tmp_path / "x.npz") == 0
+    assert "50 rows of x.npz in 2 rounds" in capsys.readouterr().out.replace("\n ", "")
+    assert run("run", model, "--target", "tpu_v2", "--backend", "numpy") == 2
+    assert "--backend has no effect on a run in floats" in capsys.readouterr().err
+    model.write_text(MAPS)
+    np.savez(tmp_path / "x.npz", x=np.ones((4, 6, 6, 1), np.float32))
+    assert run("run", model, "--target", "tpu_v2", "--input", tmp_path / "x.npz") == 1
+    assert "m.tpu:5:36: error E0949: the machine has no instructions for this conv2d yet" in capsys.readouterr().err
+
+
 # What isn't there.
 
 MAPS = """\
@@ -575,7 +609,7 @@ def test_what_executes_no_instructions(tmp_path: Path) -> None:
 
 def test_a_label_that_is_no_class_is_said_as_the_reference_says_it() -> None:
     of = session(NET)
-    device, given = Device(of.step, TARGET), of._given(of.state)
+    device, given = Device(lower(of.step, TARGET)), of._given(of.state)
     (part,) = of._inputs(of.state)
     part["label"] = np.full_like(part["label"], 7)
     for executor in (device, of._plan):

@@ -30,6 +30,7 @@ from tpucc.output_files import write_file
 from tpucc.runtime.check import Comparison, calibrated_inputs, float_reference, parts_with_plain, parts_with_reference, random_inputs
 from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.sim.fast.backends import BACKENDS, Backend, require
+from tpucc.target import load_target
 
 
 @click.command("run")
@@ -58,8 +59,18 @@ def command(
 
     Without --input it runs on the calibration inputs, or on random ones. Where labels are known (an array `labels` in the input file, or
     in MODEL_test.npz beside the source), the accuracy of the integers is printed beside that of float32.
+
+    With --target tpu_v2, a dense MODEL runs on the training machine, in bfloat16 and float32: on --input, or on MODEL_test.npz.
     """
     with Progress(not quiet and not as_json) as progress:
+        if model.suffix == ".tpu" and (target := load_target(given["target"], given["overrides"])).data_type == "bfloat16":
+            from tpucc.cli.float_run import print_run, run_in_floats  # running in integers needs none of it
+
+            keep_inputs(output_file)
+            in_floats = run_in_floats(model, target, given, input_file, output_file, check, progress)
+            if as_json or not quiet:
+                print_run(in_floats, as_json)
+            return
         require(backend)
         keep_inputs(output_file, quantized_output)
         exe = executable_from(model, given, quiet, progress).with_backend(backend)

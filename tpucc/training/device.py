@@ -1,4 +1,4 @@
-"""A step executed by the machine's instructions: the program of `tpucc.training.lowering`, run again and again."""
+"""A step or a model executed by the machine's instructions: a program of `tpucc.training.lowering`, run again and again."""
 
 from __future__ import annotations
 
@@ -11,25 +11,19 @@ from tpucc.numerics import AnyArray, Float32
 from tpucc.ops.one_hot import require_labels
 from tpucc.sim.repeated import Repeated
 from tpucc.sim.timing import time_program
-from tpucc.target import Target
-from tpucc.training.lowering.lower import LOSS, Lowered, input_buffer, lower, state_buffer
+from tpucc.training.lowering.lower import Lowered, input_buffer, result_buffer, state_buffer
 from tpucc.training.lowering.values import matrix_of
-from tpucc.training.passes.names import NEXT, loss_of, values_of
-from tpucc.training.step import Step
 
 
 class Device:
-    """A core that computes steps, each in as many `cycles`.
+    """A core that runs one program again and again, each time in as many `cycles`.
 
     Lanes of HBM past the last column of a value hold anything. `padding` is what they have at first, and all of vector memory.
     """
 
-    def __init__(self, step: Step, target: Target, padding: float = 0.0) -> None:
-        """Raises what `lower` raises."""
-        self.lowered: Lowered = lower(step, target)
-        self._moved = values_of(step.graph, NEXT)
-        self._loss = loss_of(step.graph)
-        self._program = Repeated(self.lowered.program)
+    def __init__(self, lowered: Lowered, padding: float = 0.0) -> None:
+        self.lowered = lowered
+        self._program = Repeated(lowered.program)
         for rows in self._program.memories.rows.values():
             rows[...] = padding
 
@@ -39,11 +33,11 @@ class Device:
 
     @property
     def seconds(self) -> float:
-        """The time of a step on the machine."""
+        """The time of a run on the machine."""
         return self.cycles / self.lowered.program.target.clock_hz
 
     def run(self, given: Mapping[str, AnyArray], parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
-        """The loss and the new states, by the names of their nodes: what `Plan.run` gives of these outputs, with the same bits.
+        """The results and the new states, by the names of their nodes: what `Plan.run` gives of these outputs, with the same bits.
 
         Raises `InputError` E0454, with the node's place, for a label that doesn't exist.
         """
@@ -55,8 +49,9 @@ class Device:
                 self._require_labels(buffer, array)
                 self._put(buffer, array, matrix_of(shape) if array.dtype == np.float32 else (array.size, 1))
         self._program.run()
-        values = {self._loss: self._taken(LOSS, ())}
-        return values | {node: self._taken(state_buffer(name), self.lowered.states[name]) for name, node in self._moved.items()}
+        values = {node: self._taken(result_buffer(node), shape) for node, shape in self.lowered.results.items()}
+        moved = self.lowered.moved.items()
+        return values | {node: self._taken(state_buffer(name), self.lowered.states[name]) for name, node in moved}
 
     def _require_labels(self, buffer: str, array: AnyArray) -> None:
         for labels in self.lowered.labels:

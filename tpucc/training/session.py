@@ -28,6 +28,7 @@ from tpucc.training.device import Device
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
+from tpucc.training.lowering.lower import lower
 from tpucc.training.numerics import Numerics
 from tpucc.training.operators.state import StateAttributes
 from tpucc.training.passes.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
@@ -288,7 +289,7 @@ def _device(step: Step, settings: Settings) -> Device | None:
     if settings.cores > 1:
         mend = "--microbatches makes the same parts on one core, one after another; --executor reference computes all cores"
         raise UsageError(Diagnostic("E0951", "instructions for the exchange among cores aren't built yet", help=(mend,)))
-    return Device(step, load_target(settings.target))
+    return Device(lower(step, load_target(settings.target)))
 
 
 def elements(arrays: Mapping[str, AnyArray]) -> int:

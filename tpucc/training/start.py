@@ -22,13 +22,13 @@ def started(source: Source, folder: Path, stem: str, params: Mapping[str, str], 
 
     Raises `CompileError` E0945 for a source without `train` or `optimizer`, and what `Session` raises; with the source for messages.
     """
-    with _of(source):
+    with knowing(source):
         return Session(_model(source, params), source, folder, stem, settings)
 
 
 def step_of(source: Source, params: Mapping[str, str], cores: int, numerics: Numerics = DEFAULT) -> tuple[Model, Step]:
     """The model of a source and a step of its training, for a batch that cores share. Raises as `started` does."""
-    with _of(source):
+    with knowing(source):
         model = _model(source, params)
         assert model.training is not None
         parts_for(cores, 1)
@@ -36,7 +36,7 @@ def step_of(source: Source, params: Mapping[str, str], cores: int, numerics: Num
 
 
 @contextmanager
-def _of(source: Source) -> Iterator[None]:
+def knowing(source: Source) -> Iterator[None]:
     """Errors with a place in the source know it."""
     try:
         yield

@@ -1,6 +1,6 @@
-"""The program of a step: begin to read here.
+"""The program of a step, or of a model: begin to read here.
 
-1. The nodes of the step's graph are traced in the order of its groups (`trace.py`): what the operators compute, as operations of elements,
+1. The nodes of the graph are traced in the order of its groups (`trace.py`): what the operators compute, as operations of elements,
    sums and products. Each part of the batch has its own values until the parts are averaged.
 2. Values are computed in vector memory, in this order (`values.py`); operations of elements are fused (`fusion.py`).
 3. Buffers get rows of vector memory; inputs and states are loaded, new states and the loss are stored (`room.py`).
@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,22 +34,25 @@ from tpucc.training.lowering.values import Values, matrix_of
 from tpucc.training.operators.all_reduce import AllReduceAttributes
 from tpucc.training.operators.state import StateAttributes
 from tpucc.training.passes.names import NEXT, loss_of, values_of
-from tpucc.training.step import Step
+from tpucc.training.step import Step, bytes_of
+from tpucc.training.timing.groups import Grouping
 from tpucc.training.timing.step_time import StepTime
-
-LOSS = "output:loss"
-"""The buffer of HBM with the loss."""
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A step as a program, for so many `parts` of a batch. `states` are the shapes of states and fixed weights by the names of their nodes,
-    `inputs` the inputs' of a part; `labels` are buffers whose numbers must be classes."""
+    """A graph as a program, for so many `parts` of a batch.
+
+    `states` are the shapes of states and weights by the names of their nodes, `inputs` those of the inputs of a part, `results` those of
+    the results. `moved` has the node of each state's next value, `labels` the buffers whose numbers must be classes.
+    """
 
     program: Program
     parts: int
     states: Mapping[str, tuple[int, ...]]
     inputs: Mapping[str, tuple[int, ...]]
+    results: Mapping[str, tuple[int, ...]]
+    moved: Mapping[str, str]
     labels: tuple[Labels, ...]
 
     def rows(self, name: str) -> slice:
@@ -64,10 +67,18 @@ def lower(step: Step, target: Target, name: str = "step", source: str = "", sour
     Raises `CompileError` E0949 for an operator without instructions as yet, `LimitError` E0950 where vector memory is too small,
     `UsageError` E0951 for a target that no program can be for.
     """
-    if obstacle := V2.obstacle(target):
-        mend = "--executor reference computes the same bits; tpu_v2 has instructions"
-        raise UsageError(Diagnostic("E0951", f"no program can be for {target.name}: it {obstacle}", help=(mend,)))
-    return _Lowering(step, target).lowered(name, source, source_text)
+    _require_target(target)
+    groups = [_Together(timed.name, str(timed.role), timed.group.nodes) for timed in StepTime(step, target).groups]
+    results, moved = [loss_of(step.graph)], values_of(step.graph, NEXT)
+    return _Lowering(step.graph, step.parts, groups, results, moved, target).lowered(name, source, source_text)
+
+
+def lower_model(graph: Graph, target: Target) -> Lowered:
+    """The program of a model, whose weights lie in HBM. Raises as `lower` does."""
+    _require_target(target)
+    groups = Grouping(graph, frozenset(), frozenset(), bytes_of).groups
+    together = [_Together(group.nodes[0].name, "forward", group.nodes) for group in groups]
+    return _Lowering(graph, 1, together, list(graph.output_nodes), {}, target).lowered(graph.name, "", "")
 
 
 def input_buffer(name: str, part: int, parts: int) -> str:
@@ -75,24 +86,45 @@ def input_buffer(name: str, part: int, parts: int) -> str:
     return f"input:{name}" if parts == 1 else f"input:{name}.{part}"
 
 
+def result_buffer(name: str) -> str:
+    """The buffer of HBM with a result, the loss for one."""
+    return f"output:{name}"
+
+
 def state_buffer(name: str) -> str:
     """The buffer of HBM with a state, or with a weight that stays as it is."""
     return f"state:{name}"
 
 
-class _Lowering:
-    """The lowering of one step."""
+def _require_target(target: Target) -> None:
+    """Raises `UsageError` E0951 for a target that no program can be for."""
+    if obstacle := V2.obstacle(target):
+        mend = "--executor reference computes the same bits; tpu_v2 has instructions"
+        raise UsageError(Diagnostic("E0951", f"no program can be for {target.name}: it {obstacle}", help=(mend,)))
 
-    def __init__(self, step: Step, target: Target) -> None:
-        self._graph: Graph = step.graph
-        self._target, self._parts = target, step.parts
-        self._groups = StepTime(step, target).groups
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """A group of nodes, which are computed together, with the name and the kind of its layer."""
+
+    name: str
+    kind: str
+    nodes: tuple[Node, ...]
+
+
+class _Lowering:
+    """The lowering of one graph."""
+
+    def __init__(
+        self, graph: Graph, parts: int, groups: Sequence[_Together], results: Sequence[str], moved: Mapping[str, str], target: Target
+    ) -> None:
+        self._graph, self._target, self._parts, self._groups, self._moved = graph, target, parts, groups, moved
         self._trace = Trace()
         self._symbols = self._traced()
         first = self._symbols[0]
-        self._next = {state: first[node].value for state, node in values_of(self._graph, NEXT).items()}
-        self._loss = first[loss_of(self._graph)].value
-        self._reached = tuple(reachable([self._loss, *self._next.values()]))
+        self._next = {state: first[node].value for state, node in moved.items()}
+        self._results = {node: first[node].value for node in results}
+        self._reached = tuple(reachable([*self._results.values(), *self._next.values()]))
         self._code = Code(target.mxu)
         self._hbm: list[HostBuffer] = []
         self._stretches = [_Stretch(states) for states in _stretches(self._graph)]
@@ -122,7 +154,8 @@ class _Lowering:
         check(program)
         kept = {node.name: node.type.shape for node in self._graph if _is_kept(node)}
         inputs = {node.name: node.type.shape for node in self._graph.inputs}
-        return Lowered(program, self._parts, kept, inputs, tuple(self._trace.labels))
+        results = {name: self._graph[name].type.shape for name in self._results}
+        return Lowered(program, self._parts, kept, inputs, results, self._moved, tuple(self._trace.labels))
 
     def _traced(self) -> list[dict[str, Symbol]]:
         """The symbols of all nodes, for each part; those of nodes after a reduction stand with the first."""
@@ -148,8 +181,8 @@ class _Lowering:
     def _ordered(self) -> Iterator[tuple[int, Node]]:
         """All nodes that are computed, with the numbers of their groups, in the order of these; what a group needs stands before it."""
         done = {node.name for node in self._graph if _is_given(node)}
-        for number, timed in enumerate(self._groups):
-            waiting, needed = [*timed.group.nodes], set[str]()
+        for number, group in enumerate(self._groups):
+            waiting, needed = [*group.nodes], set[str]()
             while waiting:
                 node = waiting.pop()
                 if node.name not in done and node.name not in needed:
@@ -171,9 +204,10 @@ class _Lowering:
 
     def _emit(self) -> None:
         """Makes the code and the buffers of HBM."""
-        roots = {self._loss.number, *(value.number for value in self._next.values())}
+        roots = {value.number for value in (*self._results.values(), *self._next.values())}
         fusion = Fusion(self._reached, lambda value: value.number in roots)
-        places, copied = self._places()
+        results = {node: self._code.buffer(result_buffer(node), self._rows(self._graph[node])) for node in self._results}
+        places, copied = self._places(results)
         named = {symbol.value.number: name for own in reversed(self._symbols) for name, symbol in own.items()}
         values = Values(self._code, fusion, places, named)
         self._give(values)
@@ -182,7 +216,7 @@ class _Lowering:
                 self._compute(value, values)
         for value, at in copied:
             values.copied(value, at)
-        self._store(places[self._loss.number])
+        self._store(results)
 
     def _compute(self, value: Value, values: Values) -> None:
         self._code.layer = value.group
@@ -192,11 +226,11 @@ class _Lowering:
             assert value.node is not None
             raise _not_built(value.node, str(error)) from error
 
-    def _places(self) -> tuple[dict[int, Rows], list[tuple[Value, Rows]]]:
-        """The rows of the loss and of new states, by their values' numbers; and those values that must be copied to their rows."""
+    def _places(self, results: Mapping[str, Rows]) -> tuple[dict[int, Rows], list[tuple[Value, Rows]]]:
+        """The rows of results and of new states, by their values' numbers; and those values that must be copied to their rows."""
         places: dict[int, Rows] = {}
         copied = []
-        wanted = [(self._loss, self._code.buffer(LOSS, 1))]
+        wanted = [(self._results[node], at) for node, at in results.items()]
         for stretch in self._stretches:
             if any(node.name in self._next for node in stretch.states):
                 stretch.new = self._code.buffer(f"new:{stretch.states[0].name}", sum(map(self._rows, stretch.states)))
@@ -227,14 +261,18 @@ class _Lowering:
                 self._add_hbm(name, "input", rows)
                 if (value := given.get(name)) is not None:
                     values.given(value, self._code.buffer(name.removeprefix("input:"), rows, home), size)
-        self._add_hbm(LOSS, "output", 1)
+        for name in self._results:
+            self._add_hbm(result_buffer(name), "output", self._rows(self._graph[name]))
 
-    def _store(self, loss: Rows) -> None:
-        """Stores the loss when it is there, and the new states of each stretch when all of them are, and the old ones have been read."""
+    def _store(self, results: Mapping[str, Rows]) -> None:
+        """Stores results when they are there, and the new states of each stretch when all of them are, and the old ones have been read."""
         last = {number: index for index, each in enumerate(self._code.instructions) for number in each.buffers}
         written = dict(self._code.last_writes())
-        home = next(buffer.start for buffer in self._hbm if buffer.name == LOSS)
-        stores = [(written[loss.buffer], self._code.store(loss, home, 1))]
+        homes = {buffer.name: buffer for buffer in self._hbm}
+        stores = []
+        for node, rows in results.items():
+            home = homes[result_buffer(node)]
+            stores.append((written[rows.buffer], self._code.store(rows, home.start, home.rows)))
         for stretch in self._stretches:
             if stretch.new is not None:
                 after = max(written[stretch.new.buffer], last.get(stretch.old.buffer, 0))
@@ -264,13 +302,13 @@ class _Lowering:
     def _layers(self) -> Iterator[LayerInfo]:
         """A layer for each group, with the size of its product."""
         products = {value.group: value for value in self._reached if value.kind is Kind.PRODUCT}
-        for number, timed in enumerate(self._groups):
-            kind, origin = str(timed.role), timed.group.nodes[0].origin
+        for number, group in enumerate(self._groups):
+            origin = group.nodes[0].origin
             if (product := products.get(number)) is None:
-                yield LayerInfo(timed.name, kind, origin)
+                yield LayerInfo(group.name, group.kind, origin)
             else:
                 (rows, depth), columns = product.operands[0].shape, product.shape[1]
-                yield LayerInfo(timed.name, kind, origin, self._parts * rows * depth * columns, (depth, columns))
+                yield LayerInfo(group.name, group.kind, origin, self._parts * rows * depth * columns, (depth, columns))
 
 
 COMPUTED = (Kind.ELEMENT, Kind.SUM, Kind.LARGEST, Kind.PRODUCT)
@@ -320,7 +358,7 @@ def _mean(parts: list[Symbol]) -> Symbol:
 
 
 def _not_built(node: Node, why: str) -> CompileError:
-    mend = "--executor reference computes every step, with the same bits; `tpucc profile --train` times every step, by groups"
+    mend = "tpucc train --executor reference computes every step, with the same bits; tpucc run --target tpu_v1 runs every model"
     labels = tuple(Label(span) for span in node.origin.spans[:1])
     return CompileError(Diagnostic("E0949", f"the machine has no instructions for this {node.op} yet: it {why}", labels, (mend,)))
 
