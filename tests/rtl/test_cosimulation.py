@@ -82,7 +82,7 @@ def test_a_layer(rtl: ModuleType) -> None:
 
 @pytest.mark.long
 def test_random_networks(rtl: ModuleType) -> None:
-    assert check_networks(range(1, 24), TINY, BLACKBOARD, rtl) > 500
+    assert check_networks(range(1, 24), TINY, BLACKBOARD, rtl) > 300
 
 
 @at_length(600, 20)
@@ -93,7 +93,7 @@ def test_random_networks_at_length(seeds: range, rtl: ModuleType) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("lanes", [2, 8, 16])
 def test_networks_on_other_widths(lanes: int, rtl: ModuleType) -> None:
-    assert check_networks(range(5, 8), wide(lanes), MIDDLE if lanes > 8 else BLACKBOARD, rtl) > 50
+    assert check_networks(range(5, 8), wide(lanes), MIDDLE if lanes > 8 else BLACKBOARD, rtl) > 20
 
 
 def odd(seed: int) -> Target:
