@@ -18,18 +18,17 @@ from tpucc.diagnostics import CheckError, Diagnostic, UsageError, counted, print
 from tpucc.driver import front_end
 from tpucc.explain.quality import Measure, score
 from tpucc.explain.tables import wrapped
-from tpucc.interop.reads import held_out_file
-from tpucc.interop.sources import read_source
+from tpucc.interop.sources import held_out_file, read_source
 from tpucc.numerics import AnyArray
 from tpucc.options import Options
 from tpucc.output_files import write_file
-from tpucc.passes.check_inputs import checked_inputs
-from tpucc.see.training import measured
+from tpucc.passes.input_arrays import checked_inputs
 from tpucc.sim.durations import duration
 from tpucc.target import Target
 from tpucc.training.inference import Inference
 from tpucc.training.labelled import LABELS
 from tpucc.training.start import knowing
+from tpucc.training_page import measured
 
 USED = ("model", "target", "overrides", "params", "weights", "input_file", "output_file", "check", "as_json", "quiet")
 """The parameters of `run` that mean something for a run in floats."""

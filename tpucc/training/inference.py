@@ -10,7 +10,7 @@ from tpucc.floating.matrix_unit import Machine
 from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.batching import batches
+from tpucc.passes.input_arrays import batches
 from tpucc.target import Target
 from tpucc.training.device import Device
 from tpucc.training.lowering.lower import lower_model
