@@ -96,7 +96,7 @@ def test_the_passes_of_lab_2_stand_in_the_place_of_tpucc_s(course: Path) -> None
     made = trial(course / "model.tpu", (own,), plain, 60)
     assert (own.function, made.problem) == ("fuse_activation", "")
     assert made.exe is not None
-    assert len(made.exe.layers.value) == len(plain.layers.value) + 1
+    assert len(made.exe.layers.value) > len(plain.layers.value)
 
 
 def test_a_pass_that_changes_the_meaning_is_wrong(course: Path, mine: Mine) -> None:
