@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
+import tpucc
 from tests.support.cases import one_of
 from tests.support.device_graphs import TINY, Device, assert_computes
 from tpucc.ir import Graph
@@ -118,3 +120,10 @@ def test_a_program_with_steps_of_the_host_does_all_in_parts() -> None:
     programs = list(drafts_of(graph, target(150), segments={node.name: int(node.name in ("f", "y")) for node in graph}).programs())
     assert programs
     assert not any("which is done for all" in note for tiles in programs for note in tiles.notes)
+
+
+def test_a_batch_that_stays_whole_is_not_said_to_be_split() -> None:
+    """Its rows don't fit at one time, and fewer parts than two are none: rows are read again."""
+    exe = tpucc.compile(Path(__file__).parents[2] / "programs" / "01_hello.tpu", target="tiny")
+    assert any("read again" in note for note in exe.notes)
+    assert not any("split the batch" in note for note in exe.notes)

@@ -60,9 +60,9 @@ def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
         parts = _fewest_parts(plan, parted, parts)
         split = Split(even(plan.sharding.batch, parts), parted=parted)
         if parted == every:
-            yield _countable_draft(plan, split, _note(plan, rows, split))
+            yield _countable_draft(plan, split, *_notes(plan, rows, split))
         else:
-            yield from _fitting(plan, split, _note(plan, rows, split))
+            yield from _fitting(plan, split, *_notes(plan, rows, split))
 
 
 def _parted_steps(plan: Plan, share: float) -> int:
@@ -81,10 +81,10 @@ def _countable_draft(plan: Plan, split: Split, *notes: str) -> Draft:
     return make_draft(plan, split, *notes)
 
 
-def _fitting(plan: Plan, split: Split, note: str) -> Iterator[Draft]:
+def _fitting(plan: Plan, split: Split, *notes: str) -> Iterator[Draft]:
     """The draft of a split, unless it takes too many instructions or doesn't fit the unified buffer."""
     if is_countable(plan, split):
-        draft = make_draft(plan, split, note)
+        draft = make_draft(plan, split, *notes)
         if draft.live_sum() <= plan.target.unified_buffer_rows:
             yield draft
 
@@ -140,12 +140,15 @@ def _sample(plan: Plan, parts: int, parted: int) -> Draft:
     return make_draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))
 
 
-def _note(plan: Plan, rows: int, split: Split) -> str:
+def _notes(plan: Plan, rows: int, split: Split) -> tuple[str, ...]:
+    """How the batch is split, and why; nothing where it stays whole, and rows are spilled."""
     parts, size, room = len(split.sizes), max(split.sizes), plan.target.unified_buffer_rows
+    if parts == 1:
+        return ()
     why = f"in one piece it needs {rows:,} rows of a unified buffer of {room:,}"
     joined = len(plan.steps) - (split.parted or 0)
     until = f" until {plan.steps[-joined].name}, which is done for all" if joined else ""
-    return f"split the batch into {parts:,} parts of at most {size:,}{until}: {why}"
+    return (f"split the batch into {parts:,} parts of at most {size:,}{until}: {why}",)
 
 
 def _overlap_note(split: Split) -> str:
