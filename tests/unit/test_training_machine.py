@@ -559,6 +559,37 @@ def test_a_run_in_floats_is_of_dense_models_with_inputs(tmp_path: Path, capsys: 
     assert "m.tpu:5:36: error E0949: the machine has no instructions for this conv2d yet" in capsys.readouterr().err
 
 
+OWN = """\
+weights random(seed=0)
+model own(x: f32[4, 8]):
+    weight w: f32[8, 10]
+    return {}
+"""
+
+
+@each(["transpose(relu(x @ w), (1, 0))", "sum(x @ w)", "transpose(x, (1, 0))", "x", "exp(sum(x))"])
+def test_outputs_without_a_row_for_each_of_the_input_s(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are whole; and inputs of two batches are refused, as their outputs can't be joined."""
+    model, out = tmp_path / "own.tpu", tmp_path / "out.npz"
+    model.write_text(OWN.format(text))
+    np.savez(tmp_path / "x.npz", x=np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8))
+    assert run("run", model, "--target", "tpu_v2", "--check", "--input", tmp_path / "x.npz", "--output", out) == 0
+    compiled = tpucc.compile(model)
+    ((_, found),) = np.load(out).items()
+    ((_, wanted),) = compiled.run(np.load(tmp_path / "x.npz")).items()
+    assert found.shape == wanted.shape
+    capsys.readouterr()
+    if text != "x":
+        np.savez(tmp_path / "x.npz", x=np.ones((8, 8), np.float32))
+        assert run("run", model, "--target", "tpu_v2", "--input", tmp_path / "x.npz") != 0
+        assert "error E0451" in capsys.readouterr().err
+
+
+def test_a_target_whose_lanes_have_no_halves_is_refused() -> None:
+    with pytest.raises(UsageError, match="it has 12 lanes; v2 adds lanes in halves"):
+        lower(session(NET).step, load_target("tpu_v2", {"mxu": 12}))
+
+
 # What isn't there.
 
 MAPS = """\
@@ -581,6 +612,18 @@ train(x: f32[4, 6, 8], goal: f32[4, 6, 6]) -> f32[]:
 """
 
 
+REPEATED = """\
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model m(c: f32[8, 1]) -> f32[8, 4]:
+    weight y: f32[4]
+    weight z: f32[4]
+    return where(c > 0.0, y, z)
+train(c: f32[8, 1], goal: f32[8, 4]) -> f32[]:
+    return mean_squared_error(m(c), goal)
+"""
+
+
 @each([(MAPS, "conv2d"), (BATCHED, "matmul")])
 def test_what_has_no_instructions_yet_is_said_at_its_place(text: str, operator: str) -> None:
     with pytest.raises(CompileError, match=f"the machine has no instructions for this {operator} yet") as error:
@@ -589,6 +632,11 @@ def test_what_has_no_instructions_yet_is_said_at_its_place(text: str, operator: 
     assert found.code == "E0949"
     assert found.labels[0].span.line == 5
     assert "--executor reference" in found.help[0]
+
+
+def test_an_expression_of_three_repeated_values_is_not_built_yet() -> None:
+    with pytest.raises(CompileError, match="reads 3 values of other sizes at once"):
+        lower(session(REPEATED).step, TARGET)
 
 
 def test_what_executes_no_instructions(tmp_path: Path) -> None:

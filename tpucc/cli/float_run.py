@@ -22,7 +22,7 @@ from tpucc.interop.sources import held_out_file, read_source
 from tpucc.numerics import AnyArray
 from tpucc.options import Options
 from tpucc.output_files import write_file
-from tpucc.passes.input_arrays import checked_inputs
+from tpucc.runtime.inputs import accepted
 from tpucc.sim.durations import duration
 from tpucc.target import Target
 from tpucc.training.inference import Inference
@@ -57,7 +57,7 @@ def run_in_floats(
         inference = Inference(made.graph, bound, target)
     place, (arrays, labels) = _inputs(model, input_file)
     with naming(place):
-        inputs = checked_inputs(made.graph.inputs, arrays, "inputs")
+        inputs = accepted(inference.batches, arrays)
     progress.stage("execute")
     outputs = inference.run(inputs)
     if check:

@@ -25,6 +25,8 @@ from tpucc.see.comparison.page import comparison_page
 
 MODEL = "digits_mlp"
 """The program that is compiled where none is named."""
+SAID = ("tpucc's program", "your program")
+"""What sentences call the two programs."""
 
 
 @click.command("mine")
@@ -52,8 +54,13 @@ def mine(folder: Path, model: Path | None, output: Path | None, plugin_timeout: 
                 alone[part] = trial(source, (part,), plain, plugin_timeout, trust=trust)
         right = [part for part, made in alone.items() if not made.problem]
         progress.stage("together")
-        whole = alone[right[0]] if len(right) == 1 else trial(source, right, plain, plugin_timeout, trust=trust)
-    found = compare(plain.runtime, whole.exe.runtime, (plain.notes, whole.exe.notes), ("tpucc", "yours")) if whole.exe and right else None
+        if len(right) > 1:
+            whole = trial(source, right, plain, plugin_timeout, trust=trust)
+        else:
+            whole = alone[right[0]] if right else Trial((), plain)
+    found = None
+    if whole.exe is not None and right:
+        found = compare(plain.runtime, whole.exe.runtime, (plain.notes, whole.exe.notes), ("tpucc", "yours"), SAID)
     if output is not None:
         if found is None or whole.exe is None:
             raise UsageError(Diagnostic("E0551", f"there is no program of yours for {printable(str(output))} to show"))
@@ -73,12 +80,14 @@ def _text(source: Path, parts: Sequence[Part], plain: Executable, alone: dict[Pa
     cycles, own = plain.runtime.timeline.makespan, f"{len(alone)} of {counted(len(parts), 'function')} are yours"
     yield f"{printable(source.name)}: {own}; tpucc's own program takes {cycles:,} cycles"
     rows = [(f"{part.lab.number}  {part.function}", part.state, *_cells(alone.get(part), cycles)) for part in parts]
-    yield "\n" + table(("lab and function", "whose", "cycles", "against tpucc"), rows)
+    yield "\n" + table(("lab and function", "whose", "cycles", "against tpucc"), rows, left=2)
     for part, made in alone.items():
         if made.problem:
             yield f"\n{part.function} is wrong, and left out below:\n{made.problem}"
     names = listed([part.function for part in whole.parts])
-    if whole.problem:
+    if not alone:
+        yield "\nnothing is written yet: write one of these functions, and run this again"
+    elif whole.problem:
         yield f"\n{names} together make a program that is wrong:\n{whole.problem}"
     elif whole.parts:
         own, more = _cells(whole, cycles)

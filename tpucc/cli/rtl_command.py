@@ -37,6 +37,10 @@ def command() -> None:
 
     It needs the extra `rtl`: python -m pip install 'tpucc[rtl]'.
     """
+
+
+def _require_pyrtl() -> None:
+    """Raises `UsageError` E0963 where the package isn't installed."""
     if find_spec("pyrtl") is None:
         mend = "python -m pip install 'tpucc[rtl]' installs it"
         raise UsageError(Diagnostic("E0963", "tpucc rtl needs a package that isn't installed: pyrtl", help=(mend,)))
@@ -53,12 +57,13 @@ def command() -> None:
 @click.option("--early", is_flag=True, help="Count again with a decoder that takes a record a cycle while the program runs.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, as_json: bool, quiet: bool, **given: Any) -> None:
+def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, as_json: bool, quiet: bool, **given: Any) -> int:
     """Run MODEL on the hardware of its target, beside the simulator: the same results in the same cycles, or what differs first.
 
     Without --input it runs on the calibration inputs, or on random ones; of several batches on the first. A program without any host's
     part, as of a listing that was typed, runs on random integers.
     """
+    _require_pyrtl()
     from tpucc.cosimulation.compare import cosimulate, early_cycles
     from tpucc.rtl.chip import chip
     from tpucc.rtl.shape import shape_of
@@ -90,11 +95,13 @@ def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, a
     }
     if as_json:
         print_json(summary)
-    elif not quiet:
+        return 0 if both.equal else 1
+    if not quiet:
         click.echo("\n".join(wrapped(line, "  ") for line in _lines(summary)))
     if not both.equal:
         first, *others = map(str, both.differences[:SHOWN])
         raise CheckError(Diagnostic("E0962", f"the hardware differs from the simulator: {first}", help=tuple(others)))
+    return 0
 
 
 def _beginning(exe: Executable, input_file: Path | None) -> tuple[Callable[[], Interpreter], str]:
@@ -130,6 +137,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 @click.option("--synthesize", "with_yosys", is_flag=True, help="Let Yosys make gates of each, and print how many, and the longest path.")
 def write_verilog(target_name: str, output: Path, with_yosys: bool) -> None:
     """Write the hardware of a target as Verilog: each unit as a module of its own, and the whole chip."""
+    _require_pyrtl()
     from tpucc.rtl.shape import shape_of
     from tpucc.rtl.verilog import blocks, memory_bits, synthesized, verilog, yosys
 

@@ -36,7 +36,7 @@ def _sizes(program: Program) -> Iterator[tuple[str, int, int]]:
     yield "tiles of weights", program.tile_count, TILE_BITS
     yield "parameter blocks", len(program.blocks), BLOCK_BITS
     yield "rows of host memory", program.host_rows, HOST_BITS
-    yield "steps of the host", len(program.host_steps), STEP_BITS
+    yield "steps of the host", len(program.host_steps) + 1, STEP_BITS  # the last interrupt is one, too
     engines = program.machine.engine_of[program.instructions["opcode"]]
     for unit in UNITS:
         yield f"instructions of the {unit} unit", int((engines == unit).sum()), QUEUE_BITS

@@ -7,14 +7,14 @@ waits (7). Each stands in the place of tpucc's own. The others' labs check their
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc import api
 from tpucc.api import Executable
 from tpucc.back_end import STAGES
-from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
+from tpucc.diagnostics import Diagnostic, Error, UsageError, counted, printable
 from tpucc.files import read_file
 from tpucc.guest.files import pass_of_function, stages_of_files
 from tpucc.labs import labs
@@ -27,6 +27,8 @@ from tpucc.passes.pipeline import PASSES
 
 PASS_OF: Mapping[str, str] = {"fold_constants": "constant-folding", "fuse_bias": "fuse-bias", "fuse_activation": "fuse-activation"}
 """The pass in whose place a function of lab 2 stands."""
+SHOWN = 2
+"""Diagnostics of a function that are told: what failed, and the first thing that is wrong."""
 _BUILT_IN = {step.name: step for step in PASSES}
 
 
@@ -103,15 +105,26 @@ def _begun(lab: Lab, function: str, file: Path | None) -> bool:
         return False
     term = place(file)[1] if (file.parent / FILE).is_file() else AS_WRITTEN
     text = read_file(file).decode("utf-8", "replace")
-    return _function(text, function) != _function(lab.files(term)[lab.file], function)
+    return _function(text, function) not in ("", _function(lab.files(term)[lab.file], function))
 
 
 def _function(text: str, name: str) -> str:
-    """A function of a file without its comments and its layout; the whole text where it can't be read."""
+    """What gives a name of a file its value, without comments and layout: a function mostly. The whole text where it can't be read."""
     try:
-        return "".join(ast.dump(each) for each in ast.parse(text).body if isinstance(each, ast.FunctionDef) and each.name == name)
+        return "".join(ast.dump(each) for each in ast.parse(text).body if name in _bound(each))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module gives a value: functions, assignments, imports."""
+    for each in ast.walk(statement) if not isinstance(statement, ast.FunctionDef | ast.ClassDef) else ():
+        if isinstance(each, ast.alias):
+            yield each.asname or each.name
+        elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            yield each.id
+    if isinstance(statement, ast.FunctionDef):
+        yield statement.name
 
 
 def trial(model: Path, parts: Sequence[Part], plain: Executable, seconds: float, *, trust: bool = False) -> Trial:
@@ -122,8 +135,15 @@ def trial(model: Path, parts: Sequence[Part], plain: Executable, seconds: float,
         passes = tuple(_as_pass(part, seconds, trust) for part in parts if part.function in PASS_OF)
         exe = api.compile(model, stages=stages, passes=passes)
     except Error as error:
-        return Trial(parts, None, error.render())
+        return Trial(parts, None, _first_of(error))
     return Trial(parts, exe, printable(judged_beside(exe, plain, seed=0)))
+
+
+def _first_of(error: Error) -> str:
+    """An error with the first thing that was found, and how many more there are."""
+    more = len(error.diagnostics) - SHOWN
+    said = type(error)(error.diagnostics[:SHOWN], error.source).render()
+    return f"{said}\nand {counted(more, 'more finding')} like it" if more > 0 else said
 
 
 def _as_pass(part: Part, seconds: float, trust: bool) -> Pass:

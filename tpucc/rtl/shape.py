@@ -62,7 +62,7 @@ def shape_of(target: Target) -> Shape:
     """The hardware of a target. Raises `UsageError` E0960 for a target that it can't be built for."""
     row_cycles = target.mxu * target.clock_hz / target.host_bandwidth if not target.obstacle else 1
     if wrong := next(_obstacles(target, row_cycles), ""):
-        raise refused(wrong, "tiny is a machine that can be built: --target tiny")
+        raise refused(wrong, *(() if target.name.startswith("tiny") else ("tiny is a machine that can be built: --target tiny",)))
     return Shape(
         target.mxu,
         target.unified_buffer_rows,

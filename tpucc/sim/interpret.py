@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.numerics import DeviceInts, Int8, Int64
@@ -50,6 +52,7 @@ class Interpreter:
         self.host = host
         fill(self.program.prologue_ports, inputs, self.program, self.memories.buffers)
 
+    @np.errstate(over="ignore")  # a scaled sum may be infinite: it is clamped
     def execute(self, index: int, only: Int64 | None = None) -> DecodedInstruction:
         """Executes the instruction with this index. Instructions must be executed in their order.
 

@@ -14,10 +14,16 @@ from tpucc.machine.parts import Contents, Memory
 from tpucc.numerics import INT32_MAX, Int64, column_bound
 
 LARGEST_WEIGHT = 128
+LARGEST_SCALE = np.float32(2.0**110)
+"""A difference of two int16 values times it is finite in float32, so that sums of two such products are numbers."""
 
 RULES = (
     Rule("V0901", "no overflow", "No sum of products, with or without the bias, leaves the range of int32, whatever the inputs are."),
-    Rule("V0902", "scales", "Multipliers and scales of a parameter block are finite and not negative."),
+    Rule(
+        "V0902",
+        "scales",
+        "Multipliers and scales of a parameter block are finite and not negative. No value times a scale is infinite.",
+    ),
     Rule(
         "V0903",
         "clamps",
@@ -36,8 +42,9 @@ def blocks(context: Context) -> Iterator[Violation]:
     of = context.program.machine.format_of(int(np.bitwise_or.reduce(context.program.instructions["flags"], initial=0)))
     values = context.program.blocks
     scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
-    for index in np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)).all(axis=1))[:MAX_REPORTED]:
-        message = f"parameter block {index:,} has a multiplier or scale that is negative or not finite"
+    bounded = (scales[:, -2:] <= LARGEST_SCALE).all(axis=1)
+    for index in np.flatnonzero(~((np.isfinite(scales) & (scales >= 0)).all(axis=1) & bounded))[:MAX_REPORTED]:
+        message = f"parameter block {index:,} has a multiplier or scale that is negative, not finite, or a scale above 2^110"
         yield Violation("V0902", message, about=("block", str(index)))
     small = [np.clip(values[name], of.low, of.high) == values[name] for name in ("zero", "low", "high", "zero_a", "zero_b")]
     good = np.logical_and.reduce([*small, values["low"] <= values["high"], values["has_table"] <= 1])

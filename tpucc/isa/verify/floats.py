@@ -41,6 +41,8 @@ def expressions(context: Context) -> Iterator[Violation]:
     """The violations of V0908; when there are none, every expression that is computed can be."""
     program, machine = context.program, context.program.machine
     if machine.expressions is None:
+        if program.expressions:
+            yield Violation("V0908", f"expression 0 is none of {machine.name}, which has no expressions", about=("expression", "0"))
         return
     sources: list[set[str] | None] = []
     for number, text in enumerate(program.expressions):
@@ -83,8 +85,6 @@ def blocks(context: Context) -> Iterator[Violation]:
 
 def halves(context: Context) -> Iterator[Violation]:
     """The violations of V0907 by transfers."""
-    if context.program.machine.expressions is None:
-        return
     half = _halves(context)
     for walks in context.effects.holding(Contents.BUFFERS):
         held = context.in_buffers(walks.low, lambda buffer: buffer.half)

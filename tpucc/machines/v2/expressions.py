@@ -180,7 +180,7 @@ class _Reader:
         self.numbers.append(number)
         if isinstance(number, int):
             if not 0 <= number < 2**32:
-                raise ValueError(f"has {number:.3e}, which is no uint32")
+                raise ValueError(f"has a whole number of {len(hex(number)) - 2} hexadecimal digits, which is no uint32")
             whole = np.uint32(number)
             return WHOLE, lambda values: whole  # type: ignore[return-value]
         with np.errstate(over="ignore"):

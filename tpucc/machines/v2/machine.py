@@ -28,6 +28,8 @@ def obstacle(target: Target) -> str:
         return f"multiplies {target.data_type}; v2 multiplies bfloat16"
     if target.matrix_units != 1:
         return f"has {target.matrix_units} matrix units a core; instructions for the second one aren't built yet"
+    if target.mxu & (target.mxu - 1):
+        return f"has {target.mxu} lanes; v2 adds lanes in halves, and numbers them by whole bits: 8, 16, 32, …"
     missing = [name for name in NUMBERS if not getattr(target, name) and not name.endswith("_seconds")]
     return f"doesn't say {listed(missing)}" if missing else ""
 

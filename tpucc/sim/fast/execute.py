@@ -277,6 +277,7 @@ class Simulator:
         segments = prepare(program, self._scratch, backend, self._memories.tiles)
         self._segments = [[step.bind(self._memories, self._scratch) for step in steps] for steps in segments]
 
+    @np.errstate(over="ignore")  # a scaled sum may be infinite: it is clamped
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
         """Runs the program. `inputs` has an array of integers for each port of the prologue; the result has a new array for each output
         port.

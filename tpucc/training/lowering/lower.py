@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,6 +79,7 @@ def lower_model(graph: Graph, target: Target) -> Lowered:
     _require_target(target)
     groups = Grouping(graph, frozenset(), frozenset(), bytes_of).groups
     together = [_Together(group.nodes[0].name, "forward", group.nodes) for group in groups]
+    together = together or [_Together(graph.name, "forward", graph.nodes)]  # what is computed belongs to some layer
     return _Lowering(graph, 1, together, list(graph.output_nodes), {}, target).lowered(graph.name, "", "")
 
 
@@ -110,6 +112,16 @@ class _Together:
     name: str
     kind: str
     nodes: tuple[Node, ...]
+
+
+@contextmanager
+def _told_of(value: Value) -> Iterator[None]:
+    """Raises what can't be computed as `CompileError` E0949 of the operator that a value is of."""
+    try:
+        yield
+    except Untraceable as error:
+        assert value.node is not None
+        raise _not_built(value.node, str(error)) from error
 
 
 class _Lowering:
@@ -215,16 +227,14 @@ class _Lowering:
             if value.kind in COMPUTED and value.number not in fusion.inner:
                 self._compute(value, values)
         for value, at in copied:
-            values.copied(value, at)
+            with _told_of(value):
+                values.copied(value, at)
         self._store(results)
 
     def _compute(self, value: Value, values: Values) -> None:
         self._code.layer = value.group
-        try:
+        with _told_of(value):
             values.matrix(value)
-        except Untraceable as error:
-            assert value.node is not None
-            raise _not_built(value.node, str(error)) from error
 
     def _places(self, results: Mapping[str, Rows]) -> tuple[dict[int, Rows], list[tuple[Value, Rows]]]:
         """The rows of results and of new states, by their values' numbers; and those values that must be copied to their rows."""

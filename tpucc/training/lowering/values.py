@@ -74,7 +74,10 @@ class Values:
                 self._code.vector(number_text(value.what), (), Access(matrix.at, 0, 1), 1, 1)
                 return matrix
             case Kind.ELEMENT:
-                return self._element(self._fusion.tree(value))
+                tree = self._fusion.tree(value)
+                if not tree.fits:
+                    raise Untraceable(f"reads {len(tree.sources)} values of other sizes at once")
+                return self._element(tree)
             case Kind.SUM | Kind.LARGEST:
                 return self._reduced(value)
             case Kind.PRODUCT:
