@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -14,6 +15,18 @@ import pytest
 from tests.support.command_line import SMALL, run
 
 pytestmark = pytest.mark.annex
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_chapter_has_what_its_commands_print(rtl: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make pages` runs without PyRTL, too."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    page, picture = ((DOCS / name).read_text("utf-8") for name in ("rtl.md", "pictures/rtl-units.svg"))
+    made, drawn = importlib.import_module("terminal_blocks"), importlib.import_module("unit_pictures")
+    assert made.with_outputs(page, "rtl.md") == page
+    assert drawn.units_svg() == picture
 
 
 @pytest.fixture
