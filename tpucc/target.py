@@ -72,8 +72,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     The numbers of TPU v1 are those of Jouppi et al., "In-Datacenter Performance Analysis of a Tensor Processing Unit", ISCA 2017.
 
-    A machine of another data type than int8 is a description: its shape and rates give its peak, and no program can be made for it. Its
-    unknown numbers (accumulators, buffers, FIFO, host link) are 0.
+    A machine of another data type than int8 has no 8-bit programs. What it doesn't say (accumulators, buffers, FIFO, host link) is 0.
     """
 
     name: str
@@ -183,7 +182,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def obstacle(self) -> str:
-        """Why no program can be made for this machine, in words; nothing when one can."""
+        """Why no 8-bit program can be made for this machine, in words; nothing when one can."""
         if self.data_type != "int8":
             return f"multiplies {self.data_type} and sums in {SUMS[self.data_type]}; this compiler makes 8-bit programs"
         if self.matrix_units != 1:

@@ -24,7 +24,7 @@ def command(name: str | None, overrides: dict[str, str]) -> None:
             click.echo(f"{field} = {_toml(value)}")
     _comment(f"peak: {_peak(target)}; a weight tile takes {target.tile_fetch_cycles:,} cycles to fetch")
     if target.obstacle:
-        _comment(f"a description, for its peak: it {target.obstacle}")
+        _comment(f"tpucc compile makes no program for it: it {target.obstacle}")
 
 
 def _comment(text: str) -> None:
