@@ -17,7 +17,7 @@ from tests.support.visits import Record, settle
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
-PATIENCE = 10_000
+PATIENCE = 30_000
 """Milliseconds after which a page or an element that doesn't come is a failure."""
 
 TOURED = """if (window.name !== "first visit") try { localStorage.setItem("tpucc.tour", "seen"); } catch {}"""

@@ -20,7 +20,7 @@ from tpucc.labs.passes.comparing import ask
 from tpucc.labs.race import CYCLES, raced, rules, running, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.plugins.failures import Failed
 
 LAB = find("race")

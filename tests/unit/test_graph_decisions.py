@@ -22,7 +22,7 @@ from tpucc.ir import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.verify import verify_graph
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.layers.partition import partition
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.constant import ConstantAttributes

@@ -113,7 +113,7 @@ def test_the_compiler_uses_it() -> None:
 
 UNUSED = (
     "networkx", "graphviz", "onnxruntime", "tpucc.see", "tpucc.runtime", "tpucc.api", "tpucc.isa.assembler",
-    "rich", "difflib", "importlib.metadata", "tpucc.stages.replaced", "numpy.ma", "tpucc.ops.softmax", "tpucc.passes.split_maps",
+    "rich", "difflib", "importlib.metadata", "tpucc.stages.replaced", "numpy.ma", "tpucc.ops.softmax",
     "tpucc.ir.parser",
 )  # fmt: skip
 

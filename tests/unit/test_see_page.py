@@ -30,7 +30,7 @@ from tpucc.explain.summary import Accuracy, facts
 from tpucc.explain.terms import GLOSSARY, TERMS
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.effects import effects
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.see.kit import SCRIPTS as KIT
 from tpucc.see.kit import scripts
 from tpucc.see.page import SCRIPTS

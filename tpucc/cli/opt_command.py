@@ -24,7 +24,7 @@ from tpucc.interop.sources import ONNX, read_source
 from tpucc.ir.codec import require_version, stamped
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.options import Options
 from tpucc.output_files import write_file
 from tpucc.passes.base import Pass, with_options

@@ -18,7 +18,7 @@ from tpucc.ir.literals import DataWriter
 from tpucc.ir.node import Firing
 from tpucc.ir.parser import parse_graph, parse_nodes
 from tpucc.ir.printer import print_graph, print_node
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.passes.base import Context, GraphPass, with_options
 from tpucc.plugins.brought import PARTS, attributes_of, defaults_of, passes_in, run_of
 from tpucc.plugins.checked import rewritten, verify_rewritten

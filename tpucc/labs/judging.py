@@ -13,7 +13,7 @@ from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.labs.lab import Outcome, judging_seed, lost
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.passes.pipeline import verify_stage
 from tpucc.plugins.failures import Failed

@@ -27,13 +27,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
-from types import MappingProxyType
 
 import numpy as np
 
 from tpucc.ir import Graph, Node
 from tpucc.ir.dtypes import I8, IntegerFormat
-from tpucc.ops import OPS, quantizes
+from tpucc.ops import quantizes
 from tpucc.ops.constant import ConstantAttributes
 
 Sides = tuple[int, int, int, int]
@@ -275,9 +274,3 @@ def weights_of(node: Node) -> tuple[str, ...]:
         case Conv():
             return node.operands[1:2]
     return ()
-
-
-# The attribute classes of everything that may stand in a graph: what reading a graph's text form needs.
-
-
-ATTRIBUTES: Mapping[str, type] = MappingProxyType({**{name: op.attributes for name, op in OPS.items()}, **LAYERS})

@@ -42,8 +42,6 @@ def split_maps(graph: Graph, context: Context, *, most: int = 1024) -> Graph:
     if all(node.type.rank != 4 for node in graph):
         return graph
     require_placed(graph, "maps are split")
-    from tpucc.passes.split_maps import in_bands  # only graphs with images need it
-
     return in_bands(graph, context, most, "split-maps")
 
 

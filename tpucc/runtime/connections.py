@@ -14,7 +14,7 @@ from tpucc.diagnostics import Diagnostic, ProgramError, printable
 from tpucc.ir import Graph, Quantisation, TensorType
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.program import Port, Program
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.ops.verify import verify_operators
 
 Kind = tuple[str, int, Quantisation | None]

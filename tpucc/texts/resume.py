@@ -28,7 +28,8 @@ from tpucc.ir.parser import GraphSpans, Head, head_of, read_graph
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check
-from tpucc.layers.kinds import ATTRIBUTES, LAYERS, Requantise
+from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.layers.kinds import LAYERS, Requantise
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.machines.v1 import Opcode

@@ -24,7 +24,7 @@ from tpucc.interop.onnx.wire import fields
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import WEIGHT_MAX, AnyArray, Float32, quantise_weights, weight_scales
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Matrix

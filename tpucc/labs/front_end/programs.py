@@ -20,7 +20,7 @@ from tpucc.labs.judging import outcome_of, some_right
 from tpucc.labs.lab import Outcome, Submission, Wrong, lost
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.ops import also
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.evaluate import evaluate

@@ -12,7 +12,7 @@ from tpucc.ir import Graph, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.labs.lab import Submission
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray, Float64
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes

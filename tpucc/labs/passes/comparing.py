@@ -18,7 +18,7 @@ from tpucc.ir.printer import print_graph, print_name
 from tpucc.labs.judging import judged, read_graph
 from tpucc.labs.lab import Outcome, Submission, Term, Wrong, judging_seed
 from tpucc.labs.solutions import Solution
-from tpucc.layers.kinds import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
