@@ -13,6 +13,7 @@ import tpucc
 from tests.support.command_line import run
 from tests.support.lab_solutions import reference
 from tpucc.guest.files import CHILD
+from tpucc.interop.programs import examples
 from tpucc.labs import find
 from tpucc.labs.lab import AS_WRITTEN
 from tpucc.labs.mine import parts_in, trial
@@ -137,3 +138,11 @@ def test_files_that_may_be_meant_are_one(course: Path) -> None:
 def test_a_folder_without_labs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"has no file of a lab whose functions a compiler calls"):
         parts_in(tmp_path)
+
+
+def test_passes_that_fuse_less_may_have_the_noise_of_less_fusing(course: Path) -> None:
+    """Lab 2 is about products of matrices: the convolutions' activations stay layers of their own, each of which rounds once more."""
+    solve(course, "passes")
+    model = examples()["digits_cnn"].source
+    parts = [part for part in parts_in(course) if part.function in ("fuse_bias", "fuse_activation")]
+    assert trial(model, parts, tpucc.compile(model), 60).problem == ""
