@@ -133,10 +133,8 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/rewriter.py": ("import as_weights, import constant*2, import reshape*2", NODES),
     "passes/calibrate.py": ("import clip*2, import dequantize*2, import quantize*2", REWRITE),
     "passes/sink_transposes.py": ("import matmul, import slice, import transpose", REWRITE),
-    "passes/place.py": (
-        "import clip, import div",
-        "a quotient of a constant is a reciprocal; a division by a constant scales, too; clamps are added",
-    ),
+    "passes/host_copies.py": ("import clip", REWRITE),
+    "passes/place.py": ("import div", "a quotient of a constant is a reciprocal; a division by a constant scales, too"),
     "passes/placement_notes.py": ("import matmul", "a product is written with an operator of the language"),
     "source/statics.py": ("import constant, import slice", SYNTAX),
     "source/steps.py": ("import constant, import slice, import weight", SYNTAX),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 from pyrtl import FastSimulation, Input, MemBlock, Output, Register, SimulationTrace
@@ -30,8 +29,6 @@ class Run:
     signals: Mapping[str, list[int]]
     trace: SimulationTrace
     """All cycles, those before included in which records were decoded."""
-    speed: float
-    """Cycles that were simulated in a second."""
 
     def when(self, name: str) -> list[int]:
         """The cycles in which an output is 1."""
@@ -51,7 +48,6 @@ def simulate(chip: Chip, program: Program, memory: Int8, host: Host, most: int, 
     held, idle = simulation.inspect_mem(chip.host.rows), dict.fromkeys((wire.name for wire in block.wirevector_subset(Input)), 0)
     idle["steps"] = len(program.host_steps)
     records = [int.from_bytes(record.tobytes(), "little") for record in program.instructions]
-    begin = perf_counter()
     for record in [] if early else records:
         simulation.step(idle | {"record": record, "valid": 1})
     before, step, cycle = 0 if early else len(records), 0, 0
@@ -65,9 +61,8 @@ def simulate(chip: Chip, program: Program, memory: Int8, host: Host, most: int, 
             interrupt(program, step, rows, host)
             held.update(words(rows))
             step += 1
-    speed = (before + cycle + 1) / (perf_counter() - begin)
     signals = {wire.name: simulation.tracer.trace[wire.name][before:] for wire in shown}
-    return Run(cycle, bool(signals["finished"][-1]), rows_of(held, memory), signals, simulation.tracer, speed)
+    return Run(cycle, bool(signals["finished"][-1]), rows_of(held, memory), signals, simulation.tracer)
 
 
 def contents(chip: Chip, program: Program, memory: Int8) -> dict[MemBlock, Words]:

@@ -20,19 +20,19 @@ from enum import IntEnum
 from functools import cached_property
 
 from tpucc.diagnostics import Diagnostic, ProgramError
-from tpucc.ir import Attributes, Graph, Node, Output
+from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import Computed, backward, forward, leading_to, reached_from, stages, true_of
 from tpucc.ir.node import Side
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.clip import ClipAttributes
 from tpucc.ops.div import OP as div
 from tpucc.ops.facts import UNCHANGED, Values, selects
 from tpucc.ops.opdef import Boundary, Clamp, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.device_work import MOVING, computes, multiplies, needs_host
+from tpucc.passes.host_copies import with_clamps, with_copies
 from tpucc.passes.kept_layers import kept_layers
 from tpucc.passes.placement_notes import KEPT, Placed
-from tpucc.passes.rewriter import Names, as_columns, constant_of, has_weights, is_product
+from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_product
 
 
 @dataclass(frozen=True)
@@ -491,50 +491,3 @@ def _is_function(node: Node) -> bool:
     facts = facts_of(node.op)
     single = facts.elementwise or facts.values in UNCHANGED or selects(facts)
     return single and not isinstance(OPS[node.op].legalisation, Boundary)
-
-
-# Nodes that placement adds: copies for the host of nodes that the device computes, and clamps for the device of what the host clamps.
-
-
-def with_copies(graph: Graph, shared: Collection[str], host: Container[str], by: str) -> tuple[Graph, dict[str, str]]:
-    """The graph with a copy of each node of `shared`, and the copied node of each copy. The nodes of `host`, other copies and
-    the outputs read the copies. `by` is the pass that makes them."""
-    names = Names(graph)
-    copies = {node.name: names.fresh(node.name) for node in graph if node.name in shared}
-
-    def reading_copies(node: Node) -> Node:
-        return replace(node, operands=tuple(copies.get(name, name) for name in node.operands))
-
-    def nodes() -> Iterator[Node]:
-        for node in graph:
-            yield reading_copies(node) if node.name in host else node
-            if node.name in copies:
-                yield replace(reading_copies(node), name=copies[node.name], origin=node.origin.by(by))
-
-    outputs = tuple(Output(output.name, copies.get(output.node, output.node)) for output in graph.outputs)
-    return replace(graph, nodes=tuple(nodes()), outputs=outputs), {copy: name for name, copy in copies.items()}
-
-
-def with_clamps(graph: Graph, guards: Collection[str], by: str) -> Graph:
-    """The graph with a clamp before each clamp of `guards`, to the same bounds and 0. A layer takes it in, and its integers have the
-    narrower range.
-
-    Nothing is added if a clamp has other attributes than bounds, or reads a clamp that is as narrow.
-    """
-    names = Names(graph)
-
-    def nodes() -> Iterator[Node]:
-        for node in graph:
-            wide = _with_zero(node.attributes) if node.name in guards else None
-            if wide is None or graph[node.operands[0]].attributes == wide:
-                yield node
-            else:
-                made = replace(node, name=names.fresh(node.name), attributes=wide, origin=node.origin.by(by))
-                yield from (made, replace(node, operands=(made.name,)))
-
-    changed = tuple(nodes())
-    return graph if len(changed) == len(graph) else graph.with_nodes(changed)
-
-
-def _with_zero(attributes: Attributes) -> ClipAttributes | None:
-    return ClipAttributes(min(attributes.low, 0.0), max(attributes.high, 0.0)) if isinstance(attributes, ClipAttributes) else None

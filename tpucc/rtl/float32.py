@@ -29,10 +29,6 @@ class Float:
     exponent: WireVector
     significand: WireVector
 
-    @property
-    def negated(self) -> Float:
-        return Float(~self.sign, self.exponent, self.significand)
-
 
 def from_bits(bits: WireVector) -> Float:
     """A float32 number from its 32 bits."""

@@ -17,8 +17,8 @@ from tpucc.machines.v2.functions import EXPRESSIONS, Function, functions, moved,
 from tpucc.machines.v2.links import core_bandwidth
 from tpucc.machines.v2.places import Engine, Flag, Place, flag_rows
 from tpucc.machines.v2.sentences import computes, loads, multiplies, pushes, reduces, shifts, stores, synchronises, turns
+from tpucc.machines.v2.units import tree_steps
 from tpucc.numerics import Int64
-from tpucc.target import Target
 
 
 class Opcode(IntEnum):
@@ -68,11 +68,6 @@ def _registers(work: Workload) -> Int64:
 def _tree(work: Workload) -> Int64:
     """Takes the steps of a halving tree over all lanes for each register of rows."""
     return _registers(work) * tree_steps(work.target)
-
-
-def tree_steps(target: Target) -> int:
-    """The steps of a halving tree over all lanes."""
-    return (target.mxu - 1).bit_length()
 
 
 _LANES = OperandSpec("window_inner", "lanes", "extent", "how many of their lanes, from lane 0 on")

@@ -30,6 +30,11 @@ class Unit(StrEnum):
     LINKS = "links"
 
 
+def tree_steps(target: Target) -> int:
+    """The steps of a halving tree over all lanes."""
+    return (target.mxu - 1).bit_length()
+
+
 def rows_of(shape: tuple[int, ...], lanes: int) -> int:
     """The rows of a value: its last axis is cut into columns of `lanes`, and the last of these is padded. A scalar has a row."""
     return prod(shape[:-1]) * -(-shape[-1] // lanes) if shape else 1
@@ -91,7 +96,7 @@ class Work:
     def add_sums_of_lanes(self, results: int) -> None:
         """So many rows, each of the sums of whole columns, whose lanes are added up by a halving tree: a step a cycle for as many rows as
         there are sublanes."""
-        self._cycles[Unit.LANES] += (self._target.mxu - 1).bit_length() * results / self._target.sublanes
+        self._cycles[Unit.LANES] += tree_steps(self._target) * results / self._target.sublanes
 
     def add_exchange(self, size: int, cores: int) -> None:
         """The mean over the cores of so many bytes, which come from memory and go there, before and after."""

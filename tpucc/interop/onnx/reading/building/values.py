@@ -235,11 +235,6 @@ def order_of_result(t: Tensor, shape: Sequence[int]) -> tuple[int, ...]:
     return (0, 2, 3, 1) if comes else order_of(t)
 
 
-def is_plain(t: Tensor) -> bool:
-    """Whether the axes of the node are those of the file."""
-    return t.axes == axes_of(range(t.node.type.rank))
-
-
 def ranked(t: Tensor, rank: int) -> Tensor:
     """The tensor with axes of size 1 before its own."""
     return t if t.rank == rank else Tensor(t.node, (*(() for _ in range(rank - t.rank)), *t.axes), t.kind)
