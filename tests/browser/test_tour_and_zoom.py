@@ -48,6 +48,7 @@ def test_the_tour_comes_once_and_goes_from_part_to_part(report: Path, open_page:
     page = open_page(report)
     assert step(page) == "", "it was seen"
     first_visit(page)
+    page.locator(".tour").wait_for()
     seen = []
     while (at := step(page)) and len(seen) < 20:
         assert page.locator(".toured").count() == 1

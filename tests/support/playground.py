@@ -56,5 +56,7 @@ def visited(tab: Page, record: Record, server: Server) -> Iterator[Page]:
     tab.unroute_all(behavior="ignoreErrors")
     tab.evaluate("() => [localStorage, sessionStorage].forEach((kept) => kept.clear())")
     tab.goto("about:blank")
+    for other in tab.context.pages[1:]:  # what it still asks for would be refused
+        other.close()
     tab.context.set_offline(True)
     record.faults[:] = [fault for fault in record.faults if "GET blob:" not in fault]  # the report that the page has put into the frame
