@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 CYCLES = re.compile(r"([\d,]+) cycles?\b")
 SECONDS = re.compile(r"(?<![\d.])([\d,.]+ (?:ns|µs|ms|s))(?![\w/])")
-STRETCHES = """[...document.querySelector("#view-summary svg").querySelectorAll("rect[fill-opacity='0'] title")].map((title) => title.textContent)"""
+STRETCHES = """() => {
+  const stretches = document.querySelector("#view-summary svg").querySelectorAll("rect[fill-opacity='0'] title");
+  return [...stretches].map((title) => title.textContent);
+}"""
 """Of the picture of the peak, for each stretch of time the layers with their cycles in it."""
 TEXTS = """(name) => {
   const view = (document.getElementById(`view-${name}`) ?? document.querySelector(name)).cloneNode(true);
