@@ -18,6 +18,7 @@ from tpucc.explain.summary import answers, machine_of, share
 from tpucc.prose import percent
 from tpucc.see.diagrams.render import drawn_as_it_is
 from tpucc.see.kit import NARROW, THEME, by_width, embedded, page_files, page_template, scripts, shell
+from tpucc.see.page.life import life_view
 from tpucc.see.page.losses import error_view, ranges_view
 from tpucc.see.page.machine import machine_view
 from tpucc.see.page.payload import PageInput, payload, source_lines
@@ -41,7 +42,7 @@ TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow"}
 QUESTIONS = {
     "Where does time go?": ("summary", "roofline", "whatif"),
     "What is it?": ("graph", "layers", "passes"),
-    "How does it run?": ("machine", "tiles", "program", "assembly"),
+    "How does it run?": ("machine", "byte", "tiles", "program", "assembly"),
     "Is it right?": ("error",),
 }
 """What a reader asks, in the order of the page, and the tabs that answer it."""
@@ -87,6 +88,7 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     found = [("summary", "Summary", summary(runtime.stats, given.accuracy, given.notes, hero, runtime.faster))]
     found += [(name, TITLES[name], _picture(inlined(given.diagrams[name].svg), "picture")) for name in TITLES if name in given.diagrams]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
+    found += [("byte", "One byte", life_view(given.program, given.life, given.times.cycles, WIDTH))]
     found += [("passes", "Passes", empty)] if given.stages else []
     found += [("roofline", "Roofline", _picture(roofline, "picture chart has-narrow"))]
     found += [("whatif", "What if", what_if_view(runtime))]

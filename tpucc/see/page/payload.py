@@ -19,6 +19,7 @@ from tpucc.explain.accounting import ROWS, cycles_by_row
 from tpucc.explain.attribution import INPUT, Attribution, attribution, owners
 from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
+from tpucc.explain.life import Life
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.nesting import Source, Turn, nesting
 from tpucc.explain.quantities import layer_rate, number
@@ -54,7 +55,7 @@ class PageInput:
     """All that the page shows.
 
     `diagrams` have a tab each, by its name; `stages` are the graphs after each pass, `errors` the layers' where they are known, `notes`
-    sentences, `recording` the values of a run.
+    sentences, `recording` the values of a run, `life` that of a byte, or why there is none.
     """
 
     runtime: Timed
@@ -64,6 +65,7 @@ class PageInput:
     accuracy: Accuracy | None = None
     notes: Sequence[str] = ()
     recording: Recording | None = None
+    life: Life | str = ""
     quantised: bool = False
     """Whether the source quantises values itself."""
 
