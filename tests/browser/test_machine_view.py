@@ -501,17 +501,16 @@ def test_the_playhead_goes_through_time_by_dragging_and_by_keys(open_page: OpenP
     assert int(head.get_attribute("aria-valuenow") or 0) == int(last or 0) - 1
     assert page.inner_text("#window") == whole
     head.press("Home")
-    line, place = page.locator("#units .cursor").bounding_box(), head.bounding_box()
-    assert line is not None
+    place, across = head.bounding_box(), page.evaluate("document.querySelector('#units').clientWidth - 110 - 12")
     assert place is not None
     x, y = place["x"] + place["width"] / 2, place["y"] + place["height"] - 2
     page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x + line["width"] / 2, y, steps=4)
+    page.mouse.move(x + across / 2, y, steps=4)
     page.mouse.up()
     settle(page)
     cycle = int(re.findall(r"cycle ([\d,]+) of", page.inner_text(".cycle"))[0].replace(",", ""))
-    assert cycle == max(event for event in known_events(runtime) if event <= times.makespan / 2 + times.makespan / line["width"])
+    assert cycle == max(event for event in known_events(runtime) if event <= times.makespan / 2 + times.makespan / across)
 
 
 def known_events(runtime: Runtime) -> set[int]:

@@ -56,7 +56,7 @@ def at(machine: Interpreter, place: At) -> int:
 
 def on_the_way(runtime: Timed, route: Route, inputs: Arrays) -> list[tuple[int | None, int]]:
     """What each move reads and writes in a run of the whole program, instruction by instruction."""
-    machine, moves, found = runtime.begun(inputs), {move.index: move for move in route.moves}, list[tuple[int | None, int]]()
+    machine, moves, found = runtime.begun(inputs), {move.instruction: move for move in route.moves}, list[tuple[int | None, int]]()
     for index in range(len(runtime.program.instructions)):
         move = moves.get(index)
         before = None if move is None or move.source is None else at(machine, move.source)
@@ -102,7 +102,7 @@ def test_what_is_not_in_a_field_has_no_part_in_the_layers_result() -> None:
     route, fields = found.route, found.fields
     assert fields is not None
     names = [layer.name for layer in runtime.program.layers]
-    places = {names[int(runtime.program.layer_of[move.index])]: place for place, move in enumerate(route.moves)}
+    places = {names[int(runtime.program.layer_of[move.instruction])]: place for place, move in enumerate(route.moves)}
     own = on_the_way(runtime, route, inputs)
     assert list(fields.masks) == ["image.i8", "conv1", "conv2", "h.1", "fc1"]
     for name, mask in [*fields.masks.items()][1:]:

@@ -26,9 +26,11 @@ from tpucc.isa.effects import Bools, effects
 from tpucc.isa.program import Port, Program
 from tpucc.machines.v1 import Engine
 from tpucc.numerics import AnyArray
+from tpucc.prose import percent
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs, random_inputs
 from tpucc.sim.changes import TILES, At, Move, SideBySide, cells
+from tpucc.sim.durations import duration
 from tpucc.sim.ports import column_blocks, unpack
 from tpucc.sim.slices import Slice
 
@@ -44,6 +46,10 @@ PLACES = (HOST, LINK, WEIGHTS, BUFFER, ARRAY, SUMS, ACTIVATION)
 _MEMORIES = {"host": HOST, TILES: WEIGHTS, "ub": BUFFER, "acc": SUMS}
 _UNITS = {Engine.HOST: LINK, Engine.MATRIX: ARRAY, Engine.ACTIVATION: ACTIVATION}
 MEMORIES = "memories"
+_SPENT = {
+    MEMORIES: "lying in memories", LINK: "on the host link", HOST: "with the host",
+    ARRAY: "in the matrix unit", ACTIVATION: "in the activation unit",
+}  # fmt: skip
 MOST_FIELDS = 60
 """Layers of which the fields are looked for: a slice has a bit for each."""
 
@@ -164,6 +170,18 @@ class Fields:
     pixels: AnyArray
     shape: tuple[int, ...]
 
+    def grids(self, name: str, most: int) -> tuple[AnyArray, Bools, Bools]:
+        """The pixels' mean over their channels, where the field of a layer is, and where the byte itself is, each [height, width]: at most
+        so many in a row and in a column, of which each stands for several then."""
+        shape = self.shape[-3:] if len(self.shape) > 2 else (*self.pixels.shape, 1)
+        mask, own = (each.reshape(-1, *shape)[0].any(axis=-1) for each in (self.masks[name], next(iter(self.masks.values()))))
+        values = self.pixels.reshape(-1, *shape)[0].mean(axis=-1)
+        for axis, size in enumerate(shape[:2]):
+            starts = np.arange(0, size, -(-size // most))
+            mask, own = (np.logical_or.reduceat(each, starts, axis=axis) for each in (mask, own))
+            values = values.take(starts, axis=axis)
+        return values, mask, own
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Life:
@@ -181,6 +199,16 @@ class Life:
         for stop in self.stops:
             found[stop.place if stop.root is None else MEMORIES] += stop.end - stop.start
         return dict(found.most_common())
+
+    def words(self, clock_hz: float) -> tuple[str, str]:
+        """Where its time goes, and what becomes of it: two sentences."""
+        route, whole, value = self.route, self.stops[-1].end, signed(self.route.moves[-1].target.value)
+        parts = ", ".join(f"{percent(cycles, whole)} {_SPENT[place]}" for place, cycles in self.spent.items() if cycles and place in _SPENT)
+        sent = f", and crosses as {signed(self.stops[0].value)}" if route.sent is not None else ""
+        begins = f"{route.start} is {number(route.number)}{sent}".replace("-", "\u2212")
+        ends = f"{route.end} is {value} then, for {number(route.answer)}".replace("-", "\u2212")
+        took = f"From input to output a byte takes {duration(whole / clock_hz)}: {parts}".replace(" %", "\u00a0%")
+        return took, f"{begins}; {ends} (on {self.origin})."
 
 
 def life(compilation: Compilation, runtime: Timed) -> Life | str:
@@ -206,7 +234,7 @@ def stops(runtime: Timed, route: Route) -> Iterator[Stop]:
     )
     at, added = 0, 0
     for move in route.moves:
-        index, source = move.index, move.source
+        index, source = move.instruction, move.source
         if source is not None and _MEMORIES[source.memory] == _MEMORIES[move.target.memory] == SUMS:
             added += 1
             continue
@@ -236,7 +264,7 @@ def _root(known: Activities, index: int, since: int, start: int) -> Limit | None
 
 def _lies(runtime: Timed, move: Move, cycles: int, unit: int, root: Limit | None, added: int) -> str:
     """Where it lies until an instruction reads it, and why that doesn't begin earlier."""
-    index, source = move.index, move.source
+    index, source = move.instruction, move.source
     memory = "" if source is None else _MEMORIES[source.memory]
     called = {HOST: "host memory", WEIGHTS: "the tiles"}.get(memory, f"the {memory}")
     where = "with the host" if source is None else f"in row {source.row:,}, lane {source.lane:,} of {called}"
@@ -249,8 +277,8 @@ def _lies(runtime: Timed, move: Move, cycles: int, unit: int, root: Limit | None
 
 
 def _works(program: Program, move: Move) -> str:
-    record, source, target = program.instructions[move.index], move.source, signed(move.target.value)
-    said = f"Instruction {move.index:,} {program.machine.read(record)}."
+    record, source, target = program.instructions[move.instruction], move.source, signed(move.target.value)
+    said = f"Instruction {move.instruction:,} {program.machine.read(record)}."
     if source is None:
         return f"{said} It makes {target} of what the host has kept."
     if move.factor is not None:
@@ -273,18 +301,18 @@ def _fields(runtime: Timed, inputs: Arrays, route: Route) -> Fields | None:
     shape = port.shape[1:] if runtime.batch is not None else port.shape
     own, reached = np.zeros(whole.shape, np.bool_), np.zeros((prod(port.shape[:-1]), port.shape[-1]), np.uint64)
     own[route.sent.index] = True
-    last = {int(program.layer_of[move.index]): move for move in route.moves if _MEMORIES[move.target.memory] == BUFFER}
+    last = {int(program.layer_of[move.instruction]): move for move in route.moves if _MEMORIES[move.target.memory] == BUFFER}
     asked = [(layer, move, 2 << bit) for bit, (layer, move) in enumerate([*last.items()][:MOST_FIELDS]) if layer < len(program.layers)]
     if asked:
-        wanted = {move.index: [(slice(move.place, move.place + 1), bit)] for _, move, bit in asked}
+        wanted = {move.instruction: [(slice(move.place, move.place + 1), bit)] for _, move, bit in asked}
         back = Slice(program, wanted, max(wanted))
         back.places()
         for lines, columns, stretch in column_blocks(port, program.host, program.target.mxu):
             reached[lines, columns] = back.host[stretch, None]
-    pixels, mark, marks = (each.reshape(reached.shape)[: prod(shape[:-1])] for each in (whole, own, reached))
-    found = {port.name: mark}
+    rows = prod(shape[:-1])
+    found: dict[str, Bools] = {port.name: own.reshape(reached.shape)[:rows]}
     for layer, _, bit in asked:
-        mask = marks & np.uint64(bit) > 0
+        mask: Bools = reached[:rows] & np.uint64(bit) > 0
         if mask.sum() > next(reversed(found.values())).sum():
             found[program.layers[layer].name] = mask
-    return Fields(found, pixels, shape)
+    return Fields(found, whole.reshape(reached.shape)[:rows], shape)

@@ -38,7 +38,7 @@ class Move(NamedTuple):
     """An instruction takes a value from one place to another. `place` is that of the row in the walk of its result; `source` is None where
     the host has kept what it makes the value of. `factor` is the weight of a product."""
 
-    index: int
+    instruction: int
     place: int
     source: At | None
     target: At
@@ -174,21 +174,21 @@ class SideBySide:
             (place,) = machine.rows_in(instruction.reads)
             rows = numbered(rows_of(machine, instruction, place))
             before, after = (each.memories[place.memory][rows].copy() for each in self._both)
-            places = np.arange(len(rows))
-            return Change(index, TILES, places, number * program.target.mxu + places, none, (Operand(place.memory, rows, before, after),))
+            own = np.arange(len(rows))
+            return Change(index, TILES, own, number * program.target.mxu + own, none, (Operand(place.memory, rows, before, after),))
         if places is None or not len(places) or (action := self._both[0].applied(instruction)) is None:
             return None
         chosen = action.only(places)
         operands = [self._operand(chosen, place, rows, len(places)) for place, rows in chosen.reads]
-        to, rows = chosen.writes
-        return Change(index, machine.rows_at(to).memory, places, numbered(rows), none, operands)
+        to, written = chosen.writes
+        return Change(index, machine.rows_at(to).memory, places, numbered(written), none, operands)
 
     def _operand(self, action: AppliedInstruction, place: IntFlag, rows: RowIndex, count: int) -> Operand:
         of, numbers = self.program.machine.rows_at(place), numbered(rows)
-        values = [np.array(action.loaded(each.memories, place, rows)) for each in self._both]
+        before, after = (np.array(action.loaded(each.memories, place, rows)) for each in self._both)
         if action.is_shared(place):
-            numbers, *values = (np.broadcast_to(each, (count, *each.shape)) for each in (numbers, *values))
-        return Operand(of.memory, numbers, *values, of.operand == "a")
+            numbers, before, after = (np.broadcast_to(each, (count, *each.shape)) for each in (numbers, before, after))
+        return Operand(of.memory, numbers, before, after, of.operand == "a")
 
     def _keep(self, change: Change, instruction: DecodedInstruction) -> None:
         """Of an instruction that has been executed, the rows that it has made otherwise."""

@@ -61,8 +61,8 @@ class Slice:
         memory, numbers = self._memory(place), numbered(rows)
         wide = action.size(place) > 1
         bits = memory[numbers] | (memory[numbers + 1] if wide else np.uint64(0))
-        for own, asker in asked:
-            bits[own] |= np.uint64(asker)
+        for which, asker in asked:
+            bits[which] |= np.uint64(asker)
         memory[numbers] = 0
         if wide:
             memory[numbers + 1] = 0

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.explain.life import (
-    ACTIVATION,
-    ARRAY,
-    BUFFER,
-    HOST,
-    LINK,
-    MEMORIES,
-    PLACES,
-    SUMS,
-    WEIGHTS,
-    Fields,
-    Life,
-    Stop,
-    root_words,
-    signed,
-)
+from tpucc.explain.life import PLACES, Fields, Life, Stop, root_words, signed
 from tpucc.explain.names import shown
-from tpucc.explain.quantities import number
 from tpucc.isa.program import Program
 from tpucc.numerics import AnyArray
-from tpucc.prose import percent
 from tpucc.see.charts.chart import WAITS, WIDTH, Scale, cycle_axis
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, in_order, ink_fill, ink_line, solid_paint
 from tpucc.see.svg import Drawn, Markup, ink_rect, joined, label, line, picture, tag, title
 from tpucc.see.text import SMALL, fitted_name, text_width
-from tpucc.sim.durations import duration
 
 KEY = "life"
 LEFT, LANE, AXIS = 118.0, 36.0, 52.0
@@ -38,18 +20,9 @@ LEFT, LANE, AXIS = 118.0, 36.0, 52.0
 PIXEL, THUMB, MOST_PIXELS, LEVELS = 7.0, 84.0, 28, 4
 """Of the small pictures of the input: the largest side of a pixel, that of the whole, the most pixels along it, and the shades."""
 MOST_FIELDS = 8
-KINDS = {
-    HOST: Kind.HOST, LINK: Kind.HOST, WEIGHTS: Kind.WEIGHTS, BUFFER: Kind.VECTOR,
-    ARRAY: Kind.MATRIX, SUMS: Kind.MATRIX, ACTIVATION: Kind.VECTOR,
-}  # fmt: skip
+KINDS = (Kind.HOST, Kind.HOST, Kind.WEIGHTS, Kind.VECTOR, Kind.MATRIX, Kind.MATRIX, Kind.VECTOR)
+"""Those of `PLACES`."""
 MEANINGS = {Kind.HOST: "host and its link", Kind.WEIGHTS: "weight memory"}
-SPENT = {
-    MEMORIES: "lying in memories",
-    LINK: "on the host link",
-    HOST: "with the host",
-    ARRAY: "in the matrix unit",
-    ACTIVATION: "in the activation unit",
-}
 READ = (
     "Of all that would change if that were 0, the line follows what changes most. "
     "Block: a unit works on it. Thick line: it lies and waits, in the colour of what it waits for."
@@ -58,7 +31,7 @@ READ = (
 
 def life_svg(program: Program, life: Life, cycles: int, across: float = WIDTH) -> str:
     """Time to the right, and a line from place to place; below it the input, with what the value depends on, layer by layer."""
-    name, subtitle = life_words(program, life)
+    name, subtitle = life.words(program.target.clock_hz)
     kinds = in_order(_kind(stop) for stop in life.stops if stop.end > stop.start)
     head = heading(name, f"{subtitle} {READ}", kinds, most=across - 2 * EDGE, meanings=MEANINGS, solid=True)
     places = [place for place in PLACES if any(stop.place == place for stop in life.stops)]
@@ -74,21 +47,9 @@ def life_svg(program: Program, life: Life, cycles: int, across: float = WIDTH) -
     return picture(KEY, f"{name}. {subtitle}", across, bottom + AXIS + below.height, *parts, below.markup)
 
 
-def life_words(program: Program, life: Life) -> tuple[str, str]:
-    """Where its time goes, and what becomes of it."""
-    route, whole = life.route, life.stops[-1].end
-    parts = [f"{percent(cycles, whole)} {SPENT[place]}" for place, cycles in life.spent.items() if cycles and place in SPENT]
-    sent = f", and crosses as {signed(life.stops[0].value)}" if route.sent is not None else ""
-    end = f"{route.end} is {signed(route.moves[-1].target.value)} then, for {number(route.answer)}"
-    return (
-        f"From input to output a byte takes {duration(whole / program.target.clock_hz)}: {', '.join(parts)}".replace(" %", "\u00a0%"),
-        f"{route.start} is {number(route.number)}{sent}; {end} (on {life.origin}).".replace("-", "\u2212"),
-    )
-
-
 def _kind(stop: Stop) -> Kind:
     """The unit at work, or the unit that a byte waits for."""
-    return KINDS[stop.place] if stop.root is None else WAITS[stop.root].kind if stop.root in WAITS else Kind.MATRIX
+    return KINDS[PLACES.index(stop.place)] if stop.root is None else WAITS[stop.root].kind if stop.root in WAITS else Kind.MATRIX
 
 
 def _stop(stop: Stop, scale: Scale, y: float) -> Markup:
@@ -123,13 +84,7 @@ def _fields(fields: Fields, top: float, across: float) -> Drawn:
 
 def _thumb(fields: Fields, name: str) -> Drawn:
     """The pixels in shades, over them a tint where the field is, and a frame around the element; a long side has several in one."""
-    shape = fields.shape[-3:] if len(fields.shape) > 2 else (*fields.pixels.shape, 1)
-    mask, own = (each.reshape(-1, *shape)[0].any(axis=-1) for each in (fields.masks[name], next(iter(fields.masks.values()))))
-    values = fields.pixels.reshape(-1, *shape)[0].mean(axis=-1)
-    for axis, size in enumerate(shape[:2]):
-        starts = np.arange(0, size, -(-size // MOST_PIXELS))
-        mask, own = (np.logical_or.reduceat(each, starts, axis=axis) for each in (mask, own))
-        values = values.take(starts, axis=axis)
+    values, mask, own = fields.grids(name, MOST_PIXELS)
     side = min(PIXEL, THUMB / max(mask.shape))
     high = 2 * side if len(mask) == 1 else side
     shades = ((values + 128) * LEVELS // 256).astype(np.int64)

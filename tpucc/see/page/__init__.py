@@ -89,7 +89,7 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     found = [("summary", "Summary", summary(runtime.stats, given.accuracy, given.notes, hero, runtime.faster))]
     found += [(name, TITLES[name], _picture(inlined(given.diagrams[name].svg), "picture")) for name in TITLES if name in given.diagrams]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
-    found += [("byte", "One byte", life_view(given.program, given.life, given.times.cycles, WIDTH))]
+    found += [("byte", "Byte", life_view(given.program, given.life, given.times.cycles, WIDTH))]
     found += [("passes", "Passes", empty)] if given.stages else []
     found += [("roofline", "Roofline", _picture(roofline, "picture chart has-narrow"))]
     found += [("whatif", "What if", what_if_view(runtime))]

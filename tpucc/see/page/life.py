@@ -1,4 +1,4 @@
-"""The view One byte: its picture, and each of its stops in a row with what it costs."""
+"""The view Byte: its picture, and each of its stops in a row with what it costs."""
 
 from __future__ import annotations
 

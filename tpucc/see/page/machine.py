@@ -82,8 +82,8 @@ def _box(name: str, kind: Kind, title: str, sentence: str) -> Markup:
     about = tag("p", escaped(sentence), class_="about")
     worker = next((unit for unit, box in WORKERS.items() if box == name), None)
     does = [] if worker is None else [tag("p", Markup(" "), tabindex=0, class_="does", data_unit=int(worker))]
-    seen = {} if name in (FIFO, ACTIVATION, MEMORY) else {"role": "img", "tabindex": 0}
-    holds = [tag("div", Markup(" "), attributes=seen, class_="holds")]
+    role = None if name in (FIFO, ACTIVATION, MEMORY) else "img"
+    holds = [tag("div", Markup(" "), role=role, tabindex=role and 0, class_="holds")]
     holds += [tag("div", Markup(" "), class_="opener")] if name == MATRIX else []
     return tag("section", head, about, *does, *holds, attributes={"aria-label": title}, class_=f"part p-{kind}", data_part=name)
 

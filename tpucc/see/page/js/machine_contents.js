@@ -157,7 +157,7 @@ const machineContents = (() => {
     }
     const columns = Math.max(1, Math.min(own.length, Math.floor((right - left) / (8 * CELL))));
     const across = (right - left) / columns;
-    own.toSorted((a, b) => Math.sign(b.rows.length) - Math.sign(a.rows.length)).slice(0, columns).forEach(({ verb, how, rows, reach, short }, place) => {
+    own.toSorted((a, b) => Math.sign(b.rows.length) - Math.sign(a.rows.length)).slice(0, columns).forEach(({ verb, how, rows, short }, place) => {
       const [x, end] = [left + place * across, left + (place + 1) * across - 6];
       text(context, context.measureText(verb).width > end - x ? short : verb, x, y + 10, end);
       if (rows.length) heat(context, name, rows, x, y + LINE + 1, bottom - y - LINE, how);

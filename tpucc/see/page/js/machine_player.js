@@ -16,6 +16,7 @@ const machinePlayer = (() => {
   let shown = null;
   let state = null; // from one event to the next it is the same, but for its time
   let since = -1; // the event at which it begins
+  let across = 0; // pixels of the axis of time
 
   /** The cycle of a place among the events. */
   function cycle(place) {
@@ -43,7 +44,7 @@ const machinePlayer = (() => {
     const hidden = views.current() !== "machine" || time < from || time > to;
     for (const line of shown.cursors) {
       if (line.hidden !== hidden) line.hidden = hidden;
-      line.style.transform = `translateX(${(100 * (time - from)) / (to - from)}%)`; // of the room between the edges, which is the line's width
+      line.style.transform = `translateX(${axis.LEFT + (across * (time - from)) / (to - from)}px)`;
     }
   }
 
@@ -212,13 +213,17 @@ const machinePlayer = (() => {
       group("to", stop, button("◀", "back to the breakpoint (B)", () => toBreak(-1)), button("▶", "on to the breakpoint (b)", () => toBreak(1))),
       clock,
     );
-    const edges = `left: ${axis.LEFT}px; right: ${axis.RIGHT}px`;
-    const cursors = [...document.querySelectorAll("#time .plot")].map((plot) => plot.appendChild(dom.make("div", { class: "cursor", style: edges, hidden: "" })));
-    return { play: playButton, stop, speed, head: playhead(cursors[0]), cycle: clock, now: panel.querySelector(".now"), cursors };
+    const plots = [...document.querySelectorAll("#time .plot")];
+    const cursors = plots.map((plot) => plot.appendChild(dom.make("div", { class: "cursor", hidden: "" })));
+    new ResizeObserver(() => {
+      across = plots[0].clientWidth - axis.LEFT - axis.RIGHT;
+      cursor(cycle(at));
+    }).observe(plots[0]);
+    return { play: playButton, stop, speed, head: cursors[0].appendChild(playhead()), cycle: clock, now: panel.querySelector(".now"), cursors };
   }
 
   /** The handle of the line over the lanes: it can be dragged through time, and moved with keys from event to event. */
-  function playhead(line) {
+  function playhead() {
     const keys = { ArrowLeft: () => byEvent(-1), ArrowRight: () => byEvent(1), Home: () => go(0), End: () => go(final) };
     const head = dom.make("div", { class: "playhead", role: "slider", tabindex: "0", title: "drag, or arrow keys", "aria-label": "event", "aria-valuemin": 1, "aria-valuemax": events.length, "aria-valuenow": 1, keydown: press });
     function press(event) {
@@ -227,8 +232,8 @@ const machinePlayer = (() => {
       event.stopPropagation();
       keys[event.key]();
     }
-    dom.drag(head, () => ({ time: cycle(at), pixel: axis.time.width / line.clientWidth }), ({ time, pixel }, dx) => go(Math.max(0, placeOf(time + dx * pixel))));
-    return line.appendChild(head);
+    dom.drag(head, () => ({ time: cycle(at), pixel: axis.time.width / across }), ({ time, pixel }, dx) => go(Math.max(0, placeOf(time + dx * pixel))));
+    return head;
   }
 
   /** Where what is held elsewhere begins is where the machine goes. */
