@@ -19,6 +19,7 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.critical import LIMITS, Activities, Limit, activities
+from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
 from tpucc.explain.recording import first_part
 from tpucc.explain.timed import Timed
@@ -62,7 +63,7 @@ class Element:
     index: tuple[int, ...]
 
     def __str__(self) -> str:
-        return f"{self.name}[{', '.join(map(str, self.index))}]"
+        return f"{shown(self.name)}[{', '.join(map(str, self.index))}]"
 
 
 @dataclass(frozen=True, slots=True)
