@@ -541,8 +541,8 @@ PAINTED = """([part, y, count]) => {
   const canvas = document.querySelector(".plan > canvas");
   const frame = canvas.getBoundingClientRect();
   const at = [holds.left - frame.left, holds.top - frame.top + y].map(Math.round);
-  const { data } = canvas.getContext("2d").getImageData(...at, 11 * count, 1);
-  return Array.from({ length: count }, (_, cell) => [...data.subarray(4 * (11 * cell + 5), 4 * (11 * cell + 5) + 3)]);
+  const { data } = canvas.getContext("2d").getImageData(...at, 16 * count, 1);
+  return Array.from({ length: count }, (_, cell) => [...data.subarray(4 * (16 * cell + 5), 4 * (16 * cell + 5) + 3)]);
 }"""
 """Red, green and blue in the middle of so many cells beside each other, `y` pixels below the top of what a part holds."""
 

@@ -104,7 +104,7 @@ def test_what_is_not_in_a_field_has_no_part_in_the_layers_result() -> None:
     names = [layer.name for layer in runtime.program.layers]
     places = {names[int(runtime.program.layer_of[move.instruction])]: place for place, move in enumerate(route.moves)}
     own = on_the_way(runtime, route, inputs)
-    assert list(fields.masks) == ["image.i8", "conv1", "conv2", "h.1", "fc1"]
+    assert list(fields.masks) == ["image", "conv1", "conv2", "h.1", "fc1"]
     for name, mask in [*fields.masks.items()][1:]:
         pixels, inside = inputs["image"].copy(), mask.reshape(8, 8)
         pixels[0, ~inside] = 1 - pixels[0, ~inside]
@@ -126,7 +126,7 @@ def test_a_field_is_the_window_of_the_layers() -> None:
         assert len(rows) == (rows.max() - rows.min() + 1) * (columns.max() - columns.min() + 1), "it has no holes"
         assert boxes[name][0] <= row <= boxes[name][1]
         assert boxes[name][2] <= column <= boxes[name][3]
-    assert boxes["image.i8"] == (row, row, column, column)
+    assert boxes["image"] == (row, row, column, column)
     assert boxes["conv1"][1] - boxes["conv1"][0] == 2
     assert masks["fc1"].all()
 

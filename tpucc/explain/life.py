@@ -311,7 +311,7 @@ def _fields(runtime: Timed, inputs: Arrays, route: Route) -> Fields | None:
         for lines, columns, stretch in column_blocks(port, program.host, program.target.mxu):
             reached[lines, columns] = back.host[stretch, None]
     rows = prod(shape[:-1])
-    found: dict[str, Bools] = {port.name: own.reshape(reached.shape)[:rows]}
+    found: dict[str, Bools] = {port.name.removesuffix(".i8"): own.reshape(reached.shape)[:rows]}
     for layer, _, bit in asked:
         mask: Bools = reached[:rows] & np.uint64(bit) > 0
         if mask.sum() > next(reversed(found.values())).sum():

@@ -2,8 +2,9 @@
 const machineContents = (() => {
   const data = model.machine_view;
   const { machine, buffers } = model;
-  const [STRIP, LINE, CELL, BAR, GAP, SQUARE] = [9, 13, 11, 5, 12, 46]; // pixels
-  const SIDE = 4; // rows and columns of a tile's corner
+  const [STRIP, LINE, GAP, SQUARE] = [9, 13, 12, 64]; // pixels
+  const [SIDE, LANES] = [4, 8]; // rows and columns of a tile's corner; lanes of a row
+  const [LEAST, MOST] = [9, 16]; // pixels of a cell
   const FONT = "11px";
   const SIZES = { ...data.sizes, buffer: Math.max(1, machine.peak_rows) };
   const HUES = { host: "host-line", memory: "weights-line", matrix: "weights-line", accumulators: "matrix-line", buffer: "vector-line" };
@@ -103,11 +104,15 @@ const machineContents = (() => {
     }
   }
 
+  /** The side of a cell where so many beside each other have so much room. */
+  const sized = (room, count) => Math.max(LEAST, Math.min(MOST, Math.floor(room / count)));
+
   /** Values as cells, in rows. */
-  function heat(context, name, rows, x, y, height, how) {
-    const high = Math.max(4, Math.min(CELL, (height - 2) / rows.length));
-    rows.forEach(({ values }, line) => values.forEach((value, lane) => cell(context, HUES[name], value / HIGH, x + lane * CELL, y + line * high, CELL - 1, high - 1)));
-    if (how === "coming") dashed(context, x - 1, y - 1, rows[0].values.length * CELL + 1, rows.length * high + 1);
+  function heat(context, name, rows, { x, y, width, height, how }) {
+    const wide = sized(width, LANES);
+    const high = Math.max(4, Math.min(wide, (height - 2) / rows.length));
+    rows.forEach(({ values }, line) => values.forEach((value, lane) => cell(context, HUES[name], value / HIGH, x + lane * wide, y + line * high, wide - 1, high - 1)));
+    if (how === "coming") dashed(context, x - 1, y - 1, rows[0].values.length * wide + 1, rows.length * high + 1);
   }
 
   function dashed(context, x, y, width, height) {
@@ -119,19 +124,21 @@ const machineContents = (() => {
   }
 
   /** Sums as bars around zero, a group for each row; all of a part by one scale. */
-  function bars(context, rows, x, y, height, right, how, most) {
-    const [zero, across] = [y + height / 2, 8 * BAR + GAP];
+  function bars(context, rows, { x, y, width, height, how }, most) {
+    const zero = y + height / 2;
+    const wide = Math.max(5, Math.min(9, Math.floor((width / rows.length - GAP) / LANES)));
+    const across = LANES * wide + GAP;
     rows.forEach(({ values }, line) => {
       const left = x + line * across;
-      if (left + across - GAP > right) return;
+      if (left + across - GAP > x + width) return;
       context.fillStyle = colours.of("rule");
-      context.fillRect(left, zero, values.length * BAR, 1);
+      context.fillRect(left, zero, values.length * wide, 1);
       values.forEach((value, lane) => {
         const tall = (value / most) * (height / 2 - 1);
         context.fillStyle = context.strokeStyle = colours.of(HUES.accumulators);
         context.globalAlpha = how === "read" ? 0.3 : 1;
-        if (how === "coming") context.strokeRect(left + lane * BAR + 0.5, zero - Math.max(0, tall), BAR - 2, Math.max(1, Math.abs(tall)));
-        else context.fillRect(left + lane * BAR, zero - Math.max(0, tall), BAR - 1, Math.max(1, Math.abs(tall)));
+        if (how === "coming") context.strokeRect(left + lane * wide + 0.5, zero - Math.max(0, tall), wide - 2, Math.max(1, Math.abs(tall)));
+        else context.fillRect(left + lane * wide, zero - Math.max(0, tall), wide - 1, Math.max(1, Math.abs(tall)));
         context.globalAlpha = 1;
       });
     });
@@ -152,15 +159,15 @@ const machineContents = (() => {
       const [first, second] = own;
       const adds = second && first.index === second.index;
       if (first) text(context, adds ? `${first.verb.replace("reads", "adds")}; pale: before` : first.verb, left, y + 10, right);
-      for (const { rows, how } of adds ? own : own.slice(0, 1)) bars(context, rows, left, y + LINE, bottom - y - LINE, right, how, most);
+      for (const { rows, how } of adds ? own : own.slice(0, 1)) bars(context, rows, { x: left, y: y + LINE, width: right - left, height: bottom - y - LINE, how }, most);
       return;
     }
-    const columns = Math.max(1, Math.min(own.length, Math.floor((right - left) / (8 * CELL))));
+    const columns = Math.max(1, Math.min(own.length, Math.floor((right - left) / (LANES * LEAST + GAP))));
     const across = (right - left) / columns;
     own.toSorted((a, b) => Math.sign(b.rows.length) - Math.sign(a.rows.length)).slice(0, columns).forEach(({ verb, how, rows, short }, place) => {
       const [x, end] = [left + place * across, left + (place + 1) * across - 6];
       text(context, context.measureText(verb).width > end - x ? short : verb, x, y + 10, end);
-      if (rows.length) heat(context, name, rows, x, y + LINE + 1, bottom - y - LINE, how);
+      if (rows.length) heat(context, name, rows, { x, y: y + LINE + 1, width: end - x, height: bottom - y - LINE, how });
       else text(context, "no values", x, y + LINE + 11, end);
     });
   }
@@ -174,13 +181,13 @@ const machineContents = (() => {
     const written = own.find(({ how }) => how === "coming");
     if (!read || !written) return;
     const half = (right - left) / 2;
-    const high = Math.min(4 * CELL, bottom - top - LINE);
+    const place = { x: left, y: top + LINE, width: half - GAP, height: bottom - top - LINE, how: "written" };
     const most = Math.max(1, ...read.rows.flatMap(({ values }) => values.map(Math.abs)));
     text(context, "in", left, top + 10, left + half);
     text(context, "out", left + half, top + 10, right);
-    if (read.reach.box === "accumulators") bars(context, read.rows, left, top + LINE, high, left + half, "written", most);
-    else heat(context, "buffer", read.rows, left, top + LINE, high, "written");
-    heat(context, "buffer", written.rows, left + half, top + LINE, high, "written");
+    if (read.reach.box === "accumulators") bars(context, read.rows, place, most);
+    else heat(context, "buffer", read.rows, place);
+    heat(context, "buffer", written.rows, { ...place, x: left + half });
   }
 
   /** Tiles: each as a square with the part of it that holds weights, and a corner of these beside it. */
@@ -196,7 +203,7 @@ const machineContents = (() => {
       if (!found) return;
       context.fillStyle = colours.of("weights-line");
       context.fillRect(x, y, Math.max(3, (found.columns / machine.mxu) * side), Math.max(3, (found.rows / machine.mxu) * side));
-      const [start, size] = [x + side + 10, Math.min(CELL, side / SIDE, (half - side - 10) / SIDE)];
+      const [start, size] = [x + side + 10, Math.min(MOST, side / SIDE, (half - side - 10) / SIDE)];
       if (!found.corner || size < 4) return;
       context.strokeStyle = colours.of("rule");
       context.beginPath();

@@ -61,7 +61,7 @@ const machinePlan = (() => {
     return [...Object.values(parts), ...plan.querySelectorAll(".holds")].flatMap((part) => Object.values(within(part, frame)));
   }
 
-  /** Whether parts have other places than when the ways were drawn. The border of a part that works is thicker: that is no other place. */
+  /** Whether parts have other places than when the ways were drawn. */
   const haveMoved = () => !edges().every((edge, index) => Math.abs(edge - drawn[index]) <= 1);
 
   /** A canvas of the plan, cleared. */
