@@ -562,3 +562,20 @@ def test_cells_have_the_colour_of_their_values(open_page: OpenPage, tmp_path: Pa
     assert all(abs(hue[value]) < 10 for value in hue if value <= 0)
     dark = {value: sum(colour) for value, colour in colours.items() if value <= 0}
     assert sorted(dark, key=lambda value: dark[value]) == sorted(dark), "the lower, the darker"
+
+
+def test_where_no_values_are_recorded_the_place_is_that_of_the_program(open_page: OpenPage, tmp_path: Path) -> None:
+    """The rows of each operand, for instructions outside of the window."""
+    runtime, _ = compiled("05_digits_cnn")
+    program, touched = runtime.program, effects(runtime.program.instructions)
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine")
+    others = np.setdiff1d(np.flatnonzero(touched.moves), usual_window(program))
+    boxes = {"ub": "buffer", "acc": "accumulators", "host": "host"}
+    for index in np.random.default_rng(3).choice(others, 6).tolist():
+        at(page, index)
+        said = {name: page.locator(f"[data-part={name}] .holds").get_attribute("aria-label") or "" for name in boxes.values()}
+        for memory, walks in touched.touches:
+            for verb, own in (("reads", walks.reads), ("writes", walks.writes)):
+                if own[index] and walks.used[index]:
+                    rows = f"rows {walks.low[index]:,} to {walks.high[index] - 1:,}\nits values are not recorded"
+                    assert re.search(rf"instruction {index:,}: [a-z ]+ {verb} {rows}", said[boxes[memory.name]]), (index, verb, said)

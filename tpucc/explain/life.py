@@ -37,8 +37,6 @@ from tpucc.sim.slices import Slice
 
 MOST_MACS, MOST_INSTRUCTIONS = 5_000_000_000, 20_000
 """Of larger programs no byte is followed: that would take longer than to compile them."""
-
-
 HOST, LINK, WEIGHTS, BUFFER, ARRAY, SUMS, ACTIVATION = (
     "host", "host link", "weight memory", "unified buffer", "matrix unit", "accumulators", "activation unit"
 )  # fmt: skip
@@ -206,8 +204,7 @@ class Life:
         route, whole, value = self.route, self.stops[-1].end, signed(self.route.moves[-1].target.value)
         parts = ", ".join(f"{percent(cycles, whole)} {_SPENT[place]}" for place, cycles in self.spent.items() if cycles and place in _SPENT)
         sent = f", and crosses as {signed(self.stops[0].value)}" if route.sent is not None else ""
-        begins = f"{route.start} is {number(route.number)}{sent}".replace("-", "\u2212")
-        ends = f"{route.end} is {value} then, for {number(route.answer)}".replace("-", "\u2212")
+        begins, ends = f"{route.start} is {signed(route.number)}{sent}", f"{route.end} is {value} then, for {signed(route.answer)}"
         took = f"From input to output a byte takes {duration(whole / clock_hz)}: {parts}".replace(" %", "\u00a0%")
         return took, f"{begins}; {ends} (on {self.origin})."
 
@@ -228,11 +225,8 @@ def life(compilation: Compilation, runtime: Timed) -> Life | str:
 def stops(runtime: Timed, route: Route) -> Iterator[Stop]:
     """From the start of the program to the last integer in host memory."""
     program, times = runtime.program, runtime.timeline
-    touched, known, drains = (
-        effects(program.instructions),
-        activities(program, times),
-        [u.drain(program.target) for u in program.machine.units],
-    )
+    touched, known = effects(program.instructions), activities(program, times)
+    drains = [unit.drain(program.target) for unit in program.machine.units]
     at, added = 0, 0
     for move in route.moves:
         index, source = move.instruction, move.source
@@ -246,7 +240,7 @@ def stops(runtime: Timed, route: Route) -> Iterator[Stop]:
         at, added = int(times.end[index]) + drains[unit], 0
         place = HOST if touched.interrupts[index] else _UNITS[Engine(unit)]
         yield Stop(place, start, at, move.target.value, index, _works(program, move))
-    yield Stop(HOST, at, at, route.moves[-1].target.value, -1, f"It is {route.end}, and stands for {number(route.answer)}.")
+    yield Stop(HOST, at, at, route.moves[-1].target.value, -1, f"It is {route.end}, and stands for {signed(route.answer)}.")
 
 
 def root_words(root: Limit) -> str:
@@ -288,8 +282,9 @@ def _works(program: Program, move: Move) -> str:
     return f"{said} {signed(source.value)} becomes {target}." if source.value != move.target.value else f"{said} It stays {target}."
 
 
-def signed(value: int) -> str:
-    return f"{value:,}".replace("-", "\u2212")
+def signed(value: float) -> str:
+    """A number with a minus sign, which is as wide as a digit."""
+    return (f"{value:,}" if isinstance(value, int) else number(value)).replace("-", "\u2212")
 
 
 def _fields(runtime: Timed, inputs: Arrays, route: Route) -> Fields | None:
