@@ -1,6 +1,6 @@
 """The life of one byte: from an element of an input through the places of the machine to an integer of an output.
 
-It is followed backwards, from the integer of the first item's outputs that changes most if the element is 0. Of all that an instruction
+It is followed backwards, from the integer of the first item's last output that changes most if the element is 0. Of all that an instruction
 reads and that changes then, the life goes on with what has the largest part in the change of the result: in a product by the change times
 the weight, elsewhere by the change itself. A step of the host is one box: of what it reads, the life goes on with what changes most.
 """
@@ -109,7 +109,8 @@ def _route(runtime: Timed, inputs: Arrays, start: Element, items: int) -> Route 
     ports = [port for port in program.outputs if port.name in final]
     both = SideBySide(program, runtime.begun(inputs), runtime.begun({**inputs, start.name: other}))
     both.run(rows for rows, _ in cells(program, ports, items))
-    last = both.largest(cells(program, ports, items))
+    changed = (both.largest(cells(program, [port], items)) for port in reversed(ports))  # what leaves last has the longest way
+    last = next((found for found in changed if found is not None), None)
     if last is None:
         return None
     moves, at = list[Move](), last
