@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tpucc.isa.effects import Bools
 from tpucc.isa.program import Port, Program
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.numerics import AnyArray, Int64
@@ -54,6 +55,11 @@ class Operand(NamedTuple):
     before: AnyArray
     after: AnyArray
     weighted: bool = False
+
+    @property
+    def differs(self) -> Bools:
+        """Which of the rows have other values before than after: bool [rows]."""
+        return np.asarray((self.before != self.after).reshape(len(self.rows), -1).any(axis=1))
 
     def only(self, places: Int64) -> Operand:
         return self._replace(rows=self.rows[places], before=self.before[places], after=self.after[places])
@@ -145,10 +151,21 @@ class SideBySide:
         for index, places in enumerate(own.places()):
             instruction = self.program.machine.read(self.program.instructions[index])
             change = self._operands(index, instruction, places)
-            for machine in self._both:
-                machine.execute(index, places)
+            self._execute(index, places, change)
             if change is not None:
                 self._keep(change, instruction)
+
+    def _execute(self, index: int, places: Int64 | None, change: Change | None) -> None:
+        """Executes an instruction twice. Rows whose operands are the same before and after are computed once: most are."""
+        before, after = self._both
+        before.execute(index, places)
+        if change is None or places is None or not change.operands or self.program.written_tiles:
+            after.execute(index, places)
+            return
+        differ = np.logical_or.reduce([operand.differs for operand in change.operands])
+        after.execute(index, places[differ])
+        same = change.rows[~differ]
+        after.memories[change.memory][same] = before.memories[change.memory][same]
 
     def largest(self, found: Iterable[tuple[slice, int]]) -> At | None:
         """The value of host memory that changes most in these rows and lanes, the first of them; None where none does."""
