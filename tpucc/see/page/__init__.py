@@ -36,7 +36,6 @@ SCRIPTS = (
     "tiles", "list", "assembly", "film", "passes", "lanes", "axis", "colours", "band", "retiming", "why", "timeline", "buffer",
     "machine_state", "machine_contents", "machine_plan", "machine_player", "accounting", "inspector", "search", "what_if", "views",
     "keyboard", "tour", "main",
-    "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow"}
