@@ -11,6 +11,7 @@ import msgspec
 from tpucc.compilation import Compilation
 from tpucc.explain.by_pass import Step
 from tpucc.explain.fidelity import fidelity
+from tpucc.explain.life import life
 from tpucc.explain.noise import quantises_values, rounded_notes
 from tpucc.explain.recording import recording
 from tpucc.explain.summary import Accuracy
@@ -71,7 +72,9 @@ def artifacts(
         notes = [*_notes(compilation), *(rounded_notes(compilation.meant) if accuracy is not None else ())]
         stages = [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]
         shown = recording(compilation, runtime, window)
-        files["report.html"] = page(PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised, steps)).encode()
+        lived = life(compilation, runtime)
+        given = PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised, steps, lived)
+        files["report.html"] = page(given).encode()
     return Artifacts(files, time.perf_counter() - started)
 
 

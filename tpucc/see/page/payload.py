@@ -20,6 +20,7 @@ from tpucc.explain.attribution import INPUT, Attribution, attribution, owners
 from tpucc.explain.by_pass import Step
 from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
+from tpucc.explain.life import Life
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.nesting import Source, Turn, nesting
 from tpucc.explain.quantities import layer_rate, number
@@ -55,7 +56,7 @@ class PageInput:
     """All that the page shows.
 
     `diagrams` have a tab each, by its name; `stages` are the graphs after each pass, `errors` the layers' where they are known, `notes`
-    sentences, `recording` the values of a run.
+    sentences, `recording` the values of a run, `life` that of a byte, or why there is none.
     """
 
     runtime: Timed
@@ -69,6 +70,7 @@ class PageInput:
     """Whether the source quantises values itself."""
     steps: Sequence[Step] = ()
     """The programs without the later passes, where they were made."""
+    life: Life | str = ""
 
     @property
     def program(self) -> Program:
