@@ -3,6 +3,7 @@ Python's integers."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -36,7 +37,10 @@ class Number(NamedTuple):
     significand: int
 
     def __str__(self) -> str:
-        return f"{'-' if self.sign else ''}{self.significand} · 2^{self.exponent - BIAS - 23}" if self.significand else "0"
+        if not self.significand:
+            return "0"
+        exponent, value = self.exponent - BIAS - 23, -self.significand if self.sign else self.significand
+        return f"{value} · 2^{exponent} = {math.ldexp(value, exponent)!r}"
 
 
 def nearest_even(value: int, places: int) -> int:
