@@ -15,7 +15,7 @@ import numpy as np
 
 from tpucc.api import Executable
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, compile_options, json_option, like_option
+from tpucc.cli.options import FILE, compile_options, json_option, like_option, option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.run_command import inputs_of
@@ -131,17 +131,18 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 @command.command("verilog")
 @click.option("--target", "target_name", default="tiny", show_default=True, metavar="NAME|FILE.toml", help="The machine.")
+@option("overrides")
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FOLDER", help="Where the modules go: a file for each unit, and the chip."
 )
 @click.option("--synthesize", "with_yosys", is_flag=True, help="Let Yosys make gates of each, and print how many, and the longest path.")
-def write_verilog(target_name: str, output: Path, with_yosys: bool) -> None:
+def write_verilog(target_name: str, overrides: Mapping[str, str], output: Path, with_yosys: bool) -> None:
     """Write the hardware of a target as Verilog: each unit as a module of its own, and the whole chip."""
     _require_pyrtl()
     from tpucc.rtl.shape import shape_of
     from tpucc.rtl.verilog import blocks, memory_bits, synthesized, verilog, yosys
 
-    made = blocks(shape_of(load_target(target_name)))
+    made = blocks(shape_of(load_target(target_name, overrides)))
     write_files(output, {f"{name}.v": verilog(name, block).encode() for name, block in made.items()})
     click.echo(f"{output}: {counted(len(made), 'module')}")
     if not with_yosys:
