@@ -23,6 +23,7 @@ from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
 from tpucc.see import pictures
 from tpucc.see.page import PageInput, page
+from tpucc.see.page.hardware import Trace
 from tpucc.see.page.stages import Stage
 
 EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")
@@ -45,9 +46,11 @@ def artifacts(
     accuracy: Accuracy | None = None,
     with_data: bool = False,
     window: Int64 | None = None,
+    hardware: Trace | None = None,
 ) -> Artifacts:
     """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page. In the text forms large
-    constants stand by their digests, unless `with_data`. `window` are the instructions whose values the page has; see `recording`."""
+    constants stand by their digests, unless `with_data`. `window` are the instructions whose values the page has; see `recording`.
+    `hardware` are the registers of the hardware, which it has, too."""
     files = {name: text.encode("utf-8", "surrogatepass") for name, text in _texts(compilation, runtime, stem, kinds, with_data)}
     if "tpub" in kinds:
         files[f"{stem}.tpub"] = encode(runtime.program)
@@ -68,7 +71,7 @@ def artifacts(
         notes = [*_notes(compilation), *(rounded_notes(compilation.meant) if accuracy is not None else ())]
         stages = [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]
         shown = recording(compilation, runtime, window)
-        files["report.html"] = page(PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised)).encode()
+        files["report.html"] = page(PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised, hardware)).encode()
     return Artifacts(files, time.perf_counter() - started)
 
 

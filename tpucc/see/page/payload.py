@@ -42,6 +42,7 @@ from tpucc.see.diagrams.insides import Inside, insides
 from tpucc.see.diagrams.render import Rendered
 from tpucc.see.diagrams.rewrites import Rewrite, rewrites
 from tpucc.see.page.columns import deltas, octets, plain
+from tpucc.see.page.hardware import Trace, hardware_payload
 from tpucc.see.page.machine import machine_payload
 from tpucc.see.page.stages import Origins, Stage, stages_payload
 from tpucc.see.page.what_if import retiming_payload
@@ -66,6 +67,8 @@ class PageInput:
     recording: Recording | None = None
     quantised: bool = False
     """Whether the source quantises values itself."""
+    hardware: Trace | None = None
+    """The registers of the hardware in each cycle."""
 
     @property
     def program(self) -> Program:
@@ -143,6 +146,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "buffers": _buffers(program, whose),
         "machine_view": machine_payload(program, touched, given.runtime.waiting, given.recording),
         "retiming": retiming_payload(program, touched, given.runtime.edges),
+        **({} if given.hardware is None else {"hardware": hardware_payload(given.hardware, program, touched, given.runtime.timeline)}),
         "hosts": [
             at for name, boxes in given.boxes if name == "layers" for at, box in enumerate(boxes) if not box.layers and box.cluster < 0
         ],
