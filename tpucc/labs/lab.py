@@ -16,7 +16,8 @@ from random import Random
 from shlex import quote
 from typing import Any, Protocol, TypeVar
 
-from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.arguments import require_package
+from tpucc.diagnostics import printable
 from tpucc.guest.values import Plain
 from tpucc.plugins.failures import Failed
 
@@ -187,9 +188,8 @@ class Lab:
 
     def require(self) -> None:
         """Raises `UsageError` E0963 where a package isn't installed that tests need."""
-        for name in self.missing:
-            mend = f"python -m pip install {name} installs it"
-            raise UsageError(Diagnostic("E0963", f"lab {self.number} needs a package that isn't installed: {name}", help=(mend,)))
+        for name in self.needs:
+            require_package(f"lab {self.number}", name, name)
 
     @property
     def missing(self) -> tuple[str, ...]:
