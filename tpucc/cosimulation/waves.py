@@ -16,12 +16,12 @@ from tpucc.systolic import NONE, Cycle
 
 WEIGHT_BITS = 8
 REGISTERS: Mapping[str, tuple[str, int]] = {
-    "x": ("x", X_BITS),
-    "weights": ("weight", WEIGHT_BITS),
-    "shadow": ("shadow", WEIGHT_BITS),
-    "sums": ("sum", SUM_BITS),
+    "x": ("_x", X_BITS),
+    "weights": ("_weight", WEIGHT_BITS),
+    "shadow": ("_shadow", WEIGHT_BITS),
+    "sums": ("_sum", SUM_BITS),
 }
-"""Of each field of a `Cycle` that an element has a register for, the register's name and its bits."""
+"""Of each field of a `Cycle` that an element has a register for, the end of the register's name and its bits."""
 
 
 def array_registers(cycles: Sequence[Cycle]) -> Iterator[Mapping[str, AnyArray]]:
@@ -56,6 +56,6 @@ def entering(cycle: Cycle, *, switch: bool) -> dict[str, int]:
 
 
 def _grid(simulation: FastSimulation, name: str, bits: int, shape: tuple[int, int]) -> AnyArray:
-    values = [simulation.regs[f"element_{row}_{column}_{name}"] for row, column in np.ndindex(shape)]
+    values = [simulation.regs[f"element_{row}_{column}{name}"] for row, column in np.ndindex(shape)]
     found = np.array(values, np.int64).reshape(shape)
     return np.where(found >> (bits - 1), found - (1 << bits), found)

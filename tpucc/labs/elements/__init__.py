@@ -95,7 +95,7 @@ def ask_element(submission: Submission, row: int, lanes: int) -> Driven:
     ports = {"left.x": X, "left.switch": 1, "above.weight": WEIGHT, "above.tag": tag_bits(lanes), "sum_above": SUM}
     x, switch, weight, tag, above = (Port(name, bits) for name, bits in ports.items())
     bits = {"right.x": X, "right.switch": 1, "down.weight": WEIGHT, "down.tag": tag_bits(lanes), "sum": SUM}
-    given: Any = (row, 0, Activation(x, switch), Weight(weight, tag), above)  # type: ignore[arg-type]
+    given: Any = (row, 0, Activation(x, switch), Weight(weight, tag), above)
     return Driven(asked(submission, "element", given, bits), ports)
 
 

@@ -125,7 +125,7 @@ def _asked(function: str) -> tuple[tuple[Any, ...], Mapping[str, int]]:
     from tpucc.rtl.netlist import Port
 
     def number(name: str) -> Any:
-        return Float(*(Port(f"{name}.{part}", bits) for part, bits in FLOAT.items()))  # type: ignore[arg-type]
+        return Float(*(Port(f"{name}.{part}", bits) for part, bits in FLOAT.items()))
 
     if function == "from_integer":
         return (Port("number", INTEGER),), FLOAT
