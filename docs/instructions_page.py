@@ -142,7 +142,8 @@ def _places(touched: int, of: Places) -> str:
 
 def _operand(operand: OperandSpec) -> str:
     default = "" if operand.default is None else str(operand.default)
-    return f"| `{operand.key}` | `{operand.field}` | {operand.meaning} | {default} |"
+    meaning = operand.meaning.replace("|", "\\|")  # a bar ends a cell
+    return f"| `{operand.key}` | `{operand.field}` | {meaning} | {default} |"
 
 
 def _block() -> Iterator[str]:

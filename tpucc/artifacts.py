@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from tpucc.compilation import Compilation
+from tpucc.explain.by_pass import Step
 from tpucc.explain.fidelity import fidelity
 from tpucc.explain.noise import quantises_values, rounded_notes
 from tpucc.explain.recording import recording
@@ -46,11 +47,12 @@ def artifacts(
     accuracy: Accuracy | None = None,
     with_data: bool = False,
     window: Int64 | None = None,
+    steps: Sequence[Step] = (),
     hardware: Trace | None = None,
 ) -> Artifacts:
     """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page. In the text forms large
     constants stand by their digests, unless `with_data`. `window` are the instructions whose values the page has; see `recording`.
-    `hardware` are the registers of the hardware, which it has, too."""
+    `steps` are what each pass gave, `hardware` the registers of the hardware, for the page."""
     files = {name: text.encode("utf-8", "surrogatepass") for name, text in _texts(compilation, runtime, stem, kinds, with_data)}
     if "tpub" in kinds:
         files[f"{stem}.tpub"] = encode(runtime.program)
@@ -71,7 +73,9 @@ def artifacts(
         notes = [*_notes(compilation), *(rounded_notes(compilation.meant) if accuracy is not None else ())]
         stages = [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]
         shown = recording(compilation, runtime, window)
-        files["report.html"] = page(PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised, hardware)).encode()
+        files["report.html"] = page(
+            PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised, steps, hardware)
+        ).encode()
     return Artifacts(files, time.perf_counter() - started)
 
 

@@ -260,7 +260,9 @@ def with_overrides(target: Target, overrides: Mapping[str, object]) -> Target:
 def require_compilable(target: Target) -> None:
     """Raises `UsageError` E0530 when no program can be made for this machine."""
     if target.obstacle:
-        raise UsageError(Diagnostic("E0530", f"{target.name} {target.obstacle}", help=("compile for another one: --target tpu_v1",)))
+        step = ("tpucc train, and compile --train, are for a step of training on it",) if target.data_type == "bfloat16" else ()
+        mend = ("compile for another one: --target tpu_v1", *step)
+        raise UsageError(Diagnostic("E0530", f"{target.name} {target.obstacle}", help=mend))
 
 
 def number_fields() -> Mapping[str, type[int] | type[float]]:

@@ -72,6 +72,8 @@ const results = shown({
   model: { kind: "model", elements: ["model-messages"], messages: "This is about an earlier version." },
   puzzle: { kind: "puzzle", elements: ["puzzle-messages"], messages: "This is about an earlier version. Press Check again." },
   python: { kind: "python", elements: ["python-messages"], messages: "This is about an earlier version. Press Judge again." },
+  "drawing-puzzle": { kind: "puzzle", elements: ["drawing-puzzle"] },
+  "drawing-python": { kind: "python", elements: ["drawing-python"] },
   difference: { kind: "difference", elements: ["difference-messages", "difference"], messages: "" },
 }, asking);
 
@@ -98,7 +100,17 @@ function forget(kind) {
 function unsay(kind) {
   written[kind].editor.mark([]);
   say(kind, []);
+  if (kind !== "model") draw(kind);
   if (kind === "python") undiffer();
+}
+
+/** Shows the pictures that a request was answered with; none removes them. */
+function draw(kind, page = "", asked = null) {
+  const frame = `drawing-${kind}`;
+  if (page) results.set(frame, keyOf(asked));
+  else results.clear(frame);
+  if (page) showPage(frame, page);
+  else show(frame, "");
 }
 
 /** Removes the comparison with the compile without the pass or the stage. */
@@ -162,6 +174,7 @@ const work = {
       marked(listing, asked.request.text, lineIn(answer));
       const verdict = answer.text ? [said(answer.text, answer.solved ? "right" : "error")] : [];
       say("puzzle", [...answer.diagnostics.map((found) => box(found)), ...verdict], asked);
+      draw("puzzle", answer.page, asked);
     },
   },
   python: {
@@ -173,6 +186,7 @@ const work = {
       const boxes = besidePython(answer.diagnostics, { name: chosen("python").name, place: there }, modelTab(asked));
       const verdict = answer.text ? [said(answer.text, answer.equal ? "right" : "error")] : [];
       say("python", [...boxes, ...verdict, ...printed(answer)], asked);
+      draw("python", answer.page, asked);
       if (!answer.text) requests.drop("difference");
     },
   },

@@ -84,6 +84,15 @@ def test_a_model_is_compiled_when_it_is_edited(page: Page) -> None:
     assert page.evaluate("history.length") == steps
 
 
+TWICE = """weights random(seed=1)
+
+model m(x: f32[8, 16] in [-1.0, 1.0]):
+    weight w: f32[16, 16]
+    return relu(relu(x @ w)) @ w
+"""
+"""The pass of the page leaves out the second relu."""
+
+
 @pytest.mark.long
 def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
     page.locator("#tab-model").press("ArrowRight")
@@ -91,9 +100,22 @@ def test_a_puzzle_is_checked_and_a_pass_is_judged(page: Page) -> None:
     page.locator("#listing .cm-content").press("Control+Enter")
     page.locator("#puzzle-messages").get_by_text("puzzle 3: relu of rows: not solved").wait_for()
     assert page.locator("#listing .cm-line").first.inner_text() == "; puzzle 3: relu of rows"
+    page.locator("#puzzle").select_option("8")
+    page.locator("#run").click()
+    page.frame_locator("#drawing-puzzle").locator("#timeline svg").wait_for()
+    page.locator("#puzzle").select_option("4")
+    assert not page.locator("#drawing-puzzle").is_visible(), "it is of another puzzle"
     page.locator("#tab-python").click()
     page.locator("#run").click()
-    page.locator("#python-messages .right").get_by_text("01_hello.tpu: equal").wait_for()
+    page.locator("#python-messages .right").get_by_text("your pass changed nothing in this model").wait_for()
+    assert not page.locator("#drawing-python").is_visible()
+    page.locator("#tab-model").click()
+    write(page, "source", TWICE)
+    page.locator("#tab-python").click()
+    page.locator("#run").click()
+    pictures = page.frame_locator("#drawing-python").locator("#rewrite-0-0 svg")
+    pictures.first.wait_for()
+    assert ["relu.1" in picture for picture in pictures.all_text_contents()] == [True, False]
     page.locator("#example").select_option("the stage allocate")
     write(page, "python", "def allocate(lives, rows):\n    return 1 / 0\n")
     page.keyboard.press("Control+Enter")

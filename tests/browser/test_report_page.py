@@ -140,7 +140,7 @@ def test_the_roofline_and_the_tiles_of_a_layer_fit_their_panes(program: str, ope
     assert [page.evaluate(over, place) for place in ("#view-roofline", "#view-roofline .picture")] == [0, 0]
     page.click("#tab-tiles")
     settle(page)
-    pane, grid = (page.locator(place).first.bounding_box() for place in ("#view-tiles", "#view-tiles > div > div > svg"))
+    pane, grid = (page.locator(place).first.bounding_box() for place in ("#view-tiles", "#view-tiles .large > svg"))
     assert pane is not None
     assert grid is not None
     assert page.evaluate(over, "#view-tiles") == 0

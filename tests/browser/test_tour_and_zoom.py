@@ -224,6 +224,48 @@ def test_a_rewrite_is_shown_before_and_after(tmp_path: Path, open_page: OpenPage
     assert page.evaluate("window.tpucc.selection().kind") == "line"
 
 
+SLIDES = """() => {
+  const [place] = document.querySelectorAll(".rewrite figure:last-child g[aria-hidden]");
+  const words = (box) => [...box.querySelectorAll("text")].map((text) => text.textContent).join(" ");
+  const middle = (box) => {
+    const { left, right, top, bottom } = box.getBoundingClientRect();
+    return [(left + right) / 2, (top + bottom) / 2];
+  };
+  const ends = [...place.querySelectorAll(".box")].map((box) => {
+    const [moving] = box.getAnimations();
+    moving.pause();
+    moving.currentTime = moving.effect.getComputedTiming().endTime - 1;
+    return [words(box), ...middle(box)];
+  });
+  const made = [...document.querySelectorAll(".rewrite figure:last-child .box.changes")].filter((box) => !place.contains(box));
+  return [ends, made.map((box) => [words(box), ...middle(box)])];
+}"""
+"""Of a film that runs: the boxes that go, and where each ends; and the boxes that come, and where they are."""
+
+
+def test_a_rewrite_plays_as_a_film(tmp_path: Path, open_page: OpenPage) -> None:
+    """Product and sum slide into the one operator that comes, their constants into its; then it goes on to the next rewrite."""
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=passes-6")
+    page.emulate_media(reduced_motion="no-preference")
+    pane = page.locator(".rewrite")
+    goes = pane.locator("figure").first.locator(".changes text").all_text_contents()
+    assert goes == ["conv2d", "padding same", "conv1.w f32[3, 3, 1, 16]", "add", "conv1.b f32[16]"]
+    pane.get_by_role("button", name="play this rewrite").click()
+    pane.locator("figure:last-child g[aria-hidden]").wait_for(state="attached")
+    going, coming = page.evaluate(SLIDES)
+    places = {words: (x, y) for words, x, y in coming}
+    operator, constants = (next(place for words, place in places.items() if ("conv1.w" in words) is small) for small in (False, True))
+    assert {words: pytest.approx((x, y), abs=2) for words, x, y in going} == {
+        "conv2d padding same": operator, "add": operator, "conv1.w f32[3, 3, 1, 16]": constants, "conv1.b f32[16]": constants
+    }  # fmt: skip
+    pane.get_by_role("button", name="stop").click()
+    assert not pane.locator(".filming, g[aria-hidden]").count()
+    page.emulate_media(reduced_motion="reduce")
+    pane.get_by_role("button", name="play this rewrite").click()
+    pane.get_by_text("fuse-activation: rewrite 1 of").wait_for()
+    assert not pane.locator(".filming").count(), "who wants less motion sees one rewrite after the other"
+
+
 LEGIBLE = """() => [...document.querySelectorAll(".rewrite:not([hidden]) figure:has(svg)")].map((figure) => {
   const own = ["figcaption", "svg"].map((name) => figure.querySelector(name));
   const [frame, caption, picture] = [figure.querySelector(".frame"), ...own].map((one) => one.getBoundingClientRect());

@@ -276,12 +276,34 @@ def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_p
     sizes = "[...document.querySelectorAll('.tile')].map((t) => [...t.querySelectorAll('rect')].map((r) => "
     sizes += "['x', 'y', 'width', 'height'].map((name) => Number(r.getAttribute(name)))))"
     found = page.evaluate(sizes)
-    assert found[4] == [[1, 129, 62, 62], [1, 129, 62, 15.5]]
-    assert found[5] == [[65, 129, 62, 62], [65, 129, 46.5, 15.5]]
-    assert found[0] == [[1, 1, 62, 62], [1, 1, 62, 62]]
+    assert found[4] == [[0.5, 192.5, 95, 95], [1, 193, 94, 23.5]]
+    assert found[5] == [[96.5, 192.5, 95, 95], [97, 193, 70.5, 23.5]]
+    assert found[0] == [[0.5, 0.5, 95, 95], [1, 1, 94, 94]]
     written = page.evaluate("[...document.querySelectorAll('.tile')].map((tile) => tile.querySelector('text')?.textContent ?? '')")
     assert written == ["8", "", "", "", "", "7"]
     assert page.locator(".tile title").last.text_content() == "tile (2, 1) of many · 1 × 3 of 4 × 4, 19 % full · turn 7"
+
+
+def test_one_tile_is_drawn_large_with_its_corner(open_page: OpenPage) -> None:
+    """The first, then the one that is held: 1 of 4 rows and 3 of 4 columns of a square of 128 pixels."""
+    page = tiles(open_page)
+    assert page.locator(".opened text").all_text_contents() == ["4 of 4 columns →", "4 of 4 rows →"]
+    page.evaluate("holding = { kind: 'tile', id: 1, place: 5 }; light(holding, { fetches: new Set([3]), layers: new Set([1]) })")
+    assert page.locator(".opened text").all_text_contents() == ["3 of 4 columns →", "1 of 4 rows →"]
+    corner = page.locator(".opened rect").last
+    assert [corner.get_attribute(name) for name in ("width", "height")] == ["96", "32"]
+    told = page.locator(".opened figcaption").text_content()
+    assert told == "tile (2, 1), 19 % full"
+
+
+def test_a_grid_that_is_higher_than_wide_lies_on_its_side(open_page: OpenPage) -> None:
+    """Two layers of 9 and 1 rows of tiles: the first has its inputs to the right, and a tile's rows with them."""
+    page = tiles(open_page, weights=[33, 3], fills=[*([tile, 4, 3, 12] for tile in range(8)), [8, 1, 3, 3]])
+    assert page.locator(".large > svg > text").all_text_contents() == ["33 inputs →", "3 outputs →"]
+    last = page.locator(".large .tile").last.locator("rect").last
+    height, width = (float(last.get_attribute(name) or "") for name in ("height", "width"))
+    assert height == pytest.approx(3 * width)
+    assert page.locator(".opened text").all_text_contents() == ["4 of 4 rows →", "3 of 4 columns →"]
 
 
 def test_a_held_layer_without_tiles_says_why_it_has_none(open_page: OpenPage) -> None:
@@ -299,7 +321,7 @@ def test_a_held_layer_without_tiles_says_why_it_has_none(open_page: OpenPage) ->
 
 
 def test_where_tiles_have_no_room_for_numbers_none_is_spoken_of(open_page: OpenPage) -> None:
-    page = tiles(open_page, weights=[200, 4], fills=[[tile, 4, 4, 16] for tile in range(50)])
+    page = tiles(open_page, weights=[800, 4], fills=[[tile, 4, 4, 16] for tile in range(200)])
     assert page.locator("#view-tiles p").all_text_contents()[1].endswith("the rest is padding; point at it for its turn in the layer.")
     assert page.locator(".tile text").count() == 0
     assert page.locator(".tile title").nth(5).text_content() == "tile (5, 0) of many · 4 × 4 of 4 × 4, 100 % full · turn 7"
@@ -336,10 +358,11 @@ STAGES: dict[str, Any] = {
 def test_around_what_changed_two_lines_are_kept(open_page: OpenPage) -> None:
     page = with_scripts(
         open_page,
-        *("words", "list", "passes"),
+        *("words", "list", "film", "passes"),
         body="<div id='view-passes'></div>",
         stubs=f"{VIEW} const views = {{ current: () => 'passes' }}; selection.show = () => {{}};",
         stages=STAGES,
+        steps={},
     )
     page.add_style_tag(content=".lines { height: 600px; overflow: auto }")
     page.evaluate("passes.start()")
@@ -347,7 +370,7 @@ def test_around_what_changed_two_lines_are_kept(open_page: OpenPage) -> None:
     shown += "...[...row.children].map((cell) => cell.textContent)])"
     assert page.evaluate(shown) == [["row kept", "", f"text {line}"] for line in range(11)]
     assert page.locator(".stages button").all_text_contents() == ["elaborate11 nodes", "fold+1 −2"]
-    assert page.locator(".stages p").text_content() == "2 passes changed nothing."
+    assert page.locator(".stages p").text_content() == "2 passes changed nothing. tpucc profile MODEL --by pass says what each gives."
     page.locator(".stages button").last.click()
     changed = [
         ["row gap", "", "… 2 lines as before"],

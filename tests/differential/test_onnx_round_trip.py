@@ -773,7 +773,7 @@ def test_products_of_computed_values_have_the_same_integers(way: str, tmp_path: 
 
 
 def test_integers_that_are_dequantised_in_steps_before_a_pool_of_the_host_come_back(tmp_path: Path) -> None:
-    """`writing/by_hand.py` has them so, behind a transpose of the integers."""
+    """The file has them so, behind a transpose of the integers."""
     path = tmp_path / "model.onnx"
     for bits in (8, 16):
         assert same_integers(path, tpucc.compile_source(POOLED, activation_bits=bits))

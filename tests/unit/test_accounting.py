@@ -158,6 +158,30 @@ def test_the_areas_of_the_peak_add_up_and_have_the_table_s_figures(name: str) ->
     }
 
 
+@each(list(MODELS))
+def test_the_bar_above_the_peak_is_the_time_from_end_to_end(name: str) -> None:
+    """Its parts are as wide as they take time, and lines lead from those without the host's work to the ends of the plot."""
+    runtime = compiled(name).runtime
+    whole, svg = runtime.stats["end_to_end"], "{http://www.w3.org/2000/svg}"
+    root = ET.fromstring(peak_of(runtime))
+    parts = [rect for rect in root.iter(f"{svg}rect") if rect.get("height") == "16" and len(rect)]
+    assert [(rect[0].text or "").rsplit(" ", 2)[0] for rect in parts] == ["host before", "link in", "device", "link out", "host after"]
+    widths = [float(rect.get("width", "")) for rect in parts]
+    seconds = [whole[key] for key in ("host_before", "link_in", "device", "link_out", "host_after")]
+    assert widths == [pytest.approx(sum(widths) * own / whole["seconds"], abs=0.2) for own in seconds]
+    left, right = float(parts[0].get("x", "")), float(parts[0].get("x", "")) + sum(widths)
+    ways = [line for line in root.iter(f"{svg}line") if line.get("class") == "l-rule" and line.get("y1") != line.get("y2")]
+    ends = [
+        (float(line.get("x1", "")), float(line.get("x2", "")))
+        for line in ways
+        if float(line.get("y1", "")) == float(parts[0].get("y", "")) + 16
+    ]
+    assert ends == [
+        (pytest.approx(left + widths[0], abs=0.2), left),
+        (pytest.approx(right - widths[-1], abs=0.2), pytest.approx(right, abs=0.2)),
+    ]
+
+
 def area(path: str) -> float:
     """Of an outline of horizontal and vertical steps, by the areas below its horizontal ones."""
     [(x, y)] = [(float(a), float(b)) for a, b in re.findall(r"^M([\d.]+) ([\d.]+)", path)]

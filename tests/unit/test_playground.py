@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 import shutil
 import sys
 import zipfile
@@ -55,6 +56,11 @@ DOUBLED = UNFUSED.format("""
             return True
         return Rewriter(graph, by=self.name).rewrite(rule)
 """)
+
+
+def ids(page: str) -> set[str]:
+    """The sections of a page of pictures."""
+    return set(re.findall(r'<section id="([\w-]+)"', page))
 
 
 def ask(kind: str, **fields: Any) -> Any:
@@ -132,13 +138,20 @@ def test_a_stage_is_judged(body: str, found: str) -> None:
     assert [each["file"] for each in answer["diagnostics"]] == [found] * bool(found)
     assert answer.get("equal", False) == (not found)
     assert answer["printed"] == "here\n" * ("print" in body)
+    assert ids(answer.get("page", "")) == ({"timeline", "memory", "program"} if not found else set())
 
 
 def test_a_pass_is_judged() -> None:
     wrong = ask("judge", source=SMALL, passes=DOUBLED)
     assert (wrong["equal"], wrong["diagnostics"]) == (False, [])
     assert wrong["cycles"] > 0
-    assert ask("judge", source=SMALL, passes=UNFUSED.format("return graph"))["equal"]
+    assert ids(wrong["page"]) == {"rewrite-0-0"}
+    assert wrong["page"].count("<svg") == 2, "before and after"
+    assert "w f32[" in wrong["page"]
+    assert "double.1 f32[" in wrong["page"]
+    same = ask("judge", source=SMALL, passes=UNFUSED.format("return graph"))
+    assert (same["equal"], same["page"]) == (True, "")
+    assert same["text"].endswith("your pass changed nothing in this model")
     [found] = ask("judge", source=SMALL, passes=UNFUSED.format("raise ValueError('no')"))["diagnostics"]
     assert (found["file"], found["line"]) == ("pass.py", 8)
 
@@ -229,6 +242,11 @@ def test_a_puzzle_is_checked() -> None:
     answer = ask("puzzle", number=1, text=known.text, seed=1)
     assert answer["text"] == str(known.check(known.text, 1))
     assert answer["solved"] == known.check(known.text, 1).solved
+    assert answer["page"] == "", "it writes no output, and is not drawn"
+    slow = ask("puzzle", number=8, text=tpucc.lab.puzzle(8).text, seed=1)
+    assert not slow["solved"]
+    assert ids(slow["page"]) == {"timeline", "memory", "program"}
+    assert slow["page"].count("matrix multiply") >= 3
     assert ask("puzzle", number=99, text="")["diagnostics"][0]["code"] == "E0550"
 
 

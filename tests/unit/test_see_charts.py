@@ -6,7 +6,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from tpucc.prose import folded, percent
 from tpucc.see.charts import memory
 from tpucc.see.charts.chart import WAITS, Scale, coverage, ticks
 from tpucc.see.charts.memory import memory_svg
-from tpucc.see.charts.roofline import roofline_svg
+from tpucc.see.charts.roofline import LARGEST, PALE, SMALLEST, roofline_svg
 from tpucc.see.charts.tiles import largest_layers, tiles_svg
 from tpucc.see.charts.timeline import STRETCH, Stretch, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.see.kit import NARROW
@@ -460,8 +460,8 @@ def test_a_map_names_its_limits_above_it() -> None:
 def test_each_point_of_a_crowded_roofline_has_its_name() -> None:
     """Points of one intensity, a few pixels from each other; the model's star among them."""
     target = load_target("tpu_v1")
-    layers = [RooflinePoint(f"stage{i}.block.convolution", 10**8, 5 * 10**5, 3000 + 900 * i**2) for i in range(7)]
-    svg = roofline_svg(target, RooflinePoint("crowd", 10**8, 5 * 10**5, 9000), layers)
+    layers = [RooflinePoint(f"stage{i}.block.convolution", 10**8, 10**5, 3000 + 900 * i**2) for i in range(7)]
+    svg = roofline_svg(target, RooflinePoint("crowd", 10**8, 10**5, 9000), layers)
     assert_readable(svg)
     written = texts(svg)
     assert all(any(layer.name in text for text in written) for layer in layers)
@@ -471,17 +471,37 @@ def test_each_point_of_a_crowded_roofline_has_its_name() -> None:
         assert not any(left - 5 < x < end + 5 and top - 5 < y < bottom + 5 for x, y in marks), words
 
 
-def test_a_layer_above_the_roof_is_explained() -> None:
+def test_a_layer_whose_weights_came_before_it_is_on_the_roof_and_pale() -> None:
+    """65,536 bytes take 1,349 cycles. The layer that takes 700 itself is drawn with the rate of its fetches, and says so."""
     target = load_target("tpu_v1")
-    below, above = RooflinePoint("below", 10**6, 65536, 1400), RooflinePoint("above", 10**6, 65536, 700)
-    reason = "Above the roof: weights fetched in other layers' time."
-    assert not any(reason in text for text in texts(roofline_svg(target, below, [below])))
-    svg = roofline_svg(target, below, [below, above])
-    assert any(reason in text for text in texts(svg))
-    tips = [tip.text or "" for tip in ET.fromstring(svg).iter(f"{SVG}title")]
-    assert [tip.split("\n")[0] for tip in tips if tip.endswith("\nabove the roof, as its weights are fetched in other layers' time")] == [
-        "above"
+    below, early = RooflinePoint("below", 10**6, 65536, 1400), RooflinePoint("early", 10**6, 65536, 700)
+    assert early.rate(target) == pytest.approx(early.roof(target)) == pytest.approx(2e6 / 65536 * 34e9)
+    assert PALE.strip() not in " ".join(texts(roofline_svg(target, below, [below])))
+    svg = roofline_svg(target, below, [below, early])
+    assert PALE.strip() in " ".join(texts(svg))
+    pale = [circle for circle in ET.fromstring(svg).iter(f"{SVG}circle") if circle.get("class") == "k-matrix"]
+    assert ["".join(circle.itertext()) for circle in pale] == [
+        "early\n1.04 TOPS at 15.26 MACs a byte · 700 cycles\n100 % of the 1.04 TOPS that weight memory allows"
+        "\nIts weights' fetches take 1,349 cycles, part of them in other layers' time. The rate is over these."
     ]
+
+
+def test_points_grow_with_the_cycles_and_gaps_end_at_the_lowest_roof() -> None:
+    """A quarter of the cycles is half the growth of the radius. With more than a dozen points there are no lines of gaps."""
+    target, model = load_target("tpu_v1"), RooflinePoint("m", 10**7, 655_360, 80_000)
+    layers = [RooflinePoint("quarter", 10**6, 65536, 20_000), RooflinePoint("all", 10**6, 655_360, 80_000)]
+    svg = roofline_svg(target, model, layers)
+    sizes = [float(circle.get("r", "")) for circle in ET.fromstring(svg).iter(f"{SVG}circle")]
+    assert sizes == [LARGEST, (SMALLEST + LARGEST) / 2]
+    gaps = [line for line in ET.fromstring(svg).iter(f"{SVG}line") if line.get("class") == "l-rule" and line.get("x1") == line.get("x2")]
+    circle = next(circle for circle in ET.fromstring(svg).iter(f"{SVG}circle") if float(circle.get("r", "")) != LARGEST)
+    [gap] = [line for line in gaps if line.get("x1") == circle.get("cx") and line.get("y1") == circle.get("cy")]
+    up = sorted({float(line.get("y1", "")) for line in ET.fromstring(svg).iter(f"{SVG}line") if line.get("class") == "l-grid"})
+    decade = next(b - a for a, b in pairwise(up) if b - a > 20)
+    assert float(gap.get("y1", "")) - float(gap.get("y2", "")) == pytest.approx(decade * math.log10(20_000 / (65536 * 7 / 340)), abs=0.3)
+    assert "from a point to the lowest of its roofs" in texts(svg)
+    crowd = [RooflinePoint(f"l{i}", 10**6, 65536 + 1000 * i, 20_000 + 900 * i) for i in range(12)]
+    assert "from a point to the lowest of its roofs" not in texts(roofline_svg(target, model, crowd))
 
 
 def test_bandwidths_in_words() -> None:

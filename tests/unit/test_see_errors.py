@@ -175,22 +175,24 @@ def test_no_bar_reaches_beyond_the_bracket_where_nothing_saturates(lowest: float
 
 
 def test_the_bracket_ends_where_the_integers_do() -> None:
-    """At -24, 0 and 24 of -40…40: a fifth, a half and four fifths of the cell; an end beyond which values lie is red."""
+    """At -24 and 24 of -40…40: a fifth and four fifths of the cell. An end beyond which values lie is red. Between are ticks at tens."""
     cell = histograms.CELL
     svg = histogram_svg(by_hand(above=0.0), "one")
     upright = [(place_of(one, "x1")[0], one.get("class")) for one in shapes(svg, "line") if one.get("x1") == one.get("x2")]
-    assert [round(x / cell, 2) for x, _ in upright] == [0.2, 0.8, 0.5]
-    assert [ink for _, ink in upright] == ["l-alarm", "l-ink", "l-ink"]
+    assert [round(x / cell, 3) for x, _ in upright] == [0.2, 0.8, 0.25, 0.375, 0.5, 0.625, 0.75]
+    assert [ink for _, ink in upright] == ["l-alarm", *["l-ink"] * 6]
     other = shapes(histogram_svg(by_hand(below=0.0), "one"), "line")
-    assert [one.get("class") for one in other if one.get("x1") == one.get("x2")] == ["l-ink", "l-alarm", "l-ink"]
+    assert [one.get("class") for one in other if one.get("x1") == one.get("x2")] == ["l-ink", "l-alarm", *["l-ink"] * 5]
     numbers = {text.text: (place_of(text, "x")[0] / cell, text.get("text-anchor")) for text in shapes(svg, "text")}
     assert numbers["−24"] == (pytest.approx(0.2, abs=1e-3), None)
     assert numbers["24"] == (pytest.approx(0.8, abs=1e-3), "end")
+    assert {"−10", "0", "10"} <= numbers.keys(), "those that have room between the ends"
+    assert not {"−20", "20"} & numbers.keys()
     assert "scale 0.25 · zero point −7" in numbers
     narrow = by_hand(histogram=replace(by_hand().histogram, start=-240.0, width=48.0))
     assert "−24 … 24" in texts(histogram_svg(narrow, "one"))
     positive = by_hand(limits=(0.0, 24.0))
-    assert len([one for one in shapes(histogram_svg(positive, "one"), "line") if one.get("x1") == one.get("x2")]) == 2
+    assert len([one for one in shapes(histogram_svg(positive, "one"), "line") if one.get("x1") == one.get("x2")]) == 4, "and 10, 20"
 
 
 def test_as_many_layers_as_there_is_room_for_stay_in_their_order() -> None:

@@ -17,7 +17,7 @@ from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.explain.quantities import rate_text
 from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, LINK, Limit, RooflinePoint, bandwidth_text, works_of
 from tpucc.see.charts.beside import REACHES, NamedPoint, Room, _places, names_of_points
-from tpucc.see.charts.roofline import ABOVE, DASHED, DASHES, KEPT, MOVING, READING, roofline_svg
+from tpucc.see.charts.roofline import DASHED, DASHES, KEPT, MOVING, PALE, READING, roofline_svg
 from tpucc.see.kit import NARROW
 from tpucc.see.svg import Rect
 from tpucc.see.text import SMALL, text_width
@@ -92,7 +92,7 @@ def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit(
     svg = roofline_svg(TARGET, work, [])
     assert "matrix unit, 1.0 % of its cells hold weights: 918 GOPS" in texts(svg)
     long = " ".join(texts(roofline_svg(TARGET, work, [LAYERS[0], RooflinePoint("kept", 10**6, 0, 700)])))
-    assert READING + DASHED + ABOVE + KEPT.format("; the star has their 20 % of the multiply-accumulates, too") in long, "it is in full"
+    assert READING + DASHED + PALE + KEPT.format("; the star has their 20 % of the multiply-accumulates, too") in long, "it is in full"
     full = replace(work, limited=Limit("matrix unit", 60.0, 1.0))
     assert headline(full) == "m: 70 GOPS, 0.1 % of the 91.8 TOPS that the matrix unit allows at its intensity"
     assert DASHES[CELLS] in dashes(svg)
@@ -138,8 +138,8 @@ def test_a_name_has_a_place_beside_the_star_and_a_dashed_roof() -> None:
     """Two points, the star and the roof of the host link within thirty pixels, in a plot that is nearly empty."""
     layers = [
         RooflinePoint("stem", 320_000, 65_536, 3101, 0),
-        RooflinePoint("block0", 512_000, 65_536, 1501, 2),
-        RooflinePoint("block1", 512_000, 65_536, 849, 4),
+        RooflinePoint("block0", 512_000, 40_960, 1501, 2),
+        RooflinePoint("block1", 512_000, 40_960, 849, 4),
         RooflinePoint("fc", 768, 65_536, 1743, 10),
     ]
     model = RooflinePoint("m", 2_656_768, 393_216, 13_522, link_cycles=7620, limited=Limit("host link", 56.4))
@@ -172,9 +172,9 @@ def test_a_point_names_all_its_layers_and_no_others() -> None:
     """`a` and `b` are one point, `c` is a hundred times slower; what has no products has no point."""
     svg = roofline_svg(TARGET, replace(LAYERS[0], name="model", layer=-1), LAYERS)
     points = [(circle.get("data-layers"), float(circle.get("cx", "")), float(circle.get("cy", ""))) for circle in shapes(svg, "circle")]
-    assert [layers for layers, _, _ in points] == ["0 1", "2"]
+    assert [layers for layers, _, _ in points] == ["2", "0 1"]
     assert points[0][1] == points[1][1]
-    assert points[1][2] - points[0][2] > 50
+    assert points[0][2] - points[1][2] > 50
     assert {"a, b", "c"} <= set(texts(svg))
     assert "model" in "".join(shapes(svg, "polygon")[0].itertext())
     assert shapes(svg, "polygon")[0].get("data-layers") is None
@@ -282,7 +282,7 @@ def test_a_line_crosses_roofs_but_no_words_and_no_mark_of_another_point() -> Non
 @pytest.mark.parametrize("width", [800.0, NARROW])
 def test_in_a_crowd_names_touch_nothing_and_those_left_out_are_counted(width: float) -> None:
     """Sixty points; those that take the most cycles are named first. What has no name has it at the pointer."""
-    layers = [RooflinePoint(f"layer{i}", 10**8, 10**6 // (1 + i % 7), 3000 + 700 * i, i) for i in range(60)]
+    layers = [RooflinePoint(f"layer{i}", 10**8, 10**6 // (1 + i % 7), 21_000 + 700 * i, i) for i in range(60)]
     svg = roofline_svg(TARGET, RooflinePoint("crowd", 10**9, 10**7, 10**6), layers, width)
     assert_readable(svg)
     [left] = [int(found[1]) for text in texts(svg) if (found := re.match(r"No room for the names of (\d+) layers", text))]

@@ -36,3 +36,14 @@ def test_names_of_lines_stand_beside_points() -> None:
         place = Rect(x, y - 9, x + text_width(name, SMALL), y)
         assert text.get("text-anchor") is None
         assert not any(place.meets(centred(cx, cy, (2 * r, 2 * r))) for cx, cy, r in dots), name
+
+
+def test_a_front_is_steps() -> None:
+    """Between two costs no more is reached than at the lower one: from each point the line goes across, then up to the next."""
+    marks = [Mark(point, x, y, "matrix unit", "") for point, (x, y) in enumerate([(1, 1), (10, 10), (100, 100)])]
+    root = ET.fromstring(front_svg("front", "about", ("cost", "TOPS"), marks, {"front": [0, 1, 2]}, (str, str)))
+    dots = [(dot.get("cx"), dot.get("cy")) for dot in root.iter(f"{SVG}circle") if dot.get("data-point")]
+    [(a, b), (c, d), (e, f)] = dots
+    [line] = [shape.get("points") for shape in root.iter(f"{SVG}polyline")]
+    assert line == f"{a},{b} {c},{b} {c},{d} {e},{d} {e},{f}"
+    assert "front" in {text.text for text in root.iter(f"{SVG}text")}

@@ -17,7 +17,8 @@ from tpucc.cli.options import FILE, compile_options, json_option, like_option, n
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
-from tpucc.cli.work import executable_from
+from tpucc.cli.work import compiled, executable_from, require_model
+from tpucc.explain.by_pass import by_pass, by_pass_table
 from tpucc.explain.noise import rounded_notes
 from tpucc.explain.summary import by_lines
 from tpucc.explain.tables import counts_table, scaling, scaling_table, stream_cycles, stream_table, timeline_table, what_if_table, wrapped
@@ -26,7 +27,7 @@ from tpucc.explain.trace import trace_events
 from tpucc.output_files import write_file
 
 OVERLAPPED, SERIAL = "overlapped", "serial"
-LAYER, LINE = "layer", "line"
+LAYER, LINE, PASS = "layer", "line", "pass"
 
 
 @click.command("profile")
@@ -48,10 +49,10 @@ LAYER, LINE = "layer", "line"
 )
 @click.option(
     "--by",
-    type=click.Choice([LAYER, LINE]),
+    type=click.Choice([LAYER, LINE, PASS]),
     default=LAYER,
     show_default=True,
-    help="What has a row: each layer, or each line of the source, with its layers added up.",
+    help="What has a row: each layer; each line of the source, with its layers added up; or each pass, with what it gives.",
 )
 @click.option(
     "--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing; FILE.json.gz is smaller."
@@ -92,17 +93,10 @@ def command(
             profile_step(model, cores, given, as_json, quiet, progress)
         return
     of_a_step(False)
-    if error:
-        if len(cores) > 1 or batches is not None or trace is not None or chart or timing != OVERLAPPED or by != LAYER:
-            raise click.UsageError("--error stands alone: it counts no cycles")
-        _print_losses(model, {**given, "cores": cores[0]}, as_json, quiet)
+    _require_possible(cores, timing, batches, by, trace, chart, error)
+    if error or by == PASS:
+        (_print_losses if error else _print_passes)(model, {**given, "cores": cores[0]}, as_json, quiet)
         return
-    if len(cores) > 1 and (trace is not None or chart):
-        raise click.UsageError(f"{'--chart' if trace is None else '--trace'} is of one number of cores")
-    if batches is not None and (len(cores) > 1 or timing != OVERLAPPED):
-        raise click.UsageError("--batches is of one number of cores, and of --timing overlapped")
-    if by == LINE and (len(cores) > 1 or timing != OVERLAPPED or batches is not None):
-        raise click.UsageError("--by line is of one number of cores, of one batch, and of --timing overlapped")
     keep_inputs(trace)
     charted = chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart))
     with Progress(not quiet and not as_json) as progress:
@@ -121,6 +115,24 @@ def command(
         click.echo("\n\n".join(texts))
 
 
+def _require_possible(
+    cores: tuple[int, ...], timing: str, batches: int | None, by: str, trace: Path | None, chart: bool | None, error: bool
+) -> None:
+    """Raises `UsageError` for options that say nothing together."""
+    one_batch = len(cores) == 1 and timing == OVERLAPPED and batches is None
+    pictures = trace is not None or chart
+    if error and not (one_batch and by == LAYER and not pictures):
+        raise click.UsageError("--error stands alone: it counts no cycles")
+    if len(cores) > 1 and pictures:
+        raise click.UsageError(f"{'--chart' if trace is None else '--trace'} is of one number of cores")
+    if batches is not None and (len(cores) > 1 or timing != OVERLAPPED):
+        raise click.UsageError("--batches is of one number of cores, and of --timing overlapped")
+    if by != LAYER and not one_batch:
+        raise click.UsageError(f"--by {by} is of one number of cores, of one batch, and of --timing overlapped")
+    if by == PASS and pictures:
+        raise click.UsageError(f"--by pass has no {'chart' if trace is None else 'trace'}: it times several programs")
+
+
 def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: bool) -> None:
     from tpucc.cli.losses import measured_losses  # counting cycles needs none of it
     from tpucc.explain.sensitivity import losses_json, losses_table
@@ -135,6 +147,18 @@ def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: b
         print_json(losses_json(name, found, rows.what))
     else:
         click.echo(losses_table(name, found, rows.what, integers, table_width()))
+
+
+def _print_passes(model: Path, given: Mapping[str, Any], as_json: bool, quiet: bool) -> None:
+    require_model(model)
+    with Progress(not quiet and not as_json) as progress:
+        compilation = compiled(model, given, quiet, progress=progress, of_accuracy=False)
+        progress.stage("compile without passes")
+        steps = by_pass(compilation, model.parent)
+    if as_json:
+        print_json({"passes": [asdict(step) for step in steps]})
+    else:
+        click.echo(by_pass_table(steps))
 
 
 def _table(runtimes: Sequence[Timed], timing: str, batches: int | None, by: str) -> str:

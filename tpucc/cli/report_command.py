@@ -13,7 +13,8 @@ from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of, stem_of
-from tpucc.cli.work import compiled, held_out_accuracy
+from tpucc.cli.work import compiled, held_out_accuracy, require_model
+from tpucc.explain.by_pass import by_pass as steps_by_pass
 from tpucc.explain.recording import MOST
 from tpucc.explain.timed import Timed
 from tpucc.files import read_file
@@ -40,25 +41,30 @@ class Window(click.ParamType[range]):
 @click.argument("model", type=FILE)
 @click.option("-o", "--output", type=FILE, metavar="FILE.html", help="Where to write it (default: MODEL.html).")
 @click.option("--values", type=Window(), metavar="A:B|none", help="The instructions whose values the view of the machine has.")
+@click.option("--by-pass", is_flag=True, help="Show what each pass gives, too: the model is compiled once more for each of them.")
 @click.option(
     "--vcd", "trace", type=FILE, metavar="FILE.vcd", help="The hardware's registers, from tpucc rtl run, in the view of the machine."
 )
 @compile_options
 @like_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def command(model: Path, output: Path | None, values: range | None, trace: Path | None, quiet: bool, **given: Any) -> None:
+def command(model: Path, output: Path | None, values: range | None, by_pass: bool, trace: Path | None, quiet: bool, **given: Any) -> None:
     """Write the self-contained page of MODEL: source, numbers, and every picture."""
     place = output or Path(f"{stem_of(model)}.html")
     keep_inputs(place)
+    if by_pass:
+        require_model(model)
     with Progress(not quiet) as progress:
         compilation = compiled(model, given, quiet, progress=progress)
         assert compilation.program is not None
         runtime = Timed(compilation.program, progress.rounds)
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         hardware = None if trace is None else read_trace(read_file(trace).decode("utf-8", "replace"), trace.name, compilation.program)
+        progress.stage("compile without passes")
+        steps = steps_by_pass(compilation, model.parent) if by_pass else ()
         progress.stage("draw the page")
         window = _chosen(values, len(compilation.program.instructions))
-        made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy, window=window, hardware=hardware)
+        made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy, window=window, steps=steps, hardware=hardware)
     write_file(place, made.files["report.html"])
     if not quiet:
         click.echo(f"{place}: open it in a browser")

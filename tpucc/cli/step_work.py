@@ -1,4 +1,4 @@
-"""`tpucc compile MODEL.tpu --train`: the graph of one step of training, as text and picture."""
+"""`tpucc compile MODEL.tpu --train`: one step of training as a graph, a picture, and the program of a training machine."""
 
 from __future__ import annotations
 

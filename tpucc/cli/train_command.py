@@ -54,7 +54,7 @@ INTERRUPTED = 130
 @click.option("--examples", type=FILE, metavar="X.npz", help="Train on these, not on those that the source names.")
 @click.option("--held-out", type=FILE, metavar="X.npz", help="Measure on these rows and labels (default: MODEL_test.npz, if it is there).")
 @click.option("--weights", type=FILE, metavar="W.npz", help="Begin with these weights, not with new ones.")
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Draws weights, order and dropout (default 0).")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Draws order, dropout, and weights if the source has no seed (default 0).")
 @click.option("--resume", type=FILE, metavar="state.npz", help="Go on from this state.")
 @option("params")
 @json_option

@@ -99,6 +99,12 @@ def compiled(
     return compilation
 
 
+def require_model(path: Path) -> None:
+    """Raises `UsageError` for a file that has gone through passes already, where it is asked what each of them gives."""
+    if path.suffix in (PROGRAM_SUFFIX, *TEXT_SUFFIXES):
+        raise click.UsageError(f"{path.name} has gone through passes already; what each of them gives is told of a model (.tpu, .onnx)")
+
+
 def print_warnings(warnings: Iterable[str], progress: Progress, of_accuracy: bool = True) -> None:
     """Warnings of the source, and notes, on standard error; without those `of_accuracy` where no values are shown."""
     for warning in warnings:

@@ -104,6 +104,6 @@ def _lever(program: Program, edges: Edges, host: float) -> str:
     target = program.target
     starting = program.cores * sum(map(bool, edges)) * target.host_step_seconds
     if 2 * starting > host:
-        return f"a larger batch would share the {duration(starting)} that these take to begin among more items"
+        return f"a larger batch would share the {duration(starting)} that the host takes to begin among more items"
     rate, values = number_text(2 * target.host_elements_per_second), counted(program.cores * sum(edges), "value")
     return f"--set host_elements_per_second={rate} would compute the {values} there in half the time"

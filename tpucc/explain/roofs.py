@@ -68,9 +68,18 @@ class RooflinePoint:
         """The operations a second of the matrix unit, for values of this size."""
         return target.peak_ops / self.bytes_per_value
 
+    def fetch_cycles(self, target: Target) -> float:
+        """How long weight memory takes to send its bytes."""
+        return self.weight_bytes * target.clock_hz / target.weight_bandwidth
+
+    def is_fetched_early(self, target: Target) -> bool:
+        """Whether its fetches take longer than itself: some of them took place in another layer's time."""
+        return self.fetch_cycles(target) > 1.02 * self.cycles
+
     def rate(self, target: Target) -> float:
-        """Operations a second: two a multiply-accumulate."""
-        return 2.0 * self.macs * target.clock_hz / self.cycles
+        """Operations a second, two a multiply-accumulate, in the cycles that it takes, or in those of its fetches if these are more. So
+        no rate is above the roofs of its intensity."""
+        return 2.0 * self.macs * target.clock_hz / max(self.cycles, self.fetch_cycles(target))
 
     @property
     def link(self) -> str:
@@ -132,11 +141,6 @@ def bandwidth_text(rate: float) -> str:
 
 def allow(limit: str) -> str:
     return "allow" if limit in (CELLS, HOST) else "allows"
-
-
-def is_above(target: Target, work: RooflinePoint) -> bool:
-    """Whether a layer does more than its weights' fetches allow: they took place in another layer's time."""
-    return work.rate(target) > 1.02 * work.roof(target)
 
 
 def works_of(runtime: Timed) -> list[RooflinePoint]:

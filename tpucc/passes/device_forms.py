@@ -1,6 +1,8 @@
-"""What the device lacks under one name, and has under another: divisions by constants, bounds, means of pixels.
+"""What the device lacks under one name, and has under another: four passes of rules.
 
-The device multiplies, clamps and averages over windows, but it doesn't divide, compare, or add up along an axis.
+`device_forms`: divisions by constants, bounds, means of pixels. The device multiplies, clamps and averages over windows, but it doesn't
+divide, compare, or add up along an axis. `copy_pixels`: images that are made larger by whole numbers. `shuffle_lanes`: channels in
+another order. `computed_kernels`: convolutions whose kernel is computed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order of the passes, and which of them a compilation runs."""
+"""The passes in their order, which of them a compilation runs, and how one is run and its result verified."""
 
 from __future__ import annotations
 

@@ -12,12 +12,16 @@ from contextlib import contextmanager, redirect_stderr
 from dataclasses import asdict
 from importlib import import_module
 from io import TextIOBase
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
 from tpucc.artifacts import artifacts
+from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, UsageError, counted, misfit, printable
+from tpucc.explain.timed import Timed
+from tpucc.ir import Graph
 from tpucc.isa.container import encode
 from tpucc.labs import puzzle
 from tpucc.plain_errors import as_error, as_plain, plain_diagnostic
@@ -25,6 +29,7 @@ from tpucc.playground.making import for_page, made
 from tpucc.playground.requests import Answer, Checked, Compiled, Judged, Judgement, Model, Request, Solution, Two
 from tpucc.plugins.judged import judge
 from tpucc.plugins.printed import Printed
+from tpucc.see.drawn import program_page, rewrites_page
 
 STANDARD_ERROR = 2
 
@@ -102,14 +107,31 @@ def judged(model: Model) -> Judged:
         values = "equal" if found.equal else f"NOT EQUAL: {found.first_difference or 'there is no valid program'}"
         lines = [f"{printable(model.name)}: {values}", f"{counted(found.cycles, 'cycle')}; {rows}"]
         lines += [f"note: {note}" for note in found.notes]
+        lines += ["your pass changed nothing in this model"] if model.passes and not compilation.rewritten else []
         diagnostics = [plain_diagnostic(finding, None) for finding in found.findings]
-        return Judged(diagnostics, equal=found.equal, text="\n".join(lines), cycles=found.cycles)
+        page = (
+            rewrites_page(_rewritten(compilation))
+            if compilation.rewritten
+            else ""
+            if model.passes
+            else program_page(runtime, "The program")
+        )
+        return Judged(diagnostics, equal=found.equal, text="\n".join(lines), cycles=found.cycles, page=page)
+
+
+def _rewritten(compilation: Compilation) -> Iterator[tuple[str, Graph, Graph]]:
+    """Of each pass of the visitor's that changed the graph its name, and the graph before and after it."""
+    graphs = [(made.stage, made.value) for made in compilation.snapshots if isinstance(made.value, Graph)]
+    for (_, before), (name, after) in pairwise(graphs):
+        if name in compilation.rewritten and after is not before:
+            yield name, before, after
 
 
 def checked(solution: Solution) -> Checked:
     """The verdict on a solution of a puzzle. Raises `UsageError` E0550 where there is no such puzzle."""
     found = puzzle(solution.number).check(solution.text, solution.seed)
-    return Checked(solved=found.solved, text=str(found), line=found.line, instructions=found.instructions, cycles=found.cycles)
+    page = "" if found.program is None else program_page(Timed(found.program), found.title)
+    return Checked(solved=found.solved, text=str(found), line=found.line, instructions=found.instructions, cycles=found.cycles, page=page)
 
 
 def _work(request: Request) -> Answer:

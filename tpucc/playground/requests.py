@@ -77,11 +77,13 @@ class Compiled(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Judged(Answer):
-    """The judge's verdict: `equal` is that all is right, `text` says it in words."""
+    """The judge's verdict: `equal` is that all is right, `text` says it in words. `page` has pictures of what
+    the visitor's passes rewrote, or of the program that the visitor's stage made."""
 
     equal: bool = False
     text: str = ""
     cycles: int = 0
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +101,11 @@ class Compared(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Checked(Answer):
-    """The verdict on a puzzle's solution, with the fields of the lab's `Verdict`."""
+    """The verdict on a puzzle's solution, with the fields of the lab's `Verdict`. `page` has pictures of the program, where it is valid."""
 
     solved: bool = False
     text: str = ""
     line: int = 0
     instructions: int = 0
     cycles: int = 0
+    page: str = ""

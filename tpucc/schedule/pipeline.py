@@ -1,4 +1,4 @@
-"""The steps of scheduling in their order; and the short steps: weight fetches, the end, the memory map, the host's part."""
+"""The steps of scheduling in their order; and short ones: joined transfers, weight fetches, the end, the memory map, the host's part."""
 
 from __future__ import annotations
 

@@ -59,6 +59,13 @@ HALO: dict[str, Value] = {
 """Attributes of text that lines may cross: it is drawn on a rim of the page's colour."""
 INK_HALO: dict[str, Value] = {**HALO, "class": "f-ink h-paper"}
 """The same for text in the ink of names."""
+
+
+def on_paper(paint: Mapping[str, Value]) -> dict[str, Value]:
+    """The attributes of a mark with a rim of the page's colour, so that marks that lie on each other can be told apart."""
+    return {**paint, "class": f"{paint['class']} h-paper", "stroke": INKS["paper"].light}
+
+
 LEAST = 420.0
 """The width of a heading, so that its lines are few."""
 MOST_WORDS = 400

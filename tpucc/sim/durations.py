@@ -1,4 +1,7 @@
-"""How long something takes, in words: the one place where seconds become text. `words.js` of the report does the same in the browser."""
+"""How long something takes: seconds as text, and the seconds of the host's work, which no instruction's time counts.
+
+This is the one place where seconds become text. `words.js` of the report does the same in the browser.
+"""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from tpucc.machine.parts import Memory
 RULES = (
     Rule(
         "V0401",
-        "unified buffer written",
-        "A unified-buffer row is written before it is read; with a memory map, since its present stay began.",
+        "rows of buffers written",
+        "A row of a buffer is written before it is read; with a memory map, since its present stay began.",
     ),
     Rule("V0402", "accumulators written", "An accumulator row is written before it is added to or activated."),
     Rule("V0403", "configuration", "activate, vector (but for copy) and pool have a parameter block that was chosen before."),

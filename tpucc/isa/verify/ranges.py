@@ -18,7 +18,7 @@ from tpucc.machine.parts import Contents, Memory
 from tpucc.numerics import Int64
 
 RULES = (
-    Rule("V0301", "unified-buffer rows", "Every row of every walk lies in the unified buffer."),
+    Rule("V0301", "rows of buffers", "Every row of every walk lies in its memory: on TPU v1 the unified buffer, on TPU v2 vector memory."),
     Rule("V0302", "accumulator rows", "Every accumulator row lies in the accumulators."),
     Rule("V0303", "host rows", "A transfer stays inside one host buffer, or host buffers of one kind that follow each other."),
     Rule("V0304", "tiles", "read_weights names a tile of the program, and write_weights one that has no weights of its own."),

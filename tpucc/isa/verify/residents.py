@@ -17,7 +17,7 @@ RULES = (
     Rule(
         "V0701",
         "disjoint stays",
-        "Stays in the unified buffer that share rows don't share time. They may meet in a vector instruction that works in place: the old "
+        "Stays of buffers that share rows don't share time. They may meet in a vector instruction that works in place: the old "
         "one ends and the new one begins with it.",
     ),
     Rule("V0702", "mapped rows", "Where a program has a memory map, every row that is read or written belongs to a stay of that time."),

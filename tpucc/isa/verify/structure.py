@@ -33,7 +33,7 @@ RULES = (
         "ends at a layer.",
     ),
     Rule("V0103", "host buffers", "Host buffers have different names, a known kind and rows of their own; constants have their data."),
-    Rule("V0104", "memory map", "Stays in the unified buffer lie inside it and inside the program, and belong to a layer."),
+    Rule("V0104", "memory map", "Stays of buffers lie inside their memory and inside the program, and belong to a layer."),
     Rule("V0105", "memories", "Tiles and parameter blocks fit the weight memory, and all memories are of a size that can be simulated."),
     Rule("V0109", "cores", f"A program runs on 1 to {CORES:,} cores."),
 )

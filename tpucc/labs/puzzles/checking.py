@@ -49,6 +49,7 @@ class Verdict:
     """What is found out about a solution. `right`: it computes the goal; `solved`: within the puzzle's limits too.
 
     `line` is the line of the text that the message is about, or 0. `given`, `expected` and `found` are the values of a wrong output.
+    `program` is what was run; None where the text has no valid program.
     """
 
     title: str
@@ -62,6 +63,7 @@ class Verdict:
     found: str = ""
     instructions: int = 0
     cycles: int = 0
+    program: Program | None = None
 
     def __str__(self) -> str:
         head = f"{self.title}: {'solved' if self.solved else 'not solved'}"
@@ -95,15 +97,17 @@ class Wrong(Exception):
 def judged(puzzle: Task, text: str, seed: int | None = None) -> Verdict:
     """The verdict on a text, on numbers that `seed` draws, or on some that nobody knows before."""
     draw = Random(SystemRandom().randrange(2**32) if seed is None else seed)
+    program: Program | None = None
     try:
         _require_plain(puzzle, text)
         for _ in range(ROUNDS):
             setting = puzzle.draw(draw)
             solution = _read(puzzle, setting, text)
             _require_valid(solution, text)
+            program = solution.program
             _require_goal(setting, solution, text)
     except Wrong as wrong:
-        return Verdict(puzzle.title, False, False, wrong.message, wrong.why, wrong.line, *wrong.values)
+        return Verdict(puzzle.title, False, False, wrong.message, wrong.why, wrong.line, *wrong.values, program=program)
     return _within(puzzle, solution)
 
 
@@ -236,7 +240,9 @@ def _within(puzzle: Task, solution: Solution) -> Verdict:
     same = "as few as the best known" if solution.written == puzzle.best else f"the best known has {puzzle.best}"
     fewer = "fewer than the best known: tell us" if solution.written < puzzle.best else same
     size = f"{counted(solution.written, 'instruction')}, {fewer}; {counted(cycles, 'cycle')}"
-    return Verdict(puzzle.title, True, not problem, problem or size, why, instructions=solution.written, cycles=cycles)
+    return Verdict(
+        puzzle.title, True, not problem, problem or size, why, instructions=solution.written, cycles=cycles, program=solution.program
+    )
 
 
 LIMITS = {

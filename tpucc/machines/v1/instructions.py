@@ -10,11 +10,12 @@ from enum import IntEnum
 
 import numpy as np
 
+from tpucc.machine.control import halt, synchronize
 from tpucc.machine.instruction import OperandSpec, Spec, one_row_each
 from tpucc.machine.parts import NOWHERE, Workload, no_time, one_a_row, one_cycle
 from tpucc.machines.v1.functions import Operands, activate, functions, matrix_product, unsigned
 from tpucc.machines.v1.places import FORMAT_FLAGS, UNITS, Engine, Flag, Place, flag_rows
-from tpucc.machines.v1.sentences import activates, brings, computes, multiplies, stores_tile, synchronises, takes
+from tpucc.machines.v1.sentences import activates, brings, computes, multiplies, stores_tile, takes
 from tpucc.numerics import DeviceInts, Int32, Int64
 
 
@@ -227,18 +228,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             (OperandSpec("index", "block", "block", "parameter block"),),
             writes=Place.BLOCK,
         ),
-        Spec(
-            Opcode.SYNCHRONIZE,
-            Engine.CONTROL,
-            "The engine's next instruction waits until the named engines have finished all that stands before this.",
-            no_time,
-            synchronises,
-            (
-                OperandSpec("index", "engine", "engine", "engine that waits"),
-                OperandSpec("engines", "wait", "engines", "engines to wait for"),
-            ),
-            waits=lambda index, engines: ((index, engines),),
-        ),
+        synchronize(Opcode.SYNCHRONIZE, Engine.CONTROL),
         Spec(
             Opcode.SYNCHRONIZE_HOST,
             Engine.CONTROL,
@@ -266,7 +256,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             lambda _: "marks a place, and does nothing",
             (OperandSpec("index", "tag", "tag", "number"),),
         ),
-        Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", no_time, lambda _: "ends the program"),
+        halt(Opcode.HALT, Engine.CONTROL),
     ),
     lambda row: Opcode(row.opcode),
 )

@@ -5,11 +5,11 @@ The numbers are the values of its fields. For a walk with pitches and strides, t
 
 from __future__ import annotations
 
-from tpucc.diagnostics import counted, listed
+from tpucc.diagnostics import counted
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1.formats import format_of
 from tpucc.machines.v1.functions import FUNCTIONS, Function
-from tpucc.machines.v1.places import Engine, Flag, Place
+from tpucc.machines.v1.places import Flag, Place
 
 
 def brings(instruction: DecodedInstruction) -> str:
@@ -27,11 +27,6 @@ def stores_tile(instruction: DecodedInstruction) -> str:
 def activates(instruction: DecodedInstruction) -> str:
     sums = _rows(instruction, "acc", "accumulator")
     return f"makes values of {sums} as the parameter block says, into {_rows(instruction, 'dest')} of the unified buffer"
-
-
-def synchronises(instruction: DecodedInstruction) -> str:
-    waits = listed([str(engine) for engine in Engine if instruction["engines"] >> engine & 1])
-    return f"lets the next instruction of the {Engine(instruction['index'])} unit wait until {waits} has done all that stands before this"
 
 
 def multiplies(instruction: DecodedInstruction) -> str:

@@ -11,12 +11,13 @@ from enum import IntEnum
 
 import numpy as np
 
+from tpucc.machine.control import halt, synchronize
 from tpucc.machine.instruction import OperandSpec, Spec, one_row_each
-from tpucc.machine.parts import NOWHERE, Workload, no_time
+from tpucc.machine.parts import NOWHERE, Workload
 from tpucc.machines.v2.functions import EXPRESSIONS, Function, functions, moved, multiplied, pushed, shifted, turned
 from tpucc.machines.v2.links import core_bandwidth
 from tpucc.machines.v2.places import Engine, Flag, Place, flag_rows
-from tpucc.machines.v2.sentences import computes, loads, multiplies, pushes, reduces, shifts, stores, synchronises, turns
+from tpucc.machines.v2.sentences import computes, loads, multiplies, pushes, reduces, shifts, stores, turns
 from tpucc.machines.v2.units import tree_steps
 from tpucc.numerics import Int64
 
@@ -90,19 +91,8 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
     "SPECS (tpucc/machines/v2/instructions.py)",
     Opcode,
     (
-        Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", no_time, lambda _: "ends the program"),
-        Spec(
-            Opcode.SYNCHRONIZE,
-            Engine.CONTROL,
-            "The engine's next instruction waits until the named engines have finished all that stands before this.",
-            no_time,
-            synchronises,
-            (
-                OperandSpec("index", "engine", "engine", "engine that waits"),
-                OperandSpec("engines", "wait", "engines", "engines to wait for"),
-            ),
-            waits=lambda index, engines: ((index, engines),),
-        ),
+        halt(Opcode.HALT, Engine.CONTROL),
+        synchronize(Opcode.SYNCHRONIZE, Engine.CONTROL),
         Spec(
             Opcode.LOAD,
             Engine.MEMORY,

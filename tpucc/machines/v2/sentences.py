@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tpucc.diagnostics import listed
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v2.functions import FUNCTIONS, Function
-from tpucc.machines.v2.places import Engine, Flag
+from tpucc.machines.v2.places import Flag
 
 
 def loads(instruction: DecodedInstruction) -> str:
@@ -45,11 +44,6 @@ def turns(instruction: DecodedInstruction) -> str:
 def shifts(instruction: DecodedInstruction) -> str:
     count, start, to = instruction["window_inner"], instruction["window_outer"], instruction["index"]
     return f"moves {count} lanes from {start} to {to}, of {_rows(instruction, 'ub')} of vector memory to {_rows(instruction, 'dest')}"
-
-
-def synchronises(instruction: DecodedInstruction) -> str:
-    waits = listed([str(engine) for engine in Engine if instruction["engines"] >> engine & 1])
-    return f"lets the next instruction of the {Engine(instruction['index'])} unit wait until {waits} has done all that stands before this"
 
 
 def _half(instruction: DecodedInstruction) -> str:

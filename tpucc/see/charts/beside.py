@@ -27,11 +27,12 @@ LIMITS = (24, 16, 10, 6)
 
 @dataclass(frozen=True, slots=True)
 class NamedPoint:
-    """A point with its name. If there isn't room for all names, the points with the most weight have one."""
+    """A point with its name, `away` pixels from it. If there isn't room for all names, the points with the most weight have one."""
 
     name: str
     place: Point
     weight: int
+    away: float = NEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +82,15 @@ def names_of_points(points: Sequence[NamedPoint], room: Room) -> tuple[Markup, i
     short = [dict(zip(names, shortened([*map(whole, names)], limit), strict=True)) for limit in LIMITS]
     placed, unnamed = list[Markup](), 0
     for group in sorted(groups, key=lambda group: -sum(point.weight for point in group)):
-        words = dict.fromkeys(_shared_words([known[point.name] for point in group]) for known in short)
-        found = next(filter(None, (room.place(text, group[0].place, 9, is_led=len(groups) <= FEW) for text in words)), None)
+        words = dict.fromkeys(shared_words([known[point.name] for point in group]) for known in short)
+        away = max(point.away for point in group)
+        found = next(filter(None, (room.place(text, group[0].place, away, is_led=len(groups) <= FEW) for text in words)), None)
         placed += [found] if found else []
         unnamed += 0 if found else len(group)
     return joined(placed), unnamed
 
 
-def _shared_words(names: Sequence[str]) -> str:
+def shared_words(names: Sequence[str]) -> str:
     """The names of points that lie on each other: both, or the first and the last with how many there are."""
     return ", ".join(names) if len(names) <= 2 else f"{names[0]} … {names[-1]} ({len(names)})"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from tpucc.see.charts.beside import NamedPoint, Room, names_of_points, pieces
 from tpucc.see.charts.chart import Scale, foot_axis, log_scale, side_axis
@@ -62,9 +62,11 @@ def front_svg(
     *,
     binary: bool = False,
 ) -> str:
-    """All points over a cost, both axes logarithmic, and lines through those on the `fronts`, which have names if there are several.
-    `names` are those of the axes; costs that are `binary` are marked at powers of two. `about` is the picture's
-    title for who doesn't see it."""
+    """All points over a cost, both axes logarithmic, and steps through those on the `fronts`, which have names.
+
+    `names` are those of the axes; costs that are `binary` are marked at powers of two. `about` is the picture's title for
+    who doesn't see it.
+    """
     across, up = (
         log_scale([mark.x for mark in marks], LEFT, WIDTH - RIGHT),
         log_scale([mark.y for mark in marks], TOP + PLOT, TOP),
@@ -73,7 +75,7 @@ def front_svg(
     first = {(round(across(m.x) / GRAIN), round(up(m.y) / GRAIN), m.limit): m for m in reversed(marks)}
     behind = [_dot(mark, across, up, 3.0, faint=True) for mark in first.values() if mark.point not in on_front]
     places = {mark.point: (across(mark.x), up(mark.y)) for mark in marks}
-    lines = {name: [places[point] for point in front if point in places] for name, front in fronts.items()}
+    lines = {name: _steps([places[point] for point in front if point in places]) for name, front in fronts.items()}
     dots = [_dot(mark, across, up, DOT, faint=False) for mark in marks if mark.point in on_front]
     signs = legend(_signs([mark.limit for mark in marks]), EDGE, 2.0, WIDTH - EDGE)
     values, heights = _marked(across, [mark.x for mark in marks], binary), up.ticks(7)
@@ -86,9 +88,14 @@ def front_svg(
     return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
 
 
+def _steps(points: Sequence[Point]) -> list[Point]:
+    """The corners of a front: until the next point, a higher cost reaches nothing more."""
+    return [*chain.from_iterable((one, (other[0], one[1])) for one, other in pairwise(points)), *points[-1:]]
+
+
 def _line(points: Sequence[Point]) -> Markup:
-    steps = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in points)
-    return tag("polyline", attributes=ink_line("ink"), points=steps, stroke_width=1.5) if len(points) > 1 else NOTHING
+    corners = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in points)
+    return tag("polyline", attributes=ink_line("ink"), points=corners, stroke_width=1.5) if len(points) > 1 else NOTHING
 
 
 def _line_names(lines: Mapping[str, Sequence[Point]], points: Sequence[Point]) -> Markup:

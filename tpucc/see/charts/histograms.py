@@ -9,11 +9,11 @@ from tpucc.explain.layer_error import LayerError, as_it_runs
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
 from tpucc.prose import percent
-from tpucc.see.charts.chart import WIDTH, Scale
+from tpucc.see.charts.chart import WIDTH, Scale, ticks
 from tpucc.see.charts.errors import brief, facts, kind_of, measured_on, saturation, signed
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import in_order, ink_fill, ink_line, solid_paint
-from tpucc.see.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
+from tpucc.see.svg import Markup, ink_rect, joined, label, line, number_text, picture, tag, title
 from tpucc.see.text import NORMAL, SMALL, shortened_to, text_width
 
 COLUMNS, GAP, ROW_GAP = 3, 28.0, 30.0
@@ -21,6 +21,8 @@ MARGIN = 8.0
 CELL = (WIDTH - 2 * EDGE - (COLUMNS - 1) * GAP) / COLUMNS
 BARS, TOP, BELOW = 84.0, 24.0, 56.0
 """The heights of the bars, of what stands above them, and of what stands below."""
+TICKS = 4
+"""Round values on each side of zero that have a tick, at most about so many."""
 MOST = 18
 """Layers that the picture has room for."""
 KEY = "histograms"
@@ -119,13 +121,22 @@ def _bins(error: LayerError) -> Iterator[Bin]:
 
 
 def _bracket(error: LayerError, across: Scale, y: float) -> Markup:
-    """From the lowest to the highest value that the integers can say, with a tick at zero; its sides are red where values lie beyond."""
+    """From the lowest to the highest value that the integers can say, with ticks. A side is red where values lie beyond it."""
     low, high = error.limits
-    left, right, zero = across(low), across(high), across(0)
+    left, right = across(low), across(high)
     ends = [_end(left, y, error.below > 0), _end(right, y, error.above > 0)]
-    middle = line(zero, y, zero, y + 5, "ink") if left + 4 < zero < right - 4 else NOTHING
-    words = _ends(signed(float(f"{low:.3g}")), signed(float(f"{high:.3g}")), left, right, y + 22)
-    return joined([line(left, y, right, y, "ink", stroke_width=1.5), *ends, middle, words])
+    sizes = ticks(max(-low, high), TICKS)
+    rounds = [value for value in (*(-size for size in sizes[:0:-1]), *sizes) if left + 4 < across(value) < right - 4]
+    marks = [line(across(value), y, across(value), y + 5, "ink") for value in rounds]
+    texts = [signed(float(f"{value:.3g}")) for value in (low, high)]
+    words = [_ends(*texts, left, right, y + 22)]
+    free, stop = (left + text_width(texts[0], SMALL) + 6, right - text_width(texts[1], SMALL) - 6)
+    for value in rounds:
+        text, half = signed(float(f"{value:.6g}")), text_width(signed(float(f"{value:.6g}")), SMALL) / 2
+        if free < across(value) - half and across(value) + half < stop:
+            words.append(label(text, across(value), y + 22, SMALL, "soft", "middle"))
+            free = across(value) + half + 6
+    return joined([line(left, y, right, y, "ink", stroke_width=1.5), *ends, *marks, *words])
 
 
 def _end(x: float, y: float, alarm: bool) -> Markup:

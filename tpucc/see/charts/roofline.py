@@ -7,19 +7,19 @@ Williams, Waterman and Patterson, "Roofline", 2009.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number, rate_text
-from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, HOST, LINK, UNIT, RooflinePoint, allow, bandwidth_text, is_above, ridge
+from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, HOST, LINK, UNIT, RooflinePoint, allow, bandwidth_text, ridge
 from tpucc.prose import percent
-from tpucc.see.charts.beside import NamedPoint, Room, names_of_points, pieces
+from tpucc.see.charts.beside import FEW, NamedPoint, Room, names_of_points, pieces, shared_words
 from tpucc.see.charts.chart import WIDTH, Scale, foot_axis, side_axis
-from tpucc.see.heading import EDGE, Entry, heading, legend, line_sign
+from tpucc.see.heading import EDGE, Entry, heading, legend, line_sign, on_paper
 from tpucc.see.palette import Kind, ink_line, kind_paint, solid_paint
-from tpucc.see.svg import NOTHING, Markup, Rect, joined, label, line, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Markup, Rect, Value, centred, joined, label, line, number_text, picture, tag, title
 from tpucc.see.text import SMALL
 from tpucc.target import Target
 
@@ -29,11 +29,13 @@ HEIGHT = 400.0
 DECADES = 30
 """Powers of ten that an axis has at most."""
 KEY = "roofline"
-READING = "Operations a second, and what the machine allows."
+READING = "Operations a second, and what the machine allows. Larger points take more cycles."
 DASHED = " Dashed: ceilings of the whole model."
 UNNAMED = "No room for the names of {}: point at them."
-ABOVE = " Above the roof: weights fetched in other layers' time."
-BEFORE = "\nabove the roof, as its weights are fetched in other layers' time"
+PALE = " Pale: the rate is over its weights' fetches, part of which took place in other layers' time."
+EARLY = "\nIts weights' fetches take {}, part of them in other layers' time. The rate is over these."
+SMALLEST, LARGEST = 4.0, 11.0
+"""The radius of the point of a layer that takes no share of the cycles, and of one that takes all of them."""
 KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the activation unit computes them{}."
 MOVING = " Not drawn: layers whose tiles only move values, as none of the model's multiply-accumulates are theirs."
 STARRED = "; the star has their {} of the multiply-accumulates, too"
@@ -62,25 +64,25 @@ def roofline_svg(
     kept = (KEPT.format(starred) if hidden else "") + (MOVING if any(layer.moving for layer in layers) else "")
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
-    above = ABOVE if any(is_above(target, work) for work in drawn) else ""
-    head = heading(_title(target, model), READING + (DASHED if model.dashed(target) else "") + above + kept, (), most=width - 2 * EDGE)
-    key = legend(_signs(target, model), EDGE, EDGE + head.height - 6, width - EDGE)
+    pale = PALE if any(work.is_fetched_early(target) for work in drawn) else ""
+    head = heading(_title(target, model), READING + (DASHED if model.dashed(target) else "") + pale + kept, (), most=width - 2 * EDGE)
+    has_gaps = len(drawn) <= FEW
+    key = legend(_signs(target, model, has_gaps=has_gaps), EDGE, EDGE + head.height - 6, width - EDGE)
     top = EDGE + head.height + key.height + 14
     bottom = top + height
     axes = _axes(target, drawn, (top, bottom), width - EDGE)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
-    marks = [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in places]
-    if model.drawable:
-        x, y = places[-1]
-        marks[-1] = Rect(x - 10, y - 10, x + 10, y + 10)
+    sizes = [_radius(layer, model) + 2 for layer in layers] + [10.0] * model.drawable
+    marks = [centred(x, y, (2 * size, 2 * size)) for (x, y), size in zip(places, sizes, strict=True)]
+    gaps = [_gap(target, axes, work) for work in drawn] if has_gaps else []
     room = Room(Rect(LEFT, top - 8, width - EDGE, bottom), [], marks)
     lines = _ceilings(target, axes, model, room)
-    points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
+    points = [_point(target, axes, same, model) for same in _apart(target, axes, layers)]
     star = _star(target, axes, model, room) if model.drawable else NOTHING
-    named = [NamedPoint(layer.name, axes.point(layer.intensity, layer.rate(target)), layer.cycles) for layer in layers]
+    named = [NamedPoint(layer.name, place, layer.cycles, size + 2) for layer, place, size in zip(layers, places, sizes, strict=False)]
     names, unnamed = names_of_points(named, room)
     note = label(UNNAMED.format(counted(unnamed, "layer")), EDGE, bottom + 58, SMALL, "soft") if unnamed else NOTHING
-    parts = [head.markup, key.markup, _grid(axes), lines, names, note, *points, star]
+    parts = [head.markup, key.markup, _grid(axes), *gaps, lines, names, note, *points, star]
     return picture(KEY, _title(target, model), width, bottom + (68 if unnamed else 52), *parts)
 
 
@@ -113,27 +115,40 @@ def _grid(axes: Axes) -> Markup:
     return joined([foot, side_axis(axes.up, LEFT, axes.across.end, "", rates, [*map(rate_text, rates)])])
 
 
-def _words(target: Target, work: RooflinePoint) -> str:
-    rate = rate_text(work.rate(target))
-    above = BEFORE if is_above(target, work) else ""
-    return f"{shown(work.name)}\n{rate} at {number(float(f'{work.intensity:.4g}'))} MACs a byte · {counted(work.cycles, 'cycle')}{above}"
+def _words(target: Target, work: RooflinePoint, name: str) -> str:
+    rate, roof, limit = work.rate(target), work.roof(target), work.limit(target)
+    early = EARLY.format(counted(round(work.fetch_cycles(target)), "cycle")) if work.is_fetched_early(target) else ""
+    at = f"{rate_text(rate)} at {number(float(f'{work.intensity:.4g}'))} MACs a byte · {counted(work.cycles, 'cycle')}"
+    return f"{name}\n{at}\n{percent(rate, roof)} of the {rate_text(roof)} that {limit} {allow(limit)}{early}"
 
 
 def _apart(target: Target, axes: Axes, layers: Sequence[RooflinePoint]) -> list[list[RooflinePoint]]:
-    """The layers, those that would be drawn on the very same pixel together."""
+    """The layers, those that would be drawn on the very same pixel together. Those of most cycles come first, below the others."""
     pixels: dict[tuple[int, int], list[RooflinePoint]] = {}
-    for layer in layers:
+    for layer in sorted(layers, key=lambda layer: -layer.cycles):
         x, y = axes.point(layer.intensity, layer.rate(target))
         pixels.setdefault((round(x), round(y)), []).append(layer)
     return list(pixels.values())
 
 
-def _point(target: Target, axes: Axes, works: Sequence[RooflinePoint]) -> Markup:
-    x, y = axes.point(works[0].intensity, works[0].rate(target))
-    words = title(_words(target, works[0]))
-    stands_for = " ".join(str(work.layer) for work in works if work.layer >= 0) or None
-    paint = kind_paint(Kind.MATRIX)
-    return tag("circle", words, attributes=paint, cx=x, cy=y, r=5, stroke_width=1.5, data_layers=stands_for)
+def _radius(work: RooflinePoint, model: RooflinePoint) -> float:
+    """The circle's area grows with the share of the cycles."""
+    return SMALLEST + (LARGEST - SMALLEST) * math.sqrt(min(1.0, work.cycles / model.cycles))
+
+
+def _gap(target: Target, axes: Axes, work: RooflinePoint) -> Markup:
+    """A thin line from a point up to the lowest of its roofs."""
+    x, y = axes.point(work.intensity, work.rate(target))
+    return line(x, y, x, axes.up(work.roof(target)), "rule")
+
+
+def _point(target: Target, axes: Axes, works: Sequence[RooflinePoint], model: RooflinePoint) -> Markup:
+    largest = works[0]
+    x, y = axes.point(largest.intensity, largest.rate(target))
+    words = title(_words(target, largest, shared_words([shown(work.name) for work in works])))
+    stands_for = " ".join(str(layer) for layer in sorted(work.layer for work in works) if layer >= 0) or None
+    paint: Mapping[str, Value] = kind_paint(Kind.MATRIX) if largest.is_fetched_early(target) else on_paper(solid_paint(Kind.MATRIX))
+    return tag("circle", words, attributes=paint, cx=x, cy=y, r=_radius(largest, model), stroke_width=1.5, data_layers=stands_for)
 
 
 def _star(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> Markup:
@@ -142,7 +157,7 @@ def _star(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> Marku
     for tip in range(10):
         radius, angle = (10.0 if tip % 2 == 0 else 4.2), math.pi * (tip / 5 - 0.5)
         corners.append(f"{number_text(x + radius * math.cos(angle))},{number_text(y + radius * math.sin(angle))}")
-    shape = tag("polygon", title(_words(target, model)), attributes=solid_paint(Kind.MATRIX), points=" ".join(corners))
+    shape = tag("polygon", title(_words(target, model, shown(model.name))), attributes=solid_paint(Kind.MATRIX), points=" ".join(corners))
     names = (f"{shown(model.name)}, all layers", "all layers")
     placed = (room.place(words, (x, y), 14, bold=True) for words in names)
     return joined([next(filter(None, placed), NOTHING), shape])
@@ -171,11 +186,13 @@ def _ceilings(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> M
     return joined(lines)
 
 
-def _signs(target: Target, model: RooflinePoint) -> Iterator[Entry]:
+def _signs(target: Target, model: RooflinePoint, *, has_gaps: bool) -> Iterator[Entry]:
     """The lines with their names and rates."""
     yield line_sign("ink", 10.0, stroke_width=2), f"weight memory: {bandwidth_text(target.weight_bandwidth)}"
     yield line_sign("ink", stroke_width=2), f"matrix unit: {rate_text(model.peak(target))}"
     yield line_sign("rule", stroke_dasharray="4 4"), f"ridge {number(round(ridge(target, model.bytes_per_value)))}"
+    if has_gaps:
+        yield line_sign("rule"), "from a point to the lowest of its roofs"
     for name in model.dashed(target):
         rate = rate_text(model.roofs(target)[name])
         yield line_sign("ink", stroke_width=1.5, stroke_dasharray=DASHES[name]), f"{_ceiling_words(target, model, name)}: {rate}"

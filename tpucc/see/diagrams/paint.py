@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, count, pairwise
+from string import ascii_uppercase
 
 from tpucc.explain.names import shown
 from tpucc.see.diagrams.collapse import LARGEST
@@ -34,10 +35,11 @@ def painted(diagram: Diagram, layout: Layout, least: float = LEAST) -> str:
     names = joined(_frame_name(diagram, frame) for frame in layout.frames)
     labels = joined(_edge_label(diagram, route) for route in layout.routes)
     boxes = joined(_box(diagram, index, rect) for index, rect in enumerate(layout.boxes))
+    marks = joined(_continuations(layout))
     width, height = _size(area, head)
     dx = (width - (area.width)) / 2 - area.left if not diagram.horizontal else EDGE - area.left
     dy = EDGE + head.height - area.top
-    body = tag("g", frames, routes, names, labels, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
+    body = tag("g", frames, routes, names, labels, marks, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
     return picture(diagram.key, diagram.title, width, height, head.markup, body)
 
 
@@ -123,6 +125,20 @@ def _routes(diagram: Diagram, layout: Layout) -> Iterator[Markup]:
         piece = f"-{drawn[route.edge]}" if drawn[route.edge] else ""
         drawn[route.edge] += 1
         yield _route(diagram, route, f"{diagram.key}-e{route.edge}{piece}")
+
+
+def _continuations(layout: Layout) -> Iterator[Markup]:
+    """A letter at both ends of each place where an edge is cut: where a line of the picture ends, and where the next one begins."""
+    before: dict[int, Route] = {}
+    letters = count()
+    for route in layout.routes:
+        if route.edge in before:
+            number = next(letters)
+            words = ascii_uppercase[number % 26] + (str(number // 26) if number >= 26 else "")
+            (x, y), (u, v) = before[route.edge].points[-1], route.points[0]
+            yield label(words, x + 3, y + 4, SMALL, "soft", "start", font_weight="bold", **HALO)
+            yield label(words, u - 3, v + 4, SMALL, "soft", "end", font_weight="bold", **HALO)
+        before[route.edge] = route
 
 
 def _route(diagram: Diagram, route: Route, name: str) -> Markup:

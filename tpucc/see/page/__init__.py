@@ -32,8 +32,8 @@ __all__ = ["KEYWORDS", "SCRIPTS", "PageInput", "coloured", "page"]
 
 SCRIPTS = (
     "decode", "dom", "theme", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams",
-    "tiles", "list", "assembly", "passes", "lanes", "axis", "colours", "band", "retiming", "why", "timeline", "buffer", "machine_state",
-    "machine_plan", "machine_player", "accounting", "inspector", "search", "what_if", "views", "keyboard", "tour",
+    "tiles", "list", "assembly", "film", "passes", "lanes", "axis", "colours", "band", "retiming", "why", "timeline", "buffer",
+    "machine_state", "machine_plan", "machine_player", "accounting", "inspector", "search", "what_if", "views", "keyboard", "tour",
     "machine_hardware", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""

@@ -17,6 +17,7 @@ import numpy as np
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
 from tpucc.explain.attribution import INPUT, Attribution, attribution, owners
+from tpucc.explain.by_pass import Step
 from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.names import shortened, shown
@@ -67,6 +68,8 @@ class PageInput:
     recording: Recording | None = None
     quantised: bool = False
     """Whether the source quantises values itself."""
+    steps: Sequence[Step] = ()
+    """The programs without the later passes, where they were made."""
     hardware: Trace | None = None
     """The registers of the hardware in each cycle."""
 
@@ -156,9 +159,18 @@ def payload(given: PageInput) -> dict[str, Any]:
         "beside": {name: [box.beside for box in boxes] for name, boxes in given.boxes},
         "insides": {inside.name: _inside(inside) for inside in given.insides},
         "stages": stages_payload(given.stages, origins),
-        "rewrites": [{"stage": each.stage, "rule": each.rule, "alike": each.alike} for each in given.rewrites],
+        "steps": {step.stage: step.cycles for step in given.steps if step.cycles is not None},
+        "rewrites": [_rewrite(each) for each in given.rewrites],
     }
     return {**found, **origins.payload()}
+
+
+def _rewrite(rewrite: Rewrite) -> dict[str, Any]:
+    """`names` are those of the boxes before and after it, by their numbers, and `small` those of small boxes."""
+    sides = [part.boxes if part else () for part in (rewrite.before, rewrite.after)]
+    names = [[printable(box.called) for box in boxes] for boxes in sides]
+    small = [printable(box.called) for boxes in sides for box in boxes if box.small]
+    return {"stage": rewrite.stage, "rule": rewrite.rule, "alike": rewrite.alike, "names": names, "small": small}
 
 
 def source_lines(text: str) -> list[str]:

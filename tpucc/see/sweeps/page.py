@@ -124,7 +124,7 @@ def _fronts(found: Points, figures: Figures) -> Iterator[Markup]:
         ]
         if not marks:
             continue
-        lines = dict(zip(_models(found), fronts, strict=True)) if len(fronts) > 1 else {"": fronts[0]}
+        lines = dict(zip(_models(found), fronts, strict=True)) if len(fronts) > 1 else {"front": fronts[0]}
         which = "the front" if len(fronts) == 1 else "the fronts"
         about = f"{MEASURES[measure]} over {COSTS[cost]}: {counted(sum(map(len, fronts)), 'point')} on {which}"
         names = COSTS[cost], MEASURES[measure]

@@ -101,7 +101,7 @@ def state_buffer(name: str) -> str:
 def _require_target(target: Target) -> None:
     """Raises `UsageError` E0951 for a target that no program can be for."""
     if obstacle := V2.obstacle(target):
-        mend = "--executor reference computes the same bits; tpu_v2 has instructions"
+        mend = "tpu_v2 has instructions; tpucc train --executor reference computes the same bits without any"
         raise UsageError(Diagnostic("E0951", f"no program can be for {target.name}: it {obstacle}", help=(mend,)))
 
 

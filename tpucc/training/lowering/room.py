@@ -110,7 +110,7 @@ class _Room:
         if not all(self._found(number, needed, index, layer) for number in needed):
             names = ", ".join(f"{self._buffers[number].of.name} of {self._buffers[number].of.rows:,} rows" for number in needed)
             message = f"vector memory has {self._rows:,} rows, and these don't fit together: {names}"
-            mend = "a smaller batch has fewer rows; parts of values in vector memory aren't built yet"
+            mend = "a value stands there whole: fewer items make those of the batch smaller, narrower layers the weights"
             raise LimitError(Diagnostic("E0950", message, help=(mend,)))
 
     def _found(self, number: int, needed: Sequence[int], index: int, layer: int) -> bool:

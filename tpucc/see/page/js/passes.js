@@ -4,6 +4,7 @@ const passes = (() => {
   const KEPT = 0;
   const SIGNS = ["", "+", "−"];
   const READABLE = 0.75; // texts of 12 pixels are 9
+  const REST = 900; // milliseconds between two rewrites of a film
   const panel = document.getElementById("view-passes");
   const { shown: stages, unchanged } = model.stages;
   const texts = model.stages.texts.split("\n");
@@ -12,6 +13,7 @@ const passes = (() => {
   let whole = () => false;
   let [stage, rewrite] = [0, 0];
   let entries = [];
+  let playing = null; // what tells the film that runs from those before it
   let rows = null;
 
   /** The rows of a stage: {line, kind}, and {gap: how many} for kept lines that are left out. */
@@ -51,7 +53,14 @@ const passes = (() => {
   function button(number) {
     const { name, nodes, added, removed } = stages[number];
     const counts = number ? `+${words.number(added)} −${words.number(removed)}` : words.counted(nodes, "node");
-    return dom.make("button", { "data-stage": number, click: () => choose(number) }, list.cell("name", name), list.cell("counts", counts));
+    return dom.make("button", { "data-stage": number, click: () => choose(number) }, list.cell("name", name), list.cell("counts", counts), ...bar(name));
+  }
+
+  /** The program's cycles with this pass and those before it, where they are known, as a bar beside those of other passes. */
+  function bar(name) {
+    if (!Object.hasOwn(model.steps, name)) return [];
+    const [cycles, most] = [model.steps[name], Math.max(...Object.values(model.steps))];
+    return [dom.make("span", { class: "after" }, dom.make("i", { style: `width: ${(100 * cycles) / most}%` }), `${dom.number(cycles)} cycles${name === stages[0].name ? " without passes" : ""}`)];
   }
 
   /** The rewrites of a stage that are drawn, by their numbers on the page. */
@@ -92,6 +101,26 @@ const passes = (() => {
     scroller.scrollTo(needed(ends("left", "right", left), scroller.clientWidth), needed(ends("top", "bottom", top), scroller.clientHeight));
   }
 
+  const picturesOf = (pane) => [...pane.querySelectorAll("figure")].map((figure) => figure.querySelector("svg"));
+
+  /** The next rewrite that is drawn, here or in a later stage: its stage, and its number there. */
+  function next() {
+    if (rewrite + 1 < drawnOf(stage).length) return [stage, rewrite + 1];
+    const later = stages.findIndex((_, number) => number > stage && drawnOf(number).length);
+    return later < 0 ? null : [later, 0];
+  }
+
+  /** Plays the rewrites from the one that is shown on, until the last or until it is stopped. */
+  async function play() {
+    const own = (playing = {});
+    for (let at = [stage, rewrite]; at && playing === own; at = next()) {
+      choose(...at, own);
+      await film.play(picturesOf(panel.querySelector(".rewrite")), model.rewrites[drawnOf(stage)[rewrite]], centre);
+      await new Promise((done) => setTimeout(done, REST));
+    }
+    if (playing === own) choose(stage, rewrite);
+  }
+
   /** Shows one rewrite of the stage, before and after, and the way to the others. */
   function showRewrite(wanted = 0) {
     const drawn = drawnOf(stage);
@@ -101,16 +130,22 @@ const passes = (() => {
     rewrite = at;
     if (views.current() === "passes") selection.show(address());
     if (!drawn.length) return;
-    const { alike, rule } = model.rewrites[drawn[at]];
+    const { alike, rule, names } = model.rewrites[drawn[at]];
     const likes = alike > 1 ? `, ${words.number(alike)} times alike` : "";
-    const turn = (text, label, step) => dom.make("button", { "aria-label": label, title: label, click: () => showRewrite(at + step) }, text);
-    const turns = drawn.length > 1 ? [turn("‹", "the rewrite before", -1), turn("›", "the next rewrite", 1)] : [];
-    const said = `${stages[stage].name}: rewrite ${at + 1} of ${drawn.length} drawn${rule && `, by the rule “${rule}”`}${likes}. Dashed boxes are around it.`;
+    const turn = (text, label, step) => dom.make("button", { "aria-label": label, title: label, click: () => choose(stage, at + step) }, text);
+    const others = drawn.length > 1 ? [turn("‹", "the rewrite before", -1), turn("›", "the next rewrite", 1)] : [];
+    const does = playing ? "stop" : "play this rewrite, and those after it";
+    const player = dom.make("button", { class: "play", "aria-label": does, title: does, click: () => (playing ? choose(stage, rewrite) : play()) }, playing ? "■" : "▶");
+    const turns = [player, ...others];
+    const said = `${stages[stage].name}: rewrite ${at + 1} of ${drawn.length} drawn${rule && `, by the rule “${rule}”`}${likes}. What goes and what comes has a thick outline; dashed boxes are around it.`;
     pane.replaceChildren(dom.make("p", {}, dom.make("span", {}, said), dom.make("span", {}, ...turns)), both(side(drawn[at], "before"), side(drawn[at], "after")));
+    film.mark(picturesOf(pane).map((picture, side) => (picture ? film.named(picture, names[side]) : new Map())));
     pane.querySelectorAll(".frame").forEach(centre);
   }
 
-  function choose(number, wanted = 0) {
+  /** Shows a stage and one of its rewrites. That ends a film, unless it is the film's own step. */
+  function choose(number, wanted = 0, step = null) {
+    playing = step;
     stage = number;
     showRewrite(wanted);
     entries = entriesOf(number);
@@ -122,7 +157,8 @@ const passes = (() => {
   }
 
   function frame() {
-    const note = dom.make("p", {}, unchanged ? `${words.counted(unchanged, "pass", "passes")} changed nothing.` : "");
+    const more = Object.keys(model.steps).length ? "" : "tpucc profile MODEL --by pass says what each gives.";
+    const note = dom.make("p", {}, unchanged ? `${words.counted(unchanged, "pass", "passes")} changed nothing. ` : "", ...dom.prose(more));
     const box = dom.make("input", { type: "checkbox", change: () => choose(stage, rewrite) });
     const head = dom.make("p", {}, list.cell("summary", ""), dom.make("label", {}, box, " all lines"));
     const scroll = dom.make("div", { class: "lines", tabindex: 0 });
