@@ -35,7 +35,7 @@ SCRIPTS = (
     "decode", "dom", "theme", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams",
     "tiles", "list", "assembly", "film", "passes", "lanes", "axis", "colours", "band", "retiming", "why", "timeline", "buffer",
     "machine_state", "machine_contents", "machine_plan", "machine_player", "accounting", "inspector", "search", "what_if", "views",
-    "keyboard", "tour", "main",
+    "keyboard", "tour", "machine_hardware", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow"}
@@ -65,7 +65,10 @@ def page(given: PageInput) -> str:
         data=embedded(payload(given)),
     )
     return shell(
-        title, body, style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css"), script=scripts(__package__, SCRIPTS)
+        title,
+        body,
+        style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css", "hardware.css"),
+        script=scripts(__package__, SCRIPTS),
     )
 
 

@@ -44,6 +44,7 @@ from tpucc.see.diagrams.insides import Inside, insides
 from tpucc.see.diagrams.render import Rendered
 from tpucc.see.diagrams.rewrites import Rewrite, rewrites
 from tpucc.see.page.columns import deltas, octets, plain
+from tpucc.see.page.hardware import Trace, hardware_payload
 from tpucc.see.page.machine import machine_payload
 from tpucc.see.page.stages import Origins, Stage, stages_payload
 from tpucc.see.page.what_if import retiming_payload
@@ -71,6 +72,8 @@ class PageInput:
     steps: Sequence[Step] = ()
     """The programs without the later passes, where they were made."""
     life: Life | str = ""
+    hardware: Trace | None = None
+    """The registers of the hardware in each cycle."""
 
     @property
     def program(self) -> Program:
@@ -148,6 +151,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "buffers": _buffers(program, whose),
         "machine_view": machine_payload(program, touched, given.runtime.waiting, given.recording),
         "retiming": retiming_payload(program, touched, given.runtime.edges),
+        **({} if given.hardware is None else {"hardware": hardware_payload(given.hardware, program, touched, given.runtime.timeline)}),
         "hosts": [
             at for name, boxes in given.boxes if name == "layers" for at, box in enumerate(boxes) if not box.layers and box.cluster < 0
         ],
