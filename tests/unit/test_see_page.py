@@ -272,7 +272,11 @@ def test_the_instructions_are_those_of_the_program() -> None:
     assert (octets % 128).tolist() == program.instructions["opcode"].tolist()
     assert (octets >= 128).tolist() == effects(program.instructions).pops.tolist()
     lines = (line.strip() for line in str(small().program).split("\n") if re.match(r" +[a-z]+", line))
-    assert data(page())["text"].split("\n") == [re.sub(r" +; \d+$", "", line) for line in lines]
+    text = data(page())["text"]
+    words, own = text["words"].split("\n"), iter(numbers(text["numbers"]))
+    written = [" ".join(words[next(own)] for _ in range(count)) for count in numbers(text["counts"])]
+    assert written == [re.sub(r" +; \d+$", "", line) for line in lines]
+    assert len(words) == len(set(words)), "each is stored once"
 
 
 def test_waits_are_those_of_the_numbers() -> None:

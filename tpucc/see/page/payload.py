@@ -142,7 +142,7 @@ def payload(given: PageInput) -> dict[str, Any]:
             {"name": opcode.mnemonic, "unit": int(V1.engine_of[opcode]), "operands": operands_payload(opcode)} for opcode in Opcode
         ],
         "code": _code(program, whose, touched, given.times),
-        "text": "\n".join(map(printable, code_lines(program))),
+        "text": _texts([*map(printable, code_lines(program))]),
         "sentences": sentences_payload(program),
         "places": plain(_places(program, touched)),
         "shifts": deltas(given.times.shift_starts),
@@ -165,6 +165,14 @@ def payload(given: PageInput) -> dict[str, Any]:
         "rewrites": [_rewrite(each) for each in given.rewrites],
     }
     return {**found, **origins.payload()}
+
+
+def _texts(lines: Sequence[str]) -> dict[str, str]:
+    """The instructions as text: the different words of all lines, the numbers of these words in order, and how many each line has."""
+    known: dict[str, int] = {}
+    split = [line.split(" ") for line in lines]
+    numbers = [known.setdefault(word, len(known)) for words in split for word in words]
+    return {"words": "\n".join(known), "numbers": plain(numbers), "counts": plain([*map(len, split)])}
 
 
 def _rewrite(rewrite: Rewrite) -> dict[str, Any]:

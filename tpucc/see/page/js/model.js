@@ -108,6 +108,13 @@ const model = (() => {
     return (index) => parts[of[index]].map((part, place) => (place ? dom.number(values[starts[index] + place - 1]) : "") + part).join("");
   }
 
+  /** Lines of words that are stored once. */
+  function lines({ words: stored, numbers, counts }) {
+    const [all, of] = [stored.split("\n"), Array.from(decode.plain(numbers))];
+    let end = 0;
+    return Array.from(decode.plain(counts), (count) => of.slice(end, (end += count)).map((number) => all[number]).join(" "));
+  }
+
   /** For each picture, and each of its boxes, what `read` makes of its entry. */
   const ofBoxes = (entries, read) => Object.fromEntries(Object.entries(entries).map(([name, boxes]) => [name, Object.fromEntries(Object.entries(boxes).map(([id, entry]) => [id, read(entry)]))]));
 
@@ -117,7 +124,7 @@ const model = (() => {
   const fetches = fetching();
   const fetchOf = usedFetches();
   const shifts = decode.deltas(data.shifts);
-  const texts = data.text.split("\n");
+  const texts = lines(data.text);
   const said = telling(data.sentences);
   const unitOf = (index) => data.units[data.opcodes[code.opcode[index]].unit];
   const box_instructions = ofBoxes(data.box_instructions, (packed) => [...decode.deltas(packed)]);
