@@ -147,7 +147,7 @@ const tiles = (() => {
     const picture = grid(id);
     const turn = picture.querySelector(".tile text") ? "the number is its turn in the layer" : "point at it for its turn in the layer";
     const zeros = model.layers[id].groups > 1 ? " In the filled part are zeros between the groups." : "";
-    const stack = model.layers[id].matrices > 1 ? " The matrices stand one below the other." : "";
+    const stack = model.layers[id].matrices > 1 ? ` The matrices stand one ${shapeOf(id).turned ? "beside" : "below"} the other.` : "";
     const note = dom.make("p", {}, `The filled part of a tile is used, the rest is padding; ${turn}.${zeros}${stack}`);
     return [note, dom.make("div", { class: "large" }, picture, opened(id, place))];
   }
