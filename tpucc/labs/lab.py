@@ -15,6 +15,7 @@ from random import Random
 from shlex import quote
 from typing import Any, Protocol, TypeVar
 
+from tpucc.back_end import STAGES
 from tpucc.diagnostics import printable
 from tpucc.guest.values import Plain
 from tpucc.plugins.failures import Failed
@@ -152,7 +153,8 @@ AS_WRITTEN = Term()
 class Lab:
     """A lab: what the student writes, and the tests of it. `declared` makes one of its folder.
 
-    `file` is the submission's main file, `functions` are what it defines. A lab without functions asks for texts only, and needs no child.
+    `file` is the submission's main file, or `program` where there is one; `functions` are what it defines. A lab without functions asks for
+    texts only, and needs no child.
     `public(term)` are the tests that `check` runs, `hidden(term, seed)` those that only `grade` runs. `words(term)` are put into the
     handout, the skeleton and the solutions for `{{name}}`; all of these lie in `material`. `ranks` names the measure by which a leaderboard
     sorts, the least first; empty for a lab without one.
@@ -180,6 +182,11 @@ class Lab:
     """Modules that a call needs: the child imports them before it loads the submission."""
     begun: Callable[[Term], Mapping[str, str]] | None = None
     """The files that a student begins with, by their names, where it isn't `file` with the text `skeleton.py`."""
+
+    @property
+    def program(self) -> str:
+        """The name of the program that may stand in the place of `file`; empty of a lab that asks for more than stages of the compiler."""
+        return self.file.removesuffix(".py") if self.functions and set(self.functions) <= set(STAGES) else ""
 
     @property
     def material_folder(self) -> Path:
