@@ -180,6 +180,7 @@ def test_a_program_that_is_a_link_is_refused(tmp_path: Path) -> None:
     assert contents_of(LAB, tmp_path, AS_WRITTEN).problem == f"{LAB.program} is a link; a submission is made of regular files"
 
 
+@pytest.mark.long
 def test_mine_takes_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start(LAB, tmp_path / "five")
     assert [part.state for part in parts_in(tmp_path) if part.lab is LAB] == ["tpucc's: not begun"]

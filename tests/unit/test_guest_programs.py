@@ -273,6 +273,7 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, *options
     return capsys.readouterr().err
 
 
+@pytest.mark.long
 @each(
     {
         "status": ("exit 3", "mine: error E0521: the stage allocate ended with exit status 3"),
@@ -282,7 +283,6 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, *options
         "range": ("echo '{\"result\": [-1, 0, 0]}'", "mine: error E0523: the stage allocate put buffer 0 (x.i8.0) on rows -1 to "),
     }
 )
-@pytest.mark.long
 def test_the_command_names_the_program_and_the_stage(body: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = told(tmp_path, capsys, f"echo looking >&2; {body}")
     assert words in text
