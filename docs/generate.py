@@ -33,6 +33,7 @@ from worked_page import worked_pages
 import tpucc
 from tpucc.explain.codes import codes, explain
 from tpucc.explain.fidelity import fidelity
+from tpucc.explain.life import Life, life
 from tpucc.interop.onnx.writing.words import documented, in_words
 from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
@@ -41,6 +42,7 @@ from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Ma
 from tpucc.passes.base import ASKED, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.see import pictures
+from tpucc.see.charts.life import life_svg
 from tpucc.see.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
 from tpucc.see.waves import random_work, waves_svg
 from tpucc.training.passes.pipeline import TRAINING_PASSES
@@ -235,6 +237,10 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
         first = tpucc.compile("first.tpu")
         yield "first-timeline", first.timeline._repr_svg_()
         yield "first-tiles", first.tiles._repr_svg_()
+        assert first.compilation is not None
+        lived = life(first.compilation, first.runtime)
+        assert isinstance(lived, Life)
+        yield "first-byte", life_svg(first.runtime.program, lived, first.runtime.timeline.makespan)
     with as_typed(text_of("quantisation.md")):
         yield "sensor-layers", tpucc.compile("sensor.tpu").layers._repr_svg_()
     with as_typed(text_of("scheduling.md")):

@@ -66,6 +66,7 @@ SHOTS = (
     Shot("tiles", "view=tiles&tile=3.4"),
     Shot("assembly", "view=assembly&instruction=100"),
     Shot("machine", "view=machine&instruction=300"),
+    Shot("byte", "view=byte"),
     Shot("passes", "view=passes&line=18", (click("#view-passes button:has-text('fuse-bias')"),)),
     Shot("roofline", "view=roofline&layer=3"),
     Shot("whatif", "view=whatif", (click("#view-whatif tr[data-field=host_bandwidth] button"),)),

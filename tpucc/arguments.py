@@ -1,15 +1,24 @@
-"""What calls of the Python API are given: a path where a path is meant, and a text where a text is."""
+"""What calls need: of the Python API a path where a path is meant, and a text where a text is; and packages that are no part of every
+installation."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from tpucc.diagnostics import MAX_LINE, Diagnostic, UsageError, counted, did_you_mean, listed, printable
 
 SUFFIXES = (".tpu", ".tpub", ".graph", ".tile", ".asm")
 """How the names of files end that such a path may mean."""
+
+
+def require_package(who: str, name: str, mend: str) -> None:
+    """Raises `UsageError` E0963 where a package isn't installed that `who` needs."""
+    if find_spec(name) is None:
+        help = (f"python -m pip install {mend} installs it",)
+        raise UsageError(Diagnostic("E0963", f"{who} needs a package that isn't installed: {name}", help=help))
 
 
 def path_of(given: object, what: str, instead: str) -> Path:

@@ -11,6 +11,7 @@ import msgspec
 from tpucc.compilation import Compilation
 from tpucc.explain.by_pass import Step
 from tpucc.explain.fidelity import fidelity
+from tpucc.explain.life import life
 from tpucc.explain.noise import quantises_values, rounded_notes
 from tpucc.explain.recording import recording
 from tpucc.explain.summary import Accuracy
@@ -24,6 +25,7 @@ from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
 from tpucc.see import pictures
 from tpucc.see.page import PageInput, page
+from tpucc.see.page.hardware import Trace
 from tpucc.see.page.stages import Stage
 
 EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")
@@ -47,10 +49,11 @@ def artifacts(
     with_data: bool = False,
     window: Int64 | None = None,
     steps: Sequence[Step] = (),
+    hardware: Trace | None = None,
 ) -> Artifacts:
     """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page. In the text forms large
     constants stand by their digests, unless `with_data`. `window` are the instructions whose values the page has; see `recording`.
-    `steps` are what each pass gave, for the page."""
+    `steps` are what each pass gave, `hardware` the registers of the hardware, for the page."""
     files = {name: text.encode("utf-8", "surrogatepass") for name, text in _texts(compilation, runtime, stem, kinds, with_data)}
     if "tpub" in kinds:
         files[f"{stem}.tpub"] = encode(runtime.program)
@@ -71,7 +74,9 @@ def artifacts(
         notes = [*_notes(compilation), *(rounded_notes(compilation.meant) if accuracy is not None else ())]
         stages = [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]
         shown = recording(compilation, runtime, window)
-        files["report.html"] = page(PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised, steps)).encode()
+        lived = life(compilation, runtime)
+        given = PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised, steps, lived, hardware)
+        files["report.html"] = page(given).encode()
     return Artifacts(files, time.perf_counter() - started)
 
 

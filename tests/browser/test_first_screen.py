@@ -104,7 +104,7 @@ def test_arrow_keys_go_through_the_tabs_of_all_questions(report: Path, open_page
     page = open_page(report)
     page.locator("[role=tab][tabindex='0']").focus()
     seen = []
-    for _ in range(11):
+    for _ in range(12):
         seen += page.evaluate(SELECTED)
         assert page.evaluate("document.activeElement.dataset.view") == seen[-1]
         page.keyboard.press("ArrowRight")
@@ -118,7 +118,7 @@ def test_on_a_phone_all_questions_and_tabs_are_in_sight(report: Path, open_page:
     settle(page)
     boxes = "(found) => found.map((each) => each.getBoundingClientRect()).map(({ left, right }) => [left, right])"
     found = page.locator("nav span, nav button").evaluate_all(boxes)
-    assert len(found) == 4 + 11
+    assert len(found) == 4 + 12
     assert all(left >= 0 and right <= 390 for left, right in found)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 

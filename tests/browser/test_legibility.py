@@ -35,7 +35,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def views(page: Page) -> Iterator[str]:
     """Opens each view, and gives its name."""
     tabs = page.get_by_role("tab").all()
-    assert len(tabs) == 11
+    assert len(tabs) == 12
     for tab in tabs:
         tab.click()
         settle(page)

@@ -17,20 +17,21 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 COVERED = """(count) => {
-  const slider = document.querySelector(".steps input");
+  const head = document.querySelector(".playhead");
+  const press = (key) => head.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
   const box = (node) => { const range = document.createRange(); range.selectNodeContents(node); return range.getBoundingClientRect(); };
   const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
   const sideways = ({ dataset: { way } }) => ["memory fifo", "buffer matrix", "accumulators activation"].includes(way);
   const found = [];
   let moved = 0;
+  press("Home");
   for (let turn = 0; turn < count; turn++) {
-    slider.value = Math.floor((turn / count) * Number(slider.max));
-    slider.dispatchEvent(new Event("input"));
-    const others = [...document.querySelectorAll(".tile-here, .part .open, .part .does, .holds td")].filter((one) => one.checkVisibility());
+    for (let event = Math.floor(Number(head.ariaValueMax) / count); event; event--) press("ArrowRight");
+    const others = [...document.querySelectorAll(".part h3, .tile-here, .part .open, .part .does")].filter((one) => one.checkVisibility());
     for (const token of [...document.querySelectorAll(".token")].filter(sideways)) {
       moved += 1;
       const under = others.filter((other) => meet(token.getBoundingClientRect(), box(other)));
-      found.push(...under.map((other) => `${slider.value}: ${token.textContent} on ${other.textContent}`));
+      found.push(...under.map((other) => `${head.ariaValueNow}: ${token.textContent} on ${other.textContent}`));
     }
   }
   return [moved, found];

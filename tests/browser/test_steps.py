@@ -60,3 +60,26 @@ def test_quick_steps_write_few_addresses_and_the_last_one_is_right(open_page: Op
     assert page.evaluate("location.hash") == "#view=machine", "what is let go of isn't written later"
     page.wait_for_timeout(300)
     assert page.evaluate("location.hash") == "#view=machine"
+
+
+FRAMES = """async (count) => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  for (let number = 0; number < count; number++) await frame();
+}"""
+
+
+def test_a_frame_of_play_computes_styles_once_and_nothing_but_the_clock_is_laid_out(open_page: OpenPage, tmp_path: Path) -> None:
+    """With container queries, a word that changes had the styles of the view computed three times."""
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path), "view=machine&instruction=30")
+    page.emulate_media(reduced_motion="no-preference")
+    page.select_option("select[aria-label=speed]", "0.25")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("g")
+    page.evaluate(FRAMES, 5)
+    event = page.inner_text(".cycle").split(",")[0]
+    with counted(page) as played:
+        page.evaluate(FRAMES, STEPS)
+    assert page.inner_text(".cycle").split(",")[0] == event, "nothing begins or ends in these frames"
+    page.keyboard.press("g")
+    assert played["LayoutCount"] <= STEPS + 2
+    assert played["RecalcStyleCount"] <= 1.5 * STEPS

@@ -15,7 +15,7 @@ import pytest
 from tests.support.legibility import legibility
 from tests.support.visits import settle
 from tpucc.cli.main import main
-from tpucc.see.waves import random_work
+from tpucc.see.waves import random_work, waves_page
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
 
 if TYPE_CHECKING:
@@ -305,3 +305,19 @@ def test_boxes_slide_only_for_those_who_like_it(motion: str, waves: Waves, open_
     moving = page.evaluate("() => { document.getElementById('step').click(); return document.getAnimations().length; }")
     assert (moving > 0) == (motion == "no-preference")
     assert cycle_of(page) == 9
+
+
+def test_registers_of_the_hardware_that_differ_are_marked(open_page: OpenPage) -> None:
+    """In their cycle, and in no other."""
+    work = random_work(3, 2, 4)
+    registers = [{name: getattr(frame.cycle, name).copy() for name in ("x", "weights", "shadow", "sums")} for frame in work.frames]
+    registers[8]["sums"][2, 1] += 5
+    page = open_page(waves_page(work, registers), "cycle-8")
+    marked = "[...document.querySelectorAll('.differs')].map((element) => element.dataset.target)"
+    assert page.evaluate(marked) == ["element 2,1"]
+    assert "1 of the hardware's elements are NOT EQUAL." in page.text_content("#words")
+    page.focus("[data-target='element 2,1']")
+    assert ": NOT EQUAL in sum." in page.text_content("#element")
+    page.click("#step")
+    assert page.evaluate(marked) == []
+    assert "All registers of the hardware's elements are equal." in page.text_content("#words")

@@ -57,6 +57,7 @@ def drawn_source(seed: int) -> str:
     )
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @each([(seed,) for seed in range(SEEDS)], usual=len(LAYERS))
 def test_a_layer_of_any_name_comes_back_with_the_same_integers(seed: int, tmp_path: Path) -> None:

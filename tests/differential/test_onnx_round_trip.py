@@ -211,6 +211,7 @@ model m(x: f32[2, 4, 5] in [-2.0, 2.0]):
 """
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @each(
     {
@@ -254,6 +255,7 @@ PACKED = {
 }
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @each({f"{title}, {bits} bits": (text, bits) for title, text in PACKED.items() for bits in (8, 16)})
 def test_a_convolution_of_patches_is_written_as_one_of_the_image(text: str, bits: int, tmp_path: Path) -> None:
@@ -520,6 +522,7 @@ def quantised_again(text: str, bits: int, path: Path) -> tuple[tpucc.Imported, M
     return tpucc.import_onnx(path), arrays
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @each(
     [
@@ -545,6 +548,7 @@ def test_weights_of_one_value_come_back_from_a_quantised_export(text: str, bits:
             np.testing.assert_array_equal(again.weights[key], arrays[key], strict=True)
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @each(
     [

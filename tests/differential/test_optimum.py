@@ -88,6 +88,7 @@ def search(case: Case) -> Found:
     return Found(time_program(schedule(tiles)).makespan, best, len(times), programs[times.index(best)])
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @pytest.mark.parametrize("case", one_of(4, CASES), ids=lambda case: case.title)
 def test_the_compiler_is_near_the_optimum(case: Case) -> None:

@@ -14,7 +14,11 @@ from tpucc.labs.lab import Lab
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of all labs alike, in `test_labs.py`, lab by lab: a process keeps what a lab compiles, and runs neighbours."""
+    """The tests of all labs alike, in `test_labs.py`, lab by lab: a process keeps what a lab compiles, and runs neighbours. Those of a lab
+    whose packages aren't installed are skipped."""
+    for item in items:
+        if (lab := _lab(item)) is not None and lab.missing:
+            item.add_marker(pytest.mark.skip(reason=f"{', '.join(lab.missing)} is not installed"))
     places = [place for place, item in enumerate(items) if item.path == Path(__file__).with_name("test_labs.py")]
     ordered = sorted((items[place] for place in places), key=_number)
     for place, item in zip(places, ordered, strict=True):
@@ -23,8 +27,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _number(item: pytest.Item) -> int:
     """Of the lab that a test has as its argument; -1 without one."""
-    lab = item.callspec.params.get("lab") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
-    return lab.number if isinstance(lab, Lab) else -1
+    lab = _lab(item)
+    return -1 if lab is None else lab.number
+
+
+def _lab(item: pytest.Item) -> Lab | None:
+    """The lab that a test of this folder has as its argument, if any."""
+    own = item.path.is_relative_to(Path(__file__).parent)
+    lab = item.callspec.params.get("lab") if own and isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+    return lab if isinstance(lab, Lab) else None
 
 
 @pytest.fixture(scope="session")

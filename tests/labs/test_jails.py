@@ -453,6 +453,7 @@ with workshop(lab.modules) as shared:
 """
 
 
+@pytest.mark.soak
 @posix
 def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """The package is copied into a folder that only its owner can enter, as on Gradescope."""
@@ -715,6 +716,7 @@ def test_what_no_line_of_python_ends_is_ended_by_the_kernel(shared: Path, monkey
         assert caught.value.kind == "time"
 
 
+@pytest.mark.soak
 @posix
 def test_what_a_submission_leaves_is_taken_away_however_deep_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deeper than Python can walk, and than a path may be long, in folders that all users may write."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.cases import each
-from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
+from tpucc.systolic import NONE, Multiply, Tile, simulate
 
 pytestmark = pytest.mark.annex
 
@@ -51,30 +51,20 @@ def work(seed: int, lanes: int) -> list[Multiply]:
     return [Multiply(random.integers(-128, 256, (m, lanes)), None if i % 2 else tiles[i // 2]) for i, m in enumerate(counts)]
 
 
-def entering(before: Cycle | None, cycle: Cycle, multiplies: list[Multiply]) -> dict[str, int]:
-    """What goes into the array in a cycle: the rows that stand at the open side of both triangles after it."""
-    lanes = np.arange(len(cycle.setup))
-    began = cycle.multiply != NONE and (before is None or before.multiply != cycle.multiply)
-    switch = began and multiplies[cycle.multiply].tile is not None
-    return {
-        **{f"x_{lane}": int(cycle.setup[lane, lane]) for lane in lanes},
-        **{f"w_{lane}": int(cycle.edge[lane, lane]) for lane in lanes},
-        "switch": int(switch),
-        "row": int(cycle.edge_row[0, 0]) + 1,
-    }
-
-
 @each({f"{lanes} lanes, seed {seed}": (lanes, seed) for lanes, seed in ((2, 0), (4, 1), (4, 2))})
 def test_every_register_is_the_systolic_simulator_s(lanes: int, seed: int, rtl: ModuleType) -> None:
-    multiplies, before = work(seed, lanes), None
+    from tpucc.cosimulation.waves import entering
+
+    multiplies, before = work(seed, lanes), NONE
     array = rtl.unit("array", shape=replace(rtl.SHAPE, lanes=lanes))
     for cycle in simulate(multiplies, rows=lanes, columns=lanes):
-        array.step(**entering(before, cycle, multiplies))
+        began = cycle.multiply not in (NONE, before)
+        array.step(**entering(cycle, switch=began and multiplies[cycle.multiply].tile is not None))
         for name, bits, values in (("x", 9, cycle.x), ("sum", 32, cycle.sums), ("weight", 8, cycle.weights), ("shadow", 8, cycle.shadow)):
             found = [[rtl.signed(array.register(f"element_{r}_{c}_{name}"), bits) for c in range(lanes)] for r in range(lanes)]
             wanted = [[rtl.signed(int(v) & ((1 << bits) - 1), bits) for v in row] for row in values]
             assert found == wanted, f"{name} after cycle {cycle.number}"
-        before = cycle
+        before = cycle.multiply
 
 
 def test_sums_can_be_read_when_the_pipeline_has_drained(rtl: ModuleType) -> None:

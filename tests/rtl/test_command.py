@@ -115,6 +115,15 @@ def test_modules_are_written(tmp_path: Path, rtl: ModuleType, capsys: pytest.Cap
     assert f"{len(written)} modules" in capsys.readouterr().out
 
 
+def test_the_modules_of_another_width(tmp_path: Path, rtl: ModuleType) -> None:
+    rates = ("--set", "host_row_bytes=2", "--set", "host_bandwidth=2e6")
+    assert run("rtl", "verilog", "--set", "mxu=2", *rates, "-o", tmp_path / "v") == 0
+    text = (tmp_path / "v" / "array.v").read_text("utf-8")
+    assert "element_1_1_sum" in text
+    assert "element_2_2_sum" not in text
+    assert run("rtl", "verilog", "--set", "mxu=3", "-o", tmp_path / "odd") == 2
+
+
 def test_without_pyrtl(model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "pyrtl", None)
     assert run("rtl", "run", model) == 2

@@ -319,6 +319,7 @@ def test_a_package_is_taken_only_as_it_is_known(monkeypatch: pytest.MonkeyPatch,
         build.fetched(package | {"version": "2.0"})
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node to prepare Python with")
 def test_python_is_prepared_without_packages_for_webassembly(tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ from tpucc.cli.work import compiled, held_out_accuracy, require_model
 from tpucc.explain.by_pass import by_pass as steps_by_pass
 from tpucc.explain.recording import MOST
 from tpucc.explain.timed import Timed
+from tpucc.files import read_file
 from tpucc.numerics import Int64
 from tpucc.output_files import write_file
+from tpucc.see.page.hardware import read_trace
 
 
 class Window(click.ParamType[range]):
@@ -40,10 +42,13 @@ class Window(click.ParamType[range]):
 @click.option("-o", "--output", type=FILE, metavar="FILE.html", help="Where to write it (default: MODEL.html).")
 @click.option("--values", type=Window(), metavar="A:B|none", help="The instructions whose values the view of the machine has.")
 @click.option("--by-pass", is_flag=True, help="Show what each pass gives, too: the model is compiled once more for each of them.")
+@click.option(
+    "--vcd", "trace", type=FILE, metavar="FILE.vcd", help="The hardware's registers, from tpucc rtl run, in the view of the machine."
+)
 @compile_options
 @like_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def command(model: Path, output: Path | None, values: range | None, by_pass: bool, quiet: bool, **given: Any) -> None:
+def command(model: Path, output: Path | None, values: range | None, by_pass: bool, trace: Path | None, quiet: bool, **given: Any) -> None:
     """Write the self-contained page of MODEL: source, numbers, and every picture."""
     place = output or Path(f"{stem_of(model)}.html")
     keep_inputs(place)
@@ -54,11 +59,12 @@ def command(model: Path, output: Path | None, values: range | None, by_pass: boo
         assert compilation.program is not None
         runtime = Timed(compilation.program, progress.rounds)
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
+        hardware = None if trace is None else read_trace(read_file(trace).decode("utf-8", "replace"), trace.name, compilation.program)
         progress.stage("compile without passes")
         steps = steps_by_pass(compilation, model.parent) if by_pass else ()
         progress.stage("draw the page")
         window = _chosen(values, len(compilation.program.instructions))
-        made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy, window=window, steps=steps)
+        made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy, window=window, steps=steps, hardware=hardware)
     write_file(place, made.files["report.html"])
     if not quiet:
         click.echo(f"{place}: open it in a browser")

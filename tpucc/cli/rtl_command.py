@@ -6,7 +6,6 @@ import io
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ import click
 import numpy as np
 
 from tpucc.api import Executable
+from tpucc.arguments import require_package
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, compile_options, json_option, like_option
+from tpucc.cli.options import FILE, compile_options, json_option, like_option, option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.run_command import inputs_of
@@ -27,6 +27,7 @@ from tpucc.output_files import write_file, write_files
 from tpucc.sim.interpret import Interpreter
 from tpucc.target import load_target
 
+EXTRA = "'tpucc[rtl]'"
 SHOWN = 5
 """Differences that are printed."""
 
@@ -37,13 +38,6 @@ def command() -> None:
 
     It needs the extra `rtl`: python -m pip install 'tpucc[rtl]'.
     """
-
-
-def _require_pyrtl() -> None:
-    """Raises `UsageError` E0963 where the package isn't installed."""
-    if find_spec("pyrtl") is None:
-        mend = "python -m pip install 'tpucc[rtl]' installs it"
-        raise UsageError(Diagnostic("E0963", "tpucc rtl needs a package that isn't installed: pyrtl", help=(mend,)))
 
 
 @command.command("run")
@@ -63,7 +57,7 @@ def run(model: Path, input_file: Path | None, trace: Path | None, early: bool, a
     Without --input it runs on the calibration inputs, or on random ones; of several batches on the first. A program without any host's
     part, as of a listing that was typed, runs on random integers.
     """
-    _require_pyrtl()
+    require_package("tpucc rtl", "pyrtl", EXTRA)
     from tpucc.cosimulation.compare import cosimulate, early_cycles
     from tpucc.rtl.chip import chip
     from tpucc.rtl.shape import shape_of
@@ -131,17 +125,18 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 @command.command("verilog")
 @click.option("--target", "target_name", default="tiny", show_default=True, metavar="NAME|FILE.toml", help="The machine.")
+@option("overrides")
 @click.option(
     "-o", "--output", type=FILE, required=True, metavar="FOLDER", help="Where the modules go: a file for each unit, and the chip."
 )
 @click.option("--synthesize", "with_yosys", is_flag=True, help="Let Yosys make gates of each, and print how many, and the longest path.")
-def write_verilog(target_name: str, output: Path, with_yosys: bool) -> None:
+def write_verilog(target_name: str, overrides: Mapping[str, str], output: Path, with_yosys: bool) -> None:
     """Write the hardware of a target as Verilog: each unit as a module of its own, and the whole chip."""
-    _require_pyrtl()
+    require_package("tpucc rtl", "pyrtl", EXTRA)
     from tpucc.rtl.shape import shape_of
     from tpucc.rtl.verilog import blocks, memory_bits, synthesized, verilog, yosys
 
-    made = blocks(shape_of(load_target(target_name)))
+    made = blocks(shape_of(load_target(target_name, overrides)))
     write_files(output, {f"{name}.v": verilog(name, block).encode() for name, block in made.items()})
     click.echo(f"{output}: {counted(len(made), 'module')}")
     if not with_yosys:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
+from tpucc.arguments import require_package
 from tpucc.cli.options import FILE
 from tpucc.output_files import write_file
 from tpucc.see.waves import COUNTS, MOST, SIDES, TILES, VALUES, Demo, random_work, waves_page, waves_svg
-from tpucc.see.waves.terminal import WIDTH, conclusion, introduction, terminal_frame, terminal_width
+from tpucc.see.waves.terminal import WIDTH, comparison, conclusion, introduction, terminal_frame, terminal_width
+from tpucc.systolic.work import Registers
 
 PROMPT = "Enter: next cycle, a: all others, q: quit "
 
@@ -42,6 +44,7 @@ class Cycles(click.ParamType[tuple[int | None, int | None]]):
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other numbers.")
 @click.option("--cycles", type=Cycles(), metavar="N|A:B", help="Only these cycles; an .svg of one cycle stands still.")
 @click.option("--no-pause", is_flag=True, help="On a terminal, don't wait for Enter between cycles.")
+@click.option("--hardware", "with_hardware", is_flag=True, help="Compare with the hardware's registers, in the text and in a page.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg|FILE.html", help="Write a moving picture, or a page to step through.")
 def command(
     rows: int,
@@ -52,6 +55,7 @@ def command(
     seed: int,
     cycles: tuple[int | None, int | None] | None,
     no_pause: bool,
+    with_hardware: bool,
     output: Path | None,
 ) -> None:
     """Show data flowing in waves through an array of processing elements, cycle by cycle.
@@ -61,14 +65,25 @@ def command(
     On a terminal, Enter shows the next cycle.
     """
     work = random_work(rows, columns, count, tiles, seed, values)
+    registers = _registers(work) if with_hardware else None
     if output is None:
         _print(work, _chosen(work, cycles), pauses=not no_pause and _is_at_terminal())
-        return
-    write_file(output, _drawn(work, output, cycles).encode())
-    click.echo(f"{output}: {introduction(work)}")
+    else:
+        write_file(output, _drawn(work, output, cycles, registers).encode())
+        click.echo(f"{output}: {introduction(work)}")
+    if registers is not None:
+        click.echo(comparison(work, registers))
 
 
-def _drawn(work: Demo, output: Path, cycles: tuple[int | None, int | None] | None) -> str:
+def _registers(work: Demo) -> Registers:
+    """The hardware's registers in each cycle. Raises `UsageError` E0963 without PyRTL."""
+    require_package("--hardware", "pyrtl", "'tpucc[rtl]'")
+    from tpucc.cosimulation.waves import array_registers
+
+    return list(array_registers([frame.cycle for frame in work.frames]))
+
+
+def _drawn(work: Demo, output: Path, cycles: tuple[int | None, int | None] | None, registers: Registers | None) -> str:
     """The page or the picture, as the file's name says."""
     if output.suffix not in (".svg", ".html"):
         raise click.BadParameter(f"{output} ends neither in .svg nor in .html", param_hint="-o")
@@ -76,7 +91,9 @@ def _drawn(work: Demo, output: Path, cycles: tuple[int | None, int | None] | Non
     if cycles is not None and (output.suffix == ".html" or len(chosen) > 1):
         raise click.UsageError("--cycles is for text; with one cycle an .svg stands still")
     if output.suffix == ".html":
-        return waves_page(work)
+        return waves_page(work, registers)
+    if registers is not None:
+        raise click.UsageError(f"--hardware is for text and for pages: -o {output.with_suffix('.html')}")
     if max(work.rows, work.columns) > MOST:
         raise click.UsageError(
             f"a moving picture has at most {MOST} × {MOST} elements; a page shows more: -o {output.with_suffix('.html')}"

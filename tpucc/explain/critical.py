@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -109,8 +110,18 @@ class Activities:
             number = predecessor[number] if start[number] > until else -1
 
 
+_KNOWN: WeakKeyDictionary[Timeline, Activities] = WeakKeyDictionary()
+"""The activities of the timelines that there are: several numbers are made of them."""
+
+
 def activities(program: Program, timeline: Timeline) -> Activities:
-    """The activities of a program, in a time that is linear in its instructions."""
+    """The activities of a program, in a time that is linear in its instructions; of a timeline they are found once."""
+    if (known := _KNOWN.get(timeline)) is None:
+        known = _KNOWN[timeline] = _activities(program, timeline)
+    return known
+
+
+def _activities(program: Program, timeline: Timeline) -> Activities:
     machine, target, touched = program.machine, program.target, effects(program.instructions, program.machine)
     tiles, count = timeline.tiles, len(touched)
     drains = np.array([*(unit.drain(target) for unit in machine.units), 0], np.int64)[touched.engine]
@@ -179,11 +190,12 @@ def synchronisations(program: Program, touched: Effects) -> dict[tuple[int, int]
     """The synchronisations, in order, at which a unit waits for another, by these two units."""
     machine = program.machine
     controls = np.flatnonzero(touched.engine == machine.control)
-    opcodes, waiting, engines = (program.instructions[name][controls].tolist() for name in ("opcode", "index", "engines"))
+    opcodes, waiting, engines = (program.instructions[name][controls].astype(np.int64) for name in ("opcode", "index", "engines"))
+    _, first, kind = np.unique(opcodes << 40 | engines << 32 | waiting, return_index=True, return_inverse=True)
     found: dict[tuple[int, int], list[int]] = {}
-    for index, opcode, *operands in zip(controls.tolist(), opcodes, waiting, engines, strict=True):
-        for blocked, awaited in machine.by_opcode[opcode].waits(*operands):
+    for number, place in enumerate(first.tolist()):
+        for blocked, awaited in machine.by_opcode[int(opcodes[place])].waits(int(waiting[place]), int(engines[place])):
             for other in range(len(machine.units)):
                 if awaited >> other & 1:
-                    found.setdefault((blocked, other), []).append(index)
-    return {pair: np.array(indices, np.int64) for pair, indices in found.items()}
+                    found.setdefault((blocked, other), []).append(number)
+    return {pair: controls[np.isin(kind, kinds)] for pair, kinds in found.items()}

@@ -1,12 +1,11 @@
 """Values of a run, in a window: for some instructions a few of the rows that they read and write, as the machine has them.
 
-To know these rows, not all of a program need be computed: `Slice` goes back through it and finds, for each instruction, the rows that
-reach the window. Every device instruction computes each of its rows from its own sources, so the values are those of a whole run.
+To know these rows, not all of a program need be computed: a slice of it has them (`tpucc.sim.slices`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 
@@ -14,15 +13,15 @@ import numpy as np
 
 from tpucc.compilation import Compilation
 from tpucc.isa.effects import effects, resolve
-from tpucc.isa.program import Port, Program
-from tpucc.machine.parts import AccessPattern, Contents
+from tpucc.isa.program import Program
+from tpucc.machine.parts import AccessPattern
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs, random_inputs
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.memories import AppliedInstruction, applied, numbered, rows_of
-from tpucc.sim.ports import column_blocks
+from tpucc.sim.memories import AppliedInstruction, numbered
+from tpucc.sim.slices import RUN, Slice
 
 ROWS, LANES, SIDE = 4, 8, 4
 """Of each operand the first rows of its walk, and their first lanes; of each tile the first rows and columns."""
@@ -77,10 +76,10 @@ def recorded(interpreter: Interpreter, window: Int64, origin: str) -> Recording:
     program, steps, tiles = interpreter.program, list[Step](), dict[int, Int8]()
     if not len(window):
         return Recording((), {}, origin)
-    wanted, touched = set(window.tolist()), effects(program.instructions, program.machine)
+    asked, touched = {index: [(slice(ROWS), int(RUN))] for index in window.tolist()}, effects(program.instructions, program.machine)
     fetches = resolve(program.instructions, touched).fetch.tolist()
-    for index, only in enumerate(_Slice(program, window).places()):
-        if index not in wanted:
+    for index, only in enumerate(Slice(program, asked, int(window[-1])).places()):
+        if index not in asked:
             interpreter.execute(index, only)
             continue
         instruction = program.machine.read(program.instructions[index])
@@ -99,69 +98,6 @@ def _seen(interpreter: Interpreter, action: AppliedInstruction, place: IntFlag, 
     numbers = numbered(rows)
     first = (numbers[:1].reshape(-1) if action.machine.rows_at(place).pattern is AccessPattern.WINDOWS else numbers)[:ROWS]
     return Seen(place, first, action.loaded(interpreter.memories, place, first)[:, :LANES].copy())
-
-
-class _Slice:
-    """Which rows of each instruction's result reach the window."""
-
-    def __init__(self, program: Program, window: Int64) -> None:
-        self._program, self._wanted, self._last = program, set(window.tolist()), int(window[-1])
-        memories, target = program.machine.memories, program.target
-        sizes = {each.name: program.host_rows if each.contents is Contents.BUFFERS else each.size(target) for each in memories}
-        self._needs = {name: np.zeros(size, np.bool_) for name, size in sizes.items()}
-        """The rows of each memory that are needed after the instruction that is looked at."""
-        held = program.machine.holding(Contents.BUFFERS)
-        self._host = self._needs[held.name] if held is not None else np.zeros(program.host_rows, np.bool_)
-
-    def places(self) -> Sequence[Int64 | None]:
-        """For each instruction up to the last of the window the places in its walk, ascending; None where it writes no such rows."""
-        return list(self._backwards())[::-1]
-
-    def _backwards(self) -> Iterator[Int64 | None]:
-        for index in range(self._last, -1, -1):
-            machine = self._program.machine
-            instruction = machine.read(self._program.instructions[index])
-            if instruction.reads & machine.ports:
-                self._asks_host(instruction["index"])
-            elif machine.queue is not None and instruction.writes & machine.queue.stored:
-                for place in machine.rows_in(instruction.reads):
-                    self._needs[place.memory][rows_of(machine, instruction, place)] = True
-            action = applied(self._program, instruction, None, -1)
-            yield None if action is None else self._needed(action, ROWS if index in self._wanted else 0)
-
-    def _needed(self, action: AppliedInstruction, first: int) -> Int64:
-        """The places whose rows are needed afterwards, or are among the `first`; before it their sources are needed."""
-        place, rows = action.writes
-        memory, numbers = self._memory(place), numbered(rows)
-        wide = action.size(place) > 1
-        chosen = memory[numbers] | (memory[numbers + 1] if wide else False)
-        chosen[:first] = True
-        memory[numbers] = False
-        if wide:
-            memory[numbers + 1] = False
-        places = np.flatnonzero(chosen)
-        for source, read in action.reads:
-            needed = action.sources(source, read, places).reshape(-1)
-            self._memory(source)[needed] = True
-            if action.size(source) > 1:
-                self._memory(source)[needed + 1] = True
-        return places
-
-    def _memory(self, place: IntFlag) -> AnyArray:
-        return self._needs[self._program.machine.rows_at(place).memory]
-
-    def _asks_host(self, step: int) -> None:
-        """A host step needs all rows of the ports that it reads, and makes all of those that it fills."""
-        if step >= len(self._program.host_steps):
-            return
-        reads, fills = self._program.step_ports[step]
-        for ports, needed in ((fills, False), (reads, True)):
-            for rows in self._rows(ports):
-                self._host[rows] = needed
-
-    def _rows(self, ports: Sequence[Port]) -> Iterator[slice]:
-        for port in ports:
-            yield from (rows for _, _, rows in column_blocks(port, self._program.host, self._program.target.mxu))
 
 
 def first_part(runtime: Runtime, inputs: Arrays) -> tuple[Arrays, bool]:

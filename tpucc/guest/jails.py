@@ -34,8 +34,8 @@ LONGEST = 4 * 2**20
 """Bytes of the longest answer of somebody else's code."""
 OWN_LONGEST, OWN_MOST = 2**31, 10**8
 """Bytes and values of the longest answer of code of the user's own."""
-LIBRARIES = ("numpy", "msgspec", "lark", "networkx")
-"""What the copy of tpucc needs."""
+LIBRARIES = ("numpy", "msgspec", "lark", "networkx", "pyrtl")
+"""What the copy of tpucc needs, and what labs of hardware do; a package that isn't installed is left out."""
 FIRST_USER = 58_000
 """Users of children are from here on: systems give people and services smaller numbers."""
 ROOM = 16

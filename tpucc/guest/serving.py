@@ -157,7 +157,7 @@ class _Server:
         module = self._modules.get(request.key)
         if module is not None:
             self._folder = os.path.dirname(str(module.__file__)) + os.sep
-        return _function(module, request.function)(*request.arguments)
+        return function_of(module, request.function)(*request.arguments)
 
     def _load(self, request: Request) -> list[str]:
         """Loads a file; returns the names that can be called."""
@@ -220,8 +220,8 @@ def _no_debugger(*_: object, **__: object) -> NoReturn:
     raise RuntimeError("breakpoint() has no terminal here: --trust runs your code in the process of the command, where it has one")
 
 
-def _function(module: ModuleType | None, name: str) -> Callable[..., Any]:
-    """A function of the user's, or one of tpucc's that gets the user's module. Raises `Failed` where there is none."""
+def function_of(module: Any, name: str) -> Callable[..., Any]:
+    """A function of the user's module, or one of tpucc's that gets this module. Raises `Unfit` where there is none."""
     home, colon, own = name.partition(":")
     if colon:
         function: Callable[..., Any] = getattr(importlib.import_module(home), own)

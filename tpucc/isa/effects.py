@@ -191,19 +191,21 @@ class Effects:
 def effects(records: Records, machine: Machine = DEFAULT) -> Effects:
     """The effects of `records`; needs the fields of `RECORD` (a tile record will do). Opcodes must be known.
 
-    Those of short programs are remembered: a compilation asks ten times, and it takes a hundred array operations.
+    Those of the last programs are remembered, of long ones two: a compilation asks ten times, and it takes a hundred array operations.
     """
-    return _remembered(records.tobytes(), records.dtype, machine) if len(records) <= SHORT else _found(records, machine)
+    return (_short if len(records) <= SHORT else _long)(records.tobytes(), records.dtype, machine)
 
 
-@lru_cache(maxsize=16)
-def _remembered(data: bytes, dtype: np.dtype[np.void], machine: Machine) -> Effects:
+def _frozen(data: bytes, dtype: np.dtype[np.void], machine: Machine) -> Effects:
     found = _found(np.frombuffer(data, dtype), machine)
     parts: list[Effects | Walks] = [found, *(walks for _, walks in found.touches)]
     for column in (getattr(part, field.name) for part in parts for field in fields(part)):
         if isinstance(column, np.ndarray):
             column.flags.writeable = False
     return found
+
+
+_short, _long = lru_cache(maxsize=16)(_frozen), lru_cache(maxsize=2)(_frozen)
 
 
 def _found(records: Records, machine: Machine) -> Effects:

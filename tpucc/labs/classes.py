@@ -84,6 +84,7 @@ def grade_all(
     `jobs` processes grade. `begun` hears the name of each submission that is given to one, in any thread.
     Raises `Left` where a submission left what the next one could read.
     """
+    variants.lab.require()
     into.mkdir(mode=0o700, parents=True, exist_ok=True)
     lab, paths, rows = variants.lab, submissions(folder, variants.lab), dict[int, Row]()
     keys: dict[int, dict[str, Any]] = {}

@@ -142,6 +142,7 @@ def check(
 ) -> Grade:
     """The public tests on one's own submission, without isolation, or those that `only` names. Code of those who `trust` it runs in this
     process, without limits. Raises `UsageError` for a name of no test."""
+    lab.require()
     grade = Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only)))
     return _whole(grade, contents_of(lab, path, term), None if trust else NONE, watch)
 
@@ -153,6 +154,7 @@ def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: Sequenc
 
 def grade_contents(lab: Lab, contents: Contents, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
     """The same of a submission that is read already."""
+    lab.require()
     term = contents.term
     tests = chosen((*lab.public(term), *lab.hidden(term, seed)), only)
     return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed), contents, jail, watch)

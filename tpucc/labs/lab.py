@@ -10,11 +10,13 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from shlex import quote
 from typing import Any, Protocol, TypeVar
 
+from tpucc.arguments import require_package
 from tpucc.back_end import STAGES
 from tpucc.diagnostics import printable
 from tpucc.guest.values import Plain
@@ -25,7 +27,8 @@ class Submission(Protocol):
     """A student's work, as a test sees it."""
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
-        """What the submission's `function` returns for `arguments`. Raises `Failed`."""
+        """What the submission's `function` returns for `arguments`, or one of tpucc's, as `module:function`, which gets the submission's
+        module first. Raises `Failed`."""
 
     def defines(self) -> tuple[str, ...]:
         """The names of what can be called in the submission's main file. Raises `Failed`."""
@@ -180,8 +183,20 @@ class Lab:
     """What the skeleton gets, and whoever has not understood the task."""
     modules: tuple[str, ...] = ()
     """Modules that a call needs: the child imports them before it loads the submission."""
+    needs: tuple[str, ...] = ()
+    """Packages that tests need beyond those of tpucc."""
     begun: Callable[[Term], Mapping[str, str]] | None = None
     """The files that a student begins with, by their names, where it isn't `file` with the text `skeleton.py`."""
+
+    def require(self) -> None:
+        """Raises `UsageError` E0963 where a package isn't installed that tests need."""
+        for name in self.needs:
+            require_package(f"lab {self.number}", name, name)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages of `needs` that aren't installed."""
+        return tuple(name for name in self.needs if find_spec(name) is None)
 
     @property
     def program(self) -> str:

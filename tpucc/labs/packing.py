@@ -34,7 +34,7 @@ def for_students(lab: Lab, term: Term) -> bytes:
     files = {f"{name}/{file}": content.encode() for file, content in starting_files(lab, term).items()}
     files |= _package(frozenset({lab.number}), solutions=False)
     files[f"tpucc/labs/{RECORDED.name}"] = recorded_file(references(lab, term))
-    files["pyproject.toml"] = text("project.toml", version=f"{VERSION}+{name}", dependencies=json.dumps(_dependencies())).encode()
+    files["pyproject.toml"] = text("project.toml", version=f"{VERSION}+{name}", dependencies=json.dumps(_dependencies(lab))).encode()
     files["tests/test_lab.py"] = text("test_lab.txt", name=name).encode()
     files["README.md"] = text("README.md", name=name, title=lab.title, file=lab.file).encode()
     return _zipped(files)
@@ -44,13 +44,14 @@ def for_gradescope(lab: Lab, term: Term, seed: int) -> bytes:
     """The archive that Gradescope takes as an autograder: `setup.sh`, `run_autograder`, tpucc, and which lab, term and seed."""
     files = _package(frozenset(), solutions=True)
     files |= {path.name: path.read_bytes() for path in sorted(SCRIPTS.iterdir()) if path.is_file()}
-    files["requirements.txt"] = "".join(f"{line}\n" for line in _dependencies()).encode()
+    files["requirements.txt"] = "".join(f"{line}\n" for line in _dependencies(lab)).encode()
     files["lab.json"] = (json.dumps({"lab": lab.number, "term": term.name, "seed": seed}) + "\n").encode()
     return _zipped(files)
 
 
 def references(lab: Lab, term: Term) -> dict[str, Any]:
     """What the public tests compare with, by its keys: all that they ask while the lab's own solution is tested."""
+    lab.require()
     with recording() as made:
         lab.words(term)
         if lab.functions:
@@ -78,13 +79,13 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield inside.as_posix(), path
 
 
-def _dependencies() -> list[str]:
-    """What tpucc needs, as its own metadata says it."""
+def _dependencies(lab: Lab) -> list[str]:
+    """What tpucc needs, as its own metadata says it, and what the lab needs."""
     try:
         said = [line for line in requires("tpucc") or () if "extra ==" not in line]
     except PackageNotFoundError:
         said = []
-    return said or list(DEPENDENCIES)
+    return [*(said or DEPENDENCIES), *lab.needs]
 
 
 def _zipped(files: Mapping[str, bytes]) -> bytes:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from tpucc.guest.serving import function_of
 from tpucc.guest.values import Plain, packed, require_plain, unpacked
 from tpucc.labs.call_text import WHOLE, shown
 from tpucc.labs.lab import MATERIAL, declaration, filled, words_of
@@ -84,10 +86,9 @@ class Here:
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         """What a function returns. Raises `Failed`."""
-        if not callable(self.defined.get(function)):
-            raise Failed("result", f"{self.file.name} defines no function {function}")
         try:
-            return require_plain(unpacked(packed(self.defined[function](*arguments))))
+            module = SimpleNamespace(**{"__file__": str(self.file), **self.defined})
+            return require_plain(unpacked(packed(function_of(module, function)(*arguments))))
         except Exception as error:
             raise failed(error, lambda file: file.startswith(str(self.file.parent))) from error
 

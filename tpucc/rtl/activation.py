@@ -9,6 +9,7 @@ from pyrtl import Const, WireVector, as_wires, select
 
 from tpucc.machines.v1 import Function
 from tpucc.rtl.accumulators import Write
+from tpucc.rtl.float32 import Steps
 from tpucc.rtl.lane import CONFIGURE, FUNCTION_BITS, Operands, Parameters, lane
 from tpucc.rtl.queue import Queue
 from tpucc.rtl.shape import BLOCK_BITS, COUNT_BITS, Shape
@@ -84,13 +85,13 @@ def control(shape: Shape, queue: Queue, parameters: Parameters) -> Control:
 
 
 def activation_unit(
-    shape: Shape, queue: Queue, of: Control, parameters: Parameters, rows: tuple[WireVector, WireVector], sums: Sequence[WireVector]
+    queue: Queue, of: Control, parameters: Parameters, rows: tuple[WireVector, WireVector], sums: Sequence[WireVector], compute: Steps
 ) -> Write:
     """The write of the unit: from the rows of the unified buffer at `a` and `b`, and the accumulators at `acc`."""
     head = queue.fields
     a, b = (_lanes(row, head[splat]) for row, splat in zip(rows, ("splat", "splat2"), strict=True))
     operands = (Operands(head["function"], *each, of.first, of.active) for each in zip(a, b, sums, strict=True))
-    result = [lane(number, each, parameters) for number, each in enumerate(operands)]
+    result = [lane(number, each, parameters, compute) for number, each in enumerate(operands)]
     return Write(of.writes, of.dest, packed(result))
 
 

@@ -10,9 +10,10 @@ from pyrtl import Block, Register
 from tpucc.machines.v1 import UNITS, Engine
 from tpucc.rtl import activation, host, lane, matrix, weights
 from tpucc.rtl.accumulators import accumulators
-from tpucc.rtl.array import array
+from tpucc.rtl.array import Array, array
 from tpucc.rtl.buffer import Buffer
 from tpucc.rtl.decoder import RECORD_BITS, decoder, queues_of
+from tpucc.rtl.float32 import STEPS, Steps
 from tpucc.rtl.ports import inputs, load_ports, outputs, written
 from tpucc.rtl.queue import NUMBER_BITS, Progress
 from tpucc.rtl.shape import STEP_BITS, Shape
@@ -30,8 +31,8 @@ class Chip:
     buffer: Buffer
 
 
-def chip(shape: Shape) -> Chip:
-    """The hardware of this shape.
+def chip(shape: Shape, array: Array = array, compute: Steps = STEPS) -> Chip:
+    """The hardware of this shape. Another `array`, or other steps of float32, take the place of those here: they have the same ports.
 
     Inputs: a `record` each cycle in which `valid` is 1; `steps`, the number of the host's steps; `go`, without which no instruction starts;
     and those of `load_ports`, by which the memories outside the chip are filled.
@@ -39,10 +40,10 @@ def chip(shape: Shape) -> Chip:
     """
     block = Block()
     with pyrtl.set_working_block(block, no_sanity_check=True):
-        return _chip(shape, block)
+        return _chip(shape, block, array, compute)
 
 
-def _chip(shape: Shape, block: Block) -> Chip:
+def _chip(shape: Shape, block: Block, array: Array, compute: Steps) -> Chip:
     record, valid, go, steps = inputs(record=RECORD_BITS, valid=1, go=1, steps=STEP_BITS)
     progress: Progress = {unit: Register(NUMBER_BITS, f"{unit}_finished") for unit in UNITS}
     queues = queues_of(shape, progress, go)
@@ -61,7 +62,7 @@ def _chip(shape: Shape, block: Block) -> Chip:
     at = control.addresses
     found, banks = accumulators(shape, sums, reading.active, reading.acc, reading.adds, at.acc)
     rows = buffer.read(at.a), buffer.read(at.b)
-    activated = activation.activation_unit(shape, queues[Engine.ACTIVATION], control, parameters, rows, found)
+    activated = activation.activation_unit(queues[Engine.ACTIVATION], control, parameters, rows, found, compute)
     buffer.write(activated)
 
     port = host.host_port(shape, queues[Engine.HOST], memory, buffer)

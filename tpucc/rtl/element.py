@@ -23,10 +23,10 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What goes down while a tile is shifted in: a weight, and the row of elements that it is for, plus 1; 0 is no weight."""
+    """What goes down while a tile is shifted in: a weight, and as its tag the row of elements that it is for, plus 1; 0 is no weight."""
 
     weight: WireVector
-    row: WireVector
+    tag: WireVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ class Element:
     right: Activation
     down: Weight
     sum: Register
-    weight: Register
 
 
 def element(row: int, column: int, left: Activation, above: Weight, sum_above: WireVector) -> Element:
@@ -44,9 +43,10 @@ def element(row: int, column: int, left: Activation, above: Weight, sum_above: W
 
     An activation with the switch uses the weight of the shadow in this very cycle, and a weight may arrive in the shadow at its end.
     """
+    # lab 11 begin: make the registers of an element, and their next values
     name = f"element_{row}_{column}"
     x, switch = Register(X_BITS, f"{name}_x"), Register(1, f"{name}_switch")
-    shadow, shadow_row = Register(8, f"{name}_shadow"), Register(len(above.row), f"{name}_shadow_row")
+    shadow, shadow_row = Register(8, f"{name}_shadow"), Register(len(above.tag), f"{name}_shadow_row")
     weight, total = Register(8, f"{name}_weight"), Register(SUM_BITS, f"{name}_sum")
 
     used = named(select(left.switch, shadow, weight), f"{name}_used")
@@ -56,7 +56,8 @@ def element(row: int, column: int, left: Activation, above: Weight, sum_above: W
     x.next <<= left.x
     switch.next <<= left.switch
 
-    takes = named(above.row > row, f"{name}_takes")  # a weight for this row, or for one further down
+    takes = named(above.tag > row, f"{name}_takes")  # a weight for this row, or for one further down
     shadow.next <<= select(takes, above.weight, shadow)
-    shadow_row.next <<= select(takes, above.row, shadow_row)
-    return Element(Activation(x, switch), Weight(shadow, shadow_row), total, weight)
+    shadow_row.next <<= select(takes, above.tag, shadow_row)
+    return Element(Activation(x, switch), Weight(shadow, shadow_row), total)
+    # lab 11 end

@@ -7,6 +7,7 @@ is rounded to an integer and clamped.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyrtl import Const, WireVector, as_wires, concat, or_all_bits, select, shift_left_logical, shift_right_logical, signed_sub
@@ -30,6 +31,15 @@ class Float:
     significand: WireVector
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How a lane converts an integer, multiplies, and rounds to an integer."""
+
+    from_integer: Callable[[WireVector], Float]
+    product: Callable[[Float, Float], Float]
+    to_integer: Callable[[Float], WireVector]
+
+
 def from_bits(bits: WireVector) -> Float:
     """A float32 number from its 32 bits."""
     exponent = bits[23:31]
@@ -39,18 +49,22 @@ def from_bits(bits: WireVector) -> Float:
 
 def from_integer(number: WireVector) -> Float:
     """The float32 nearest to a signed integer."""
+    # lab 12 begin: give the nearest number of 24 bits
     sign = number[-1]
     magnitude = select(sign, signed_sub(0, number), number).truncate(len(number))
     left, zeros = normalised(magnitude)
     return _rounded(sign, as_wires(BIAS + len(number) - 1 - zeros, EXPONENT), left)
+    # lab 12 end
 
 
 def product(a: Float, b: Float) -> Float:
     """The float32 nearest to the product."""
+    # lab 12 begin: give the nearest number of 24 bits
     exact = a.significand * b.significand
     large = exact[-1]
     left = select(large, exact, concat(exact[:-1], Const(0, 1)))
     return _rounded(a.sign ^ b.sign, (a.exponent + b.exponent + large - BIAS).truncate(EXPONENT), left)
+    # lab 12 end
 
 
 def total(a: Float, b: Float) -> Float:
@@ -73,6 +87,7 @@ def total(a: Float, b: Float) -> Float:
 
 def to_integer(number: Float) -> WireVector:
     """The nearest integer, ties to even, as a signed number of 11 bits; one that is too large becomes ±511."""
+    # lab 12 begin: give the nearest integer, and say which one of two
     places = (number.exponent - (BIAS - 1)).truncate(EXPONENT)
     shifted = shift_left_logical(number.significand.zero_extended(SIGNIFICAND + WHOLE), places[:4])
     whole, rest = shifted[SIGNIFICAND:], shifted[:SIGNIFICAND]
@@ -81,6 +96,7 @@ def to_integer(number: Float) -> WireVector:
     magnitude = select(tiny | (number.significand == 0), Const(0, WHOLE), select(huge, Const(511, WHOLE), nearest))
     extended = magnitude.zero_extended(WHOLE + 1)
     return select(number.sign, signed_sub(0, extended).truncate(WHOLE + 1), extended)
+    # lab 12 end
 
 
 def either(swap: WireVector, a: Float, b: Float) -> Float:
@@ -102,14 +118,21 @@ def normalised(number: WireVector) -> tuple[WireVector, WireVector]:
 
 def _rounded(sign: WireVector, exponent: WireVector, left: WireVector) -> Float:
     """The nearest number of 24 bits. The leading 1 of `left` is its top bit, and counts 2^(exponent − BIAS)."""
+    # lab 12 begin (the grader asks it): round to 24 bits
     if len(left) <= SIGNIFICAND:
         return Float(sign, exponent, concat(left, Const(0, SIGNIFICAND - len(left))))
     kept, rest = left[-SIGNIFICAND:], left[:-SIGNIFICAND]
     up = kept + _goes_up(kept, rest)
     carry = up[SIGNIFICAND]
     return Float(sign, (exponent + carry).truncate(EXPONENT), select(carry, up[1 : SIGNIFICAND + 1], up[:SIGNIFICAND]))
+    # lab 12 end
 
 
 def _goes_up(kept: WireVector, rest: WireVector) -> WireVector:
     """Whether rounding to the nearest, ties to even, goes up: the rest is more than a half, or a half after an odd number."""
+    # lab 12 begin (the grader asks it): say when rounding goes up
     return rest[-1] & (or_all_bits(rest[:-1]) | kept[0]) if len(rest) > 1 else rest & kept[0]
+    # lab 12 end
+
+
+STEPS = Steps(from_integer, product, to_integer)

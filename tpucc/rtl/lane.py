@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyrtl import MemBlock, Register, WireVector, concat, rtl_any, select, signed_add, signed_gt, signed_lt, signed_mult, signed_sub
 
 from tpucc.machines.v1 import Function
-from tpucc.rtl.float32 import Float, either, from_bits, from_integer, product, to_integer, total
+from tpucc.rtl.float32 import STEPS, Float, Steps, either, from_bits, total
 from tpucc.rtl.shape import BLOCK_BITS, Shape
 from tpucc.rtl.wires import Layout, chosen, named
 
@@ -60,7 +60,7 @@ class Operands:
         return rtl_any(*(self.function == function for function in functions))
 
 
-def lane(number: int, x: Operands, parameters: Parameters) -> WireVector:
+def lane(number: int, x: Operands, parameters: Parameters, compute: Steps = STEPS) -> WireVector:
     """The byte of a lane."""
     block, name = parameters.fields, f"lane_{number}"
     centred_a, centred_b = signed_sub(x.a, block["zero_a"]), signed_sub(x.b, block["zero_b"])
@@ -79,10 +79,10 @@ def lane(number: int, x: Operands, parameters: Parameters) -> WireVector:
     integers = {function: wire.sign_extended(33).truncate(32) for function, wire in cases.items()}
     integer = named(chosen(x.function, integers, centred_a.sign_extended(32)), f"{name}_integer")
     of_column = x.does(ACTIVATE, Function.WEIGHTED)
-    scaled = product(from_integer(integer), from_bits(select(of_column, block[f"multiplier_{number}"], block["scale_a"])))
-    other = product(from_integer(centred_b), from_bits(block["scale_b"]))
+    scaled = compute.product(compute.from_integer(integer), from_bits(select(of_column, block[f"multiplier_{number}"], block["scale_a"])))
+    other = compute.product(compute.from_integer(centred_b), from_bits(block["scale_b"]))
     both = total(scaled, Float(other.sign ^ x.does(Function.SUBTRACT), other.exponent, other.significand))
-    rounded = named(to_integer(either(x.does(Function.ADD, Function.SUBTRACT), both, scaled)), f"{name}_rounded")
+    rounded = named(compute.to_integer(either(x.does(Function.ADD, Function.SUBTRACT), both, scaled)), f"{name}_rounded")
 
     value = named(clamped(rounded, block), f"{name}_value")
     table = x.does(Function.TABLE)

@@ -62,7 +62,7 @@ def _queue(unit: Engine, fields: Mapping[str, int]) -> Queue:
 def _element(shape: Shape) -> None:
     x, switch, weight, row, above = inputs(left_x=X_BITS, left_switch=1, above_weight=8, above_row=shape.lane_bits + 1, sum_above=SUM_BITS)
     made = element(0, 0, Activation(x, switch), Weight(weight, row), above)
-    outputs(right_x=made.right.x, right_switch=made.right.switch, down_weight=made.down.weight, down_row=made.down.row, sum=made.sum)
+    outputs(right_x=made.right.x, right_switch=made.right.switch, down_weight=made.down.weight, down_row=made.down.tag, sum=made.sum)
 
 
 def _array(shape: Shape) -> None:

@@ -136,8 +136,11 @@ class AppliedInstruction:
 
     def sources(self, place: IntFlag, rows: RowIndex, places: Int64) -> Int64:
         """The rows of an operand that the rows of the result at `places` of the walk are computed from."""
-        shared = self.machine.rows_at(place).pattern in (AccessPattern.KERNEL, AccessPattern.BLOCK)
-        return numbered(rows) if shared else numbered(rows)[places]
+        return numbered(rows) if self.is_shared(place) else numbered(rows)[places]
+
+    def is_shared(self, place: IntFlag) -> bool:
+        """Whether all rows of the result are computed from the same rows of an operand."""
+        return self.machine.rows_at(place).pattern in (AccessPattern.KERNEL, AccessPattern.BLOCK)
 
     def run(self, memories: Memories) -> None:
         """All source rows are read before any row is written."""

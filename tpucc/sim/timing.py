@@ -78,7 +78,7 @@ class Stalls:
     other: Int64
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Timeline:
     """Start and end of each instruction, int64 [instructions]: cycles since the program's start, the end exclusive.
 

@@ -6,7 +6,7 @@ the tile before. NumPy multiplies the same matrices; nothing of its product goes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tpucc.numerics import Int32, Int64
+from tpucc.numerics import AnyArray, Int32, Int64
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
 from tpucc.systolic.state import Bools
 
@@ -26,6 +26,9 @@ TILES = range(1, 5)
 SMALL = "small"
 VALUES: Mapping[str, tuple[int, int]] = MappingProxyType({SMALL: (-4, 4), "int8": (-128, 127)})
 """The least and the largest number of both matrices."""
+
+Registers = Sequence[Mapping[str, AnyArray]]
+"""For each cycle, what registers of the hardware's elements hold, [R, C] by the field of a `Cycle` that has the same."""
 
 
 @dataclass(frozen=True, eq=False)

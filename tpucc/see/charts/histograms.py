@@ -128,9 +128,9 @@ def _bracket(error: LayerError, across: Scale, y: float) -> Markup:
     sizes = ticks(max(-low, high), TICKS)
     rounds = [value for value in (*(-size for size in sizes[:0:-1]), *sizes) if left + 4 < across(value) < right - 4]
     marks = [line(across(value), y, across(value), y + 5, "ink") for value in rounds]
-    texts = [signed(float(f"{value:.3g}")) for value in (low, high)]
-    words = [_ends(*texts, left, right, y + 22)]
-    free, stop = (left + text_width(texts[0], SMALL) + 6, right - text_width(texts[1], SMALL) - 6)
+    first, last = (signed(float(f"{value:.3g}")) for value in (low, high))
+    words = [_ends(first, last, left, right, y + 22)]
+    free, stop = (left + text_width(first, SMALL) + 6, right - text_width(last, SMALL) - 6)
     for value in rounds:
         text, half = signed(float(f"{value:.6g}")), text_width(signed(float(f"{value:.6g}")), SMALL) / 2
         if free < across(value) - half and across(value) + half < stop:

@@ -18,6 +18,7 @@ from tpucc.explain.summary import answers, machine_of, share
 from tpucc.prose import percent
 from tpucc.see.diagrams.render import drawn_as_it_is
 from tpucc.see.kit import NARROW, THEME, by_width, embedded, page_files, page_template, scripts, shell
+from tpucc.see.page.life import life_view
 from tpucc.see.page.losses import error_view, ranges_view
 from tpucc.see.page.machine import machine_view
 from tpucc.see.page.payload import PageInput, payload, source_lines
@@ -33,8 +34,8 @@ __all__ = ["KEYWORDS", "SCRIPTS", "PageInput", "coloured", "page"]
 SCRIPTS = (
     "decode", "dom", "theme", "model", "links", "selection", "insides", "words", "tips", "panes", "source", "zooming", "diagrams",
     "tiles", "list", "assembly", "film", "passes", "lanes", "axis", "colours", "band", "retiming", "why", "timeline", "buffer",
-    "machine_state", "machine_plan", "machine_player", "accounting", "inspector", "search", "what_if", "views", "keyboard", "tour",
-    "main",
+    "machine_state", "machine_contents", "machine_plan", "machine_player", "accounting", "inspector", "search", "what_if", "views",
+    "keyboard", "tour", "machine_hardware", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow"}
@@ -42,7 +43,7 @@ TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow"}
 QUESTIONS = {
     "Where does time go?": ("summary", "roofline", "whatif"),
     "What is it?": ("graph", "layers", "passes"),
-    "How does it run?": ("machine", "tiles", "program", "assembly"),
+    "How does it run?": ("machine", "byte", "tiles", "program", "assembly"),
     "Is it right?": ("error",),
 }
 """What a reader asks, in the order of the page, and the tabs that answer it."""
@@ -64,7 +65,10 @@ def page(given: PageInput) -> str:
         data=embedded(payload(given)),
     )
     return shell(
-        title, body, style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css"), script=scripts(__package__, SCRIPTS)
+        title,
+        body,
+        style=picture_rules() + "\n" + page_files(__package__, "page.css", "machine.css", "hardware.css"),
+        script=scripts(__package__, SCRIPTS),
     )
 
 
@@ -88,6 +92,7 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     found = [("summary", "Summary", summary(runtime.stats, given.accuracy, given.notes, hero, runtime.faster))]
     found += [(name, TITLES[name], _picture(inlined(given.diagrams[name].svg), "picture")) for name in TITLES if name in given.diagrams]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]
+    found += [("byte", "Byte", life_view(given.program, given.life, given.times.cycles, WIDTH))]
     found += [("passes", "Passes", empty)] if given.stages else []
     found += [("roofline", "Roofline", _picture(roofline, "picture chart has-narrow"))]
     found += [("whatif", "What if", what_if_view(runtime))]

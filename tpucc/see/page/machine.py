@@ -33,6 +33,8 @@ BOX_OF = dict.fromkeys((Place.UB, Place.UB2, Place.WINDOWS, Place.KERNEL, Place.
     Place.ACC: SUMS, Place.HOST: HOST, Place.MEMORY: MEMORY
 }  # fmt: skip
 """The box in which the rows of a place are."""
+BOXES = {"host": HOST, "ub": BUFFER, "acc": SUMS}
+"""The box of each memory of rows."""
 ARRAYS = 6
 """Layers of which a product can be opened in the array: each takes some 17 kB."""
 SHIFTER = shifter(V1)
@@ -46,6 +48,9 @@ NAMES = {
     Engine.MATRIX: "matrix unit",
     Engine.ACTIVATION: "activation unit",
 }
+
+
+READ = "A strip is a whole memory: filled is read, outlined written. A cell is a value: coloured above 0, grey below."
 
 
 def boxes(program: Program) -> Iterator[tuple[str, Kind, str, str]]:
@@ -65,10 +70,10 @@ def boxes(program: Program) -> Iterator[tuple[str, Kind, str, str]]:
 def machine_view(program: Program) -> Markup:
     """The plan without a program's state, which the scripts fill in, under the controls."""
     parts = joined(_box(*box) for box in boxes(program))
-    arrows = tag("svg", Markup(" "), attributes={"aria-hidden": "true"}, class_="ways")
+    canvas = tag("canvas", Markup(" "), attributes={"aria-hidden": "true"})
     controls = tag("div", Markup(" "), attributes={"role": "toolbar", "aria-label": "steps through the program"}, class_="steps")
     now = tag("div", Markup(" "), attributes={"aria-live": "polite"}, class_="now")
-    plan = tag("div", arrows, parts, attributes={"role": "group", "aria-label": "floor plan of the machine"}, class_="plan")
+    plan = tag("div", canvas, parts, canvas, attributes={"role": "group", "aria-label": "floor plan of the machine"}, class_="plan")
     return joined([controls, now, tag("div", plan, class_="floor"), tag("p", Markup(" "), class_="soft left-out")])
 
 
@@ -76,9 +81,11 @@ def _box(name: str, kind: Kind, title: str, sentence: str) -> Markup:
     head = tag("h3", escaped(title))
     about = tag("p", escaped(sentence), class_="about")
     worker = next((unit for unit, box in WORKERS.items() if box == name), None)
-    does = [] if worker is None else [tag("p", Markup(" "), class_="does", data_unit=int(worker))]
-    holds = tag("div", Markup(" "), class_="holds")
-    return tag("section", head, about, *does, holds, attributes={"aria-label": title}, class_=f"part p-{kind}", data_part=name)
+    does = [] if worker is None else [tag("p", Markup(" "), tabindex=0, class_="does", data_unit=int(worker))]
+    role = None if name in (FIFO, ACTIVATION, MEMORY) else "img"
+    holds = [tag("div", Markup(" "), role=role, tabindex=role and 0, class_="holds")]
+    holds += [tag("div", Markup(" "), class_="opener")] if name == MATRIX else []
+    return tag("section", head, about, *does, *holds, attributes={"aria-label": title}, class_=f"part p-{kind}", data_part=name)
 
 
 def machine_payload(program: Program, touched: Effects, waiting: Waiting, recording: Recording | None) -> dict[str, Any]:
@@ -88,6 +95,10 @@ def machine_payload(program: Program, touched: Effects, waiting: Waiting, record
         "pipeline": program.target.pipeline_cycles,
         "tiles": deltas(records["index"][touched.pushes]),
         "rows": plain(touched.rows),
+        "memories": list(BOXES.values()),
+        "reaches": _reaches(touched),
+        "sizes": {SUMS: program.target.accumulator_rows, HOST: max(1, program.host_rows)},
+        "wide": program.format.bytes_per_value > 1,
         "paths": [_paths(SPECS[opcode]) for opcode in Opcode],
         "units": {int(unit): {"name": NAMES[unit], "box": WORKERS[unit]} for unit in WORKERS},
         "waiting": _waiting(waiting),
@@ -122,6 +133,21 @@ def _waiting(waiting: Waiting) -> dict[str, Any]:
         "number": deltas(waiting.number),
         "span": plain(waiting.end - waiting.begin),
     }
+
+
+def _reaches(touched: Effects) -> dict[str, Any]:
+    """The rows that instructions touch, by operand: the memory, whether they are read (0) or written (1), and the interval around them."""
+    places = [memory.name for memory, _ in touched.touches]
+    columns = [
+        (index, np.full_like(index, 2 * list(BOXES).index(name) + way), walks.low[index], walks.high[index] - walks.low[index])
+        for name, (_, walks) in zip(places, touched.touches, strict=True)
+        for way, own in enumerate((walks.reads, walks.writes))
+        for index in (np.flatnonzero(own & walks.used),)
+    ]
+    instruction, kind, low, span = np.concatenate(columns, axis=1)
+    order = np.argsort(instruction, kind="stable")
+    numbers = {"instruction": deltas(instruction[order]), "low": deltas(low[order]), "span": plain(span[order])}
+    return {**numbers, "kind": octets(kind[order].astype(np.uint8))}
 
 
 def _recorded(program: Program, recording: Recording) -> dict[str, Any]:
@@ -186,7 +212,7 @@ def _left_out(program: Program, recording: Recording | None) -> str:
     """Which values the view has, and how to get others."""
     count, command = len(program.instructions), f"tpucc report {quote(printable(file_of(program.source)))} --values A:B"
     if recording is None:
-        none = "The page has no values of a run."
+        none = f"{READ} The page has no values of a run."
         return f"{none} {command} makes it with those of instructions A to B, on random inputs if the model names none."
     first, last = recording.steps[0].index, recording.steps[-1].index
     steps = len(recording.steps)
@@ -197,4 +223,4 @@ def _left_out(program: Program, recording: Recording | None) -> str:
     else:
         which = f"of the first {FIRST} instructions and {EACH} of each layer, {steps:,} of {count:,}; others: {command}"
     parts = f"Of each operand at most {ROWS} rows, of each row the first lanes, of each tile a corner."
-    return f"Values on {printable(recording.origin)}, {which}. {parts}"
+    return f"{READ} Values on {printable(recording.origin)}, {which}. {parts}"

@@ -20,6 +20,7 @@ from tpucc.explain.attribution import INPUT, Attribution, attribution, owners
 from tpucc.explain.by_pass import Step
 from tpucc.explain.critical import LIMITS
 from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
+from tpucc.explain.life import Life
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.nesting import Source, Turn, nesting
 from tpucc.explain.quantities import layer_rate, number
@@ -43,6 +44,7 @@ from tpucc.see.diagrams.insides import Inside, insides
 from tpucc.see.diagrams.render import Rendered
 from tpucc.see.diagrams.rewrites import Rewrite, rewrites
 from tpucc.see.page.columns import deltas, octets, plain
+from tpucc.see.page.hardware import Trace, hardware_payload
 from tpucc.see.page.machine import machine_payload
 from tpucc.see.page.stages import Origins, Stage, stages_payload
 from tpucc.see.page.what_if import retiming_payload
@@ -55,7 +57,7 @@ class PageInput:
     """All that the page shows.
 
     `diagrams` have a tab each, by its name; `stages` are the graphs after each pass, `errors` the layers' where they are known, `notes`
-    sentences, `recording` the values of a run.
+    sentences, `recording` the values of a run, `life` that of a byte, or why there is none.
     """
 
     runtime: Timed
@@ -69,6 +71,9 @@ class PageInput:
     """Whether the source quantises values itself."""
     steps: Sequence[Step] = ()
     """The programs without the later passes, where they were made."""
+    life: Life | str = ""
+    hardware: Trace | None = None
+    """The registers of the hardware in each cycle."""
 
     @property
     def program(self) -> Program:
@@ -146,6 +151,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "buffers": _buffers(program, whose),
         "machine_view": machine_payload(program, touched, given.runtime.waiting, given.recording),
         "retiming": retiming_payload(program, touched, given.runtime.edges),
+        **({} if given.hardware is None else {"hardware": hardware_payload(given.hardware, program, touched, given.runtime.timeline)}),
         "hosts": [
             at for name, boxes in given.boxes if name == "layers" for at, box in enumerate(boxes) if not box.layers and box.cluster < 0
         ],

@@ -16,7 +16,7 @@ from tpucc.see.palette import WAVES
 from tpucc.see.svg import escaped, number_text
 from tpucc.see.waves.geometry import CHIP, GAP, INSET, LEFT, LOWER, RIGHT, UPPER, Geometry, fitting
 from tpucc.see.waves.picture import busiest
-from tpucc.systolic.work import Demo, Frame
+from tpucc.systolic.work import Demo, Frame, Registers
 
 SCRIPTS = ("dom", "theme", "data", "boxes", "words", "scene", "targets", "player")
 """The files of `js/` in the order in which they become one script."""
@@ -31,11 +31,11 @@ SHARES: Mapping[str, float] = {"left": LEFT, "right": RIGHT, "upper": UPPER, "lo
 """Where boxes stand in an element, and their height; see `geometry`."""
 
 
-def waves_page(work: Demo) -> str:
-    """The page as HTML."""
+def waves_page(work: Demo, registers: Registers | None = None) -> str:
+    """The page as HTML, with registers of the hardware beside those of the array."""
     title = f"{counted(work.count, 'row')} through {work.rows} × {work.columns} elements"
     page = waves_frame()
-    for name, value in work_parts(work, title).items():
+    for name, value in work_parts(work, title, registers).items():
         page = page.replace(f"${name}", value)
     return page
 
@@ -47,14 +47,14 @@ def waves_frame() -> str:
     return shell("$title", body, style=style, script=scripts(__package__, SCRIPTS))
 
 
-def work_parts(work: Demo, title: str) -> dict[str, str]:
+def work_parts(work: Demo, title: str, registers: Registers | None = None) -> dict[str, str]:
     """What is a product's own in the page."""
     geometry = fitting(work)
     return {
         "title": escaped(title),
         "view": f"0 0 {number_text(geometry.width)} {number_text(geometry.height)}",
         "last": str(len(work.frames) - 1),
-        "data": _payload(work, geometry, busiest(work)),
+        "data": _payload(work, geometry, busiest(work), registers),
     }
 
 
@@ -63,7 +63,7 @@ def row_rules() -> str:
     return "".join(f".row-{i}{{--fill:var(--row-{i});--line:var(--row-{i}-line)}}" for i in range(len(WAVES)))
 
 
-def _payload(work: Demo, geometry: Geometry, first: int) -> str:
+def _payload(work: Demo, geometry: Geometry, first: int, registers: Registers | None) -> str:
     """The JSON; `first` is the cycle to begin with."""
     values = {
         "rows": work.rows,
@@ -77,6 +77,8 @@ def _payload(work: Demo, geometry: Geometry, first: int) -> str:
         "geometry": asdict(geometry) | {"shares": SHARES},
         "cycles": [_cycle_values(work, frame) for frame in work.frames],
     }
+    if registers is not None:
+        values["hardware"] = [{name: found.tolist() for name, found in each.items()} for each in registers]
     return embedded(values)
 
 

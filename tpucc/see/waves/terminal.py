@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tpucc.diagnostics import counted
 from tpucc.see.palette import INKS, KINDS, WAVES, Kind
 from tpucc.systolic import NONE
-from tpucc.systolic.work import Demo, Frame
+from tpucc.systolic.work import Demo, Frame, Registers
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -73,6 +73,19 @@ def conclusion(work: Demo) -> str:
     equal = np.count_nonzero(work.frames[-1].cycle.accumulators == work.product)
     verdict = "equal" if equal == work.product.size else "NOT EQUAL"
     return f"{verdict}: {equal:,} of {work.product.size:,} sums are those of X @ W by NumPy"
+
+
+def comparison(work: Demo, registers: Registers) -> str:
+    """Whether the registers of the hardware hold what those of the array do; else the first one that doesn't."""
+    for frame, found in zip(work.frames, registers, strict=True):
+        for name, values in found.items():
+            own = getattr(frame.cycle, name)
+            if (places := np.argwhere(values != own)).size:
+                row, column = places[0]
+                of = f"{name} of element ({row},{column}) is {values[row, column]} in the hardware, and {own[row, column]} here"
+                return f"NOT EQUAL: in cycle {frame.cycle.number}, {of}"
+    count = len(registers[0]) * work.rows * work.columns
+    return f"equal: {counted(count, 'register')} of the hardware's elements, in {counted(len(registers), 'cycle')}"
 
 
 def _grid(work: Demo) -> _Grid:

@@ -49,6 +49,7 @@ const keyboard = (() => {
     timeline.paint();
     buffer.paint();
     whatIf.draw();
+    machinePlan.repaint();
   }
 
   function press(event) {

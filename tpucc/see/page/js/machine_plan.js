@@ -1,20 +1,20 @@
-/** The floor plan: what each part does and holds, the ways between the parts, and what moves along them. */
+/** The floor plan: what each part does, the ways between the parts, and what moves along them. `machine_contents` draws what the parts hold. */
 const machinePlan = (() => {
   const panel = document.getElementById("view-machine");
   const plan = panel.querySelector(".plan");
-  const ways = plan.querySelector(".ways");
+  const [still, moving] = plan.querySelectorAll("canvas");
   const parts = Object.fromEntries([...plan.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
   const data = model.machine_view;
-  const SUMS = new Set(["accumulators"]);
-  const GAP = 2;
-  const HEAD = 9; // pixels below the top of the boxes, where ways leave them sideways: beside their titles
-  const [ROOM, MARGIN] = [16, 6]; // pixels that have no text there, at the right and at the left end of a box
-  const [LETTER, ENDS] = [6.7, 15]; // pixels: of what moves
-  const [TITLE, SHORT, FULL, EDGE] = [96, 52, 96, 6]; // pixels: a box's title, on the left; what moves, as a number and in all
-  const tokens = [];
-  const arrows = new Map();
+  const [HEAD, BESIDE, END, PACKET] = [9, 11, 6, 7]; // pixels: of ways below the top of boxes, between two, of an arrow's end, of what moves
+  const [TITLE, LETTER] = [96, 6.2]; // pixels, of a title on the left of a box, and of a letter
+  const [NARROW, LOW] = [560, 756]; // pixels, of the plan's width and of the view's height
+  const roomy = matchMedia("(min-width: 900px) and (min-height: 560px)"); // else the page scrolls, and the view is as high as what it has
+  const labels = [];
   const told = new Map();
+  let ways = new Map();
   let drawn = []; // the edges of the parts for which the ways are drawn
+  let holds = {};
+  let now = null;
 
   /** Shows `children` in an element, unless they are what it shows: `key` says what that is. */
   function put(element, key, children) {
@@ -23,102 +23,69 @@ const machinePlan = (() => {
     element.replaceChildren(...children());
   }
 
-  /** The place across of a way up or down between `left` and `right`, beside the title; `aside` is -1 or 1 where there are both. */
-  function across(left, right, aside) {
-    const from = left + TITLE;
-    const room = Math.max(0, right - from);
-    const first = from + Math.max(room / 4, SHORT / 2);
-    if (!aside) return from + room / 2;
-    return aside < 0 ? first : Math.min(right - EDGE, Math.max(right - room / 4, first + SHORT));
-  }
+  const within = (element, frame) => {
+    const { left, right, top, bottom } = element.getBoundingClientRect();
+    return { left: left - frame.left, right: right - frame.left, top: top - frame.top, bottom: bottom - frame.top };
+  };
 
-  const isBeside = (a, b) => a.right <= b.left || b.right <= a.left;
-
-  /** A way between parts that stand beside each other; `aside` is -1, 0 or 1. */
-  function sideways(a, b, frame, aside) {
-    const y = Math.max(a.top, b.top) + HEAD + (aside + Math.abs(aside)) * 10 - frame.top;
-    const [from, to] = a.right <= b.left ? [a.right, b.left] : [a.left, b.right];
-    return { ends: [from - frame.left, y, to - frame.left, y], said: "brief" };
-  }
-
-  const widthOf = (text) => text.length * LETTER + ENDS;
-
-  /** The words about what moves on a way, and the places [x, y] where it begins and ends: beside the titles of the boxes, or across the gap. */
-  function course({ ends: [x1, y1, x2, y2], said }, here) {
-    if (y1 !== y2) return { text: here[said], begin: [x1, y1 + Math.sign(y1 - y2) * GAP], end: [x2, y2 + Math.sign(y2 - y1) * GAP] };
-    const gap = [Math.min(x1, x2) - ROOM, Math.max(x1, x2) + MARGIN];
-    const text = widthOf(here.brief) > gap[1] - gap[0] ? here.short : here.brief;
-    const half = Math.min(widthOf(text), gap[1] - gap[0]) / 2;
-    const [left, right] = [[gap[0] + half, y1], [gap[1] - half, y1]];
-    return x1 < x2 ? { text, begin: left, end: right } : { text, begin: right, end: left };
-  }
-
-  /** A way between parts of which one stands below the other. */
-  function upright(a, b, frame, aside) {
+  /** The way from one part to another: its ends across the gap between them, and how wide words beside it may be; `aside` is -1 or 1 where there are both ways. */
+  function way(a, b, aside) {
+    if (a.right <= b.left || b.right <= a.left) {
+      const y = Math.max(a.top, b.top) + HEAD + (aside > 0 ? 2 * BESIDE : 0);
+      const [from, to] = a.right <= b.left ? [a.right, b.left] : [a.left, b.right];
+      return { begin: [from, y], end: [to, y], room: Math.abs(to - from) };
+    }
     const [left, right] = [Math.max(a.left, b.left), Math.min(a.right, b.right)];
-    const x = across(left, right, aside) - frame.left;
+    const room = aside ? (right - left) / 2 : right - Math.min(right - 70, left + TITLE);
+    const x = right - room * (aside < 0 ? 2 : 1) + BESIDE;
     const [from, to] = a.bottom <= b.top ? [a.bottom, b.top] : [a.top, b.bottom];
-    const narrow = aside ? "short" : "brief";
-    const said = right - left - TITLE >= (aside ? 2 : 1) * FULL ? "text" : narrow;
-    return { ends: [x, from - frame.top, x, to - frame.top], said };
+    return { begin: [x, from], end: [x, to], room: room - BESIDE - 8 };
   }
 
-  /**
-   * The way from one part to another: its ends [x, y, x, y], across the gap between them, and which of the words about what moves have room
-   * there. Both ways are side by side.
-   */
-  function way(from, to) {
-    const [a, b, frame] = [parts[from], parts[to], plan].map((element) => element.getBoundingClientRect());
-    const both = data.paths.flat().some(([other, back]) => other === to && back === from);
-    const first = from < to ? 1 : -1;
-    return (isBeside(a, b) ? sideways : upright)(a, b, frame, both ? first : 0);
+  /** All ways, and the places in which contents are drawn, as the parts are laid out. */
+  function laidOut() {
+    drawn = edges();
+    const frame = plan.getBoundingClientRect();
+    const boxes = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, within(part, frame)]));
+    holds = Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, within(part.querySelector(".holds"), frame)]));
+    const pairs = new Map([["fifo matrix", ["fifo", "matrix"]], ...data.paths.flat().map((pair) => [pair.join(" "), pair])]);
+    const aside = ([from, to]) => (pairs.has(`${to} ${from}`) ? (from < to ? 1 : -1) : 0);
+    ways = new Map([...pairs].map(([key, pair]) => [key, way(boxes[pair[0]], boxes[pair[1]], aside(pair))]));
+    const ratio = window.devicePixelRatio || 1;
+    for (const canvas of [still, moving]) [canvas.width, canvas.height] = [Math.round(frame.width * ratio), Math.round(frame.height * ratio)];
   }
 
   /** The edges of all parts within the plan, in pixels. */
   function edges() {
     const frame = plan.getBoundingClientRect();
-    return Object.values(parts).flatMap((part) => {
-      const { left, right, top, bottom } = part.getBoundingClientRect();
-      return [left - frame.left, right - frame.left, top - frame.top, bottom - frame.top];
-    });
+    return [...Object.values(parts), ...plan.querySelectorAll(".holds")].flatMap((part) => Object.values(within(part, frame)));
   }
 
-  /** Whether parts have other places than when the ways were drawn. The border of a part that works is thicker: that is no other place. */
+  /** Whether parts have other places than when the ways were drawn. */
   const haveMoved = () => !edges().every((edge, index) => Math.abs(edge - drawn[index]) <= 1);
 
-  /** Draws all ways anew: the parts have other places. */
-  function laidOut() {
-    drawn = edges();
-    const pairs = new Map([["fifo matrix", ["fifo", "matrix"]], ...data.paths.flat().map((pair) => [pair.join(" "), pair])]);
-    const found = [...pairs].map(([key, [from, to]]) => [key, way(from, to)]); // all at once: a line more has all laid out again for the next
-    ways.replaceChildren(dom.svg("defs", {}, dom.svg("marker", { id: "way-end", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, dom.svg("path", { d: "M0 0 8 4 0 8z" }))));
-    for (const [key, { ends, said }] of found) {
-      const [x1, y1, x2, y2] = ends;
-      const line = dom.svg("line", { x1, y1, x2, y2, "marker-end": "url(#way-end)" });
-      arrows.set(key, { line, ends, said });
-      ways.append(line);
-    }
+  /** A canvas of the plan, cleared. */
+  function cleared(canvas) {
+    const context = canvas.getContext("2d");
+    const ratio = window.devicePixelRatio || 1;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    return context;
   }
 
-  const tile = (number) => words.number(machineState.tiles[number]);
-
-  /** A table of rows with their numbers. */
-  function table(rows, how) {
-    return dom.make("table", { class: how }, ...rows.map(({ row, values }) => dom.make("tr", { "data-row": row }, dom.make("th", { scope: "row" }, row === undefined ? "" : words.number(row)), ...values.map((value) => dom.make("td", {}, String(value).replace("-", "−"))))));
-  }
-
-  function operands(name, lines) {
-    const most = lines.length > 1 ? 2 : 4;
-    return lines.flatMap(({ index, verb, how, rows }) => [
-      dom.make("p", { class: "soft", "data-instruction": index }, verb),
-      table(rows.slice(0, most), `${how} ${SUMS.has(name) ? "sums" : "bytes"}`),
-    ]);
-  }
-
-  function weights(title, number) {
-    const corner = machineState.corners.get(number);
-    const head = dom.make("p", { class: "soft" }, number < 0 ? `${title}: none` : `${title}: tile ${tile(number)}`);
-    return [dom.make("div", { class: "weights" }, head, ...(corner ? [table(corner.map((values) => ({ values })), "bytes")] : []))];
+  /** An arrow. */
+  function arrow(context, { begin: [x1, y1], end: [x2, y2] }, busy) {
+    context.strokeStyle = context.fillStyle = colours.of(busy ? "ink" : "rule");
+    context.lineWidth = busy ? 2 : 1.4;
+    const [dx, dy] = [Math.sign(x2 - x1), Math.sign(y2 - y1)];
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.lineTo(x2 - dx * END, y2 - dy * END);
+    context.stroke();
+    context.beginPath();
+    context.moveTo(x2, y2);
+    for (const side of [-1, 1]) context.lineTo(x2 - dx * END + (dy * side * END) / 2, y2 - dy * END + (dx * side * END) / 2);
+    context.fill();
   }
 
   /** The product that can be opened in the array: that of the layer that the matrix unit works on; -1 if there is none. */
@@ -139,93 +106,109 @@ const machinePlan = (() => {
     dialog.showModal();
   }
 
-  const contents = {
-    fifo: ({ fifo, coming, shifting }) => [
-      `${fifo.join()} ${coming} ${shifting}`,
-      () => [
-        ...fifo.map((number) => dom.make("span", { class: `tile-here${number === shifting ? " shifting" : ""}` }, tile(number))),
-        ...(coming >= 0 ? [dom.make("span", { class: "tile-here coming" }, tile(coming))] : []),
-        ...Array.from({ length: Math.max(0, data.fifo - fifo.length - (coming >= 0 ? 1 : 0)) }, () => dom.make("span", { class: "tile-here free" }, "–")),
-      ],
-    ],
-    matrix: ({ used, shadow, shifting, units }) => [
-      `${used} ${shadow} ${shifting} ${product(units[machineState.MATRIX])}`,
-      () => [
-        ...weights("in use", used), ...weights(shifting >= 0 ? "shifting in" : "shadow", Math.max(shadow, shifting)), ...opener(product(units[machineState.MATRIX]))],
-    ],
-    memory: () => ["", () => []],
-    activation: () => ["", () => []],
-  };
-
   /** Which sums drain, how many rows of them, and until when; empty if none do. */
   const drained = (found) => (found ? `sums of instruction ${words.number(found.item)} (${words.counted(machineState.heights[found.item], "row")}) drain until cycle ${words.number(found.complete)}` : "");
 
-  function rowsOf(name, { lines, owned, draining }) {
-    const own = lines[name] ?? [];
-    const key = own.map(({ index, verb }) => `${index} ${verb}`).join();
-    const said = { buffer: `${words.number(owned)} of ${words.counted(model.machine.buffer_rows, "row")} in use`, accumulators: drained(draining) }[name];
-    return [`${key} ${said}`, () => [...(said ? [dom.make("p", { class: "soft" }, said)] : []), ...operands(name, own)]];
-  }
-
-  /** What a unit does, in words. */
+  /** What a unit does: in a few words, and in a sentence. */
   function doing(unit, state) {
-    const { does, item } = state.units[unit];
-    if (does === "done") return Number(unit) === machineState.MATRIX && state.draining ? `has multiplied all rows; ${drained(state.draining)}` : "has done all its work";
-    if (does === "waits") return machineState.waited(state.units[unit]);
-    if (data.units[unit].box === "fifo") return `shifts tile ${tile(item)} into the shadow weights`;
-    return `instruction ${words.number(item)}: ${model.said(item)}`;
+    const { does, item, stretch } = state.units[unit];
+    if (does === "done") return Number(unit) === machineState.MATRIX && state.draining ? ["sums drain", `has multiplied all rows; ${drained(state.draining)}`] : ["done", "has done all its work"];
+    if (does === "waits") return [stretch ? `waits for ${machineState.awaited(stretch)}` : "waits", machineState.waited(state.units[unit])];
+    if (data.units[unit].box === "fifo") return [`shifts tile ${words.number(machineState.tiles[item])}`, `shifts tile ${words.number(machineState.tiles[item])} into the shadow weights`];
+    const { name } = model.opcodes[model.code.opcode[item]];
+    const rows = machineState.heights[item];
+    return [`${name}${rows ? `, ${words.counted(rows, "row")}` : ""}`, `instruction ${words.number(item)}: ${model.said(item)}`];
   }
 
-  /** Shows a state. */
+  /** Shows a state: of what changes between two events only what moves. */
   function show(state) {
-    for (const [name, part] of Object.entries(parts)) {
-      put(part.querySelector(".holds"), ...(contents[name]?.(state) ?? rowsOf(name, state)));
-      const does = part.querySelector(".does");
-      if (!does) continue;
-      const { does: how } = state.units[does.dataset.unit];
-      const said = doing(does.dataset.unit, state);
-      put(does, said, () => [said]);
-      part.dataset.does = how;
+    if (!ways.size) laidOut();
+    if (state !== now) {
+      now = state;
+      for (const part of Object.values(parts)) does(part, state);
+      for (const name of ["host", "fifo", "matrix", "accumulators", "buffer"]) machineContents.tell(name, parts[name].querySelector(".holds"), state, drained(state.draining));
+      const index = product(state.units[machineState.MATRIX]);
+      put(parts.matrix.querySelector(".opener"), String(index), () => opener(index));
+      labelled(machineState.moving(state));
+      tips.again();
+      repaint();
     }
-    if (!arrows.size) laidOut();
-    move(machineState.moving(state));
+    const context = cleared(moving);
+    for (const { unit, from, to, share } of machineState.moving(state)) packet(context, unit, ways.get(`${from} ${to}`), share);
   }
 
-  /** Puts a token on each way on which something moves. */
-  function move(found) {
-    const used = new Set(found.map(({ from, to }) => `${from} ${to}`));
-    for (const [key, { line }] of arrows) line.classList.toggle("busy", used.has(key));
-    while (tokens.length < found.length) tokens.push(plan.appendChild(dom.make("div", { class: "token", "aria-hidden": "true" })));
-    while (tokens.length > found.length) tokens.pop().remove();
-    tokens.forEach((token, place) => {
-      const here = found[place];
-      const { text, begin, end } = course(arrows.get(`${here.from} ${here.to}`), here);
-      const [x, y] = begin.map((from, axis) => from + (end[axis] - from) * here.share);
-      token.style.transform = `translate(${x}px, ${y}px) translate(-50%, -50%)`;
-      dom.write(token, text);
-      token.dataset.unit = here.unit;
-      token.dataset.way = `${here.from} ${here.to}`;
-      token.dataset.share = String(here.share);
+  /** The words and the look of a part that is a unit's. */
+  function does(part, state) {
+    const element = part.querySelector(".does");
+    if (!element) return;
+    const [brief, sentence] = doing(element.dataset.unit, state);
+    dom.write(element, brief);
+    if (element.ariaDescription !== sentence) element.ariaDescription = sentence;
+    const { does: how } = state.units[element.dataset.unit];
+    if (part.dataset.does !== how) part.dataset.does = how;
+  }
+
+  /** Draws what stays until the next event: the ways, and what the parts hold. */
+  function repaint() {
+    if (!now) return;
+    const context = cleared(still);
+    const busy = new Set(machineState.moving(now).map(({ from, to }) => `${from} ${to}`));
+    for (const [key, found] of ways) arrow(context, found, busy.has(key));
+    for (const [name, place] of Object.entries(holds)) machineContents.draw(context, name, place, now);
+  }
+
+  function packet(context, unit, { begin, end }, share) {
+    const [x, y] = begin.map((from, axis) => from + Math.sign(end[axis] - from) * PACKET * (0.5 - share) + (end[axis] - from) * share);
+    context.fillStyle = colours.of(`${hueOf(unit)}-line`);
+    context.strokeStyle = colours.of("paper");
+    context.beginPath();
+    context.rect(x - PACKET / 2, y - PACKET / 2, PACKET, PACKET);
+    context.fill();
+    context.stroke();
+  }
+
+  /** The colour of a unit's part. */
+  const hueOf = (unit) => /p-(\w+)/.exec(parts[data.units[unit].box].className)[1];
+
+  /** Words beside the ways on which something moves: they stand still, in the gap. */
+  function labelled(found) {
+    while (labels.length < found.length) labels.push(plan.appendChild(dom.make("div", { class: "token", "aria-hidden": "true" })));
+    while (labels.length > found.length) labels.pop().remove();
+    labels.forEach((label, place) => {
+      const { from, to, text, short } = found[place];
+      const { begin: [x, y1], end: [x2, y2], room } = ways.get(`${from} ${to}`);
+      dom.write(label, text.length * LETTER > room - 8 ? short : text);
+      label.dataset.way = `${from} ${to}`;
+      label.style.transform = y1 === y2 ? `translate(${(x + x2) / 2}px, ${y1 + END}px) translate(-50%, 0)` : `translate(${x + END}px, ${(y1 + y2) / 2}px) translate(0, -50%)`;
     });
   }
 
-  /** What each part is for, in a box beside its title too: a low window has no room for the sentence. */
+  /** What each part is for, in a box beside its title too: a low window has no room for the sentence. What a unit does and what a part holds, in whole. */
   function explained() {
     for (const part of Object.values(parts)) {
       const title = part.querySelector("h3");
       title.replaceChildren(tips.word(title.textContent, part.querySelector(".about").textContent));
+      for (const element of part.querySelectorAll(".does, .holds[role=img]")) tips.live(element, () => element.ariaDescription || element.ariaLabel);
     }
+  }
+
+  /** Whether the view is narrow, or low: said by classes. Container queries have the whole view laid out anew with each word that changes in it. */
+  function sized() {
+    panel.classList.toggle("narrow", plan.clientWidth < NARROW);
+    panel.classList.toggle("low", panel.clientHeight <= LOW && roomy.matches);
   }
 
   function start(changed) {
     explained();
     const observer = new ResizeObserver(() => {
+      if (plan.clientWidth) sized();
       if (!plan.clientWidth || !haveMoved()) return;
       laidOut();
+      now = null;
       changed();
     });
-    for (const element of [plan, ...Object.values(parts)]) observer.observe(element);
+    for (const element of [panel, plan, ...Object.values(parts)]) observer.observe(element);
   }
 
-  return { start, show, panel };
+  return { start, show, repaint, panel };
 })();

@@ -1,4 +1,4 @@
-/** The way through the program: play, steps by instruction and by event, breakpoints, the slider; by mouse and by keys. */
+/** The way through the program: play, steps by instruction and by event, breakpoints, the playhead; by mouse and by keys. */
 const machinePlayer = (() => {
   const { order, starts, events, until } = machineState;
   const { panel } = machinePlan;
@@ -14,6 +14,9 @@ const machinePlayer = (() => {
   let before = 0; // when the last frame was drawn
   let frame = 0;
   let shown = null;
+  let state = null; // from one event to the next it is the same, but for its time
+  let since = -1; // the event at which it begins
+  let across = 0; // pixels of the axis of time
 
   /** The cycle of a place among the events. */
   function cycle(place) {
@@ -24,20 +27,24 @@ const machinePlayer = (() => {
   const placeOf = (time) => until(events, time) - 1;
 
   function draw() {
-    const state = machineState.at(cycle(still.matches ? Math.floor(at) : at));
+    const whole = Math.floor(at);
+    if (whole !== since) {
+      [since, state] = [whole, machineState.at(events[whole])];
+      shown.head.ariaValueNow = String(whole + 1);
+    }
+    state.time = cycle(still.matches ? whole : at);
     machinePlan.show(state);
-    if (shown.slider.value !== String(Math.floor(at))) shown.slider.value = String(Math.floor(at));
-    shown.slider.setAttribute("aria-valuetext", `cycle ${words.number(state.time)}`);
-    shown.cycle.textContent = `cycle ${words.number(Math.floor(state.time))} of ${words.number(model.cycles)}`;
+    dom.write(shown.cycle, `event ${words.number(whole + 1)} of ${words.number(events.length)}, cycle ${words.number(Math.floor(state.time))} of ${words.number(model.cycles)}`);
     cursor(state.time);
   }
 
   /** A line at the cycle that is shown: over the lanes, and over the map of the buffer. */
   function cursor(time) {
     const [from, to] = axis.window();
+    const hidden = views.current() !== "machine" || time < from || time > to;
     for (const line of shown.cursors) {
-      line.hidden = views.current() !== "machine" || time < from || time > to;
-      line.style.left = `calc(${axis.LEFT}px + (100% - ${axis.LEFT + axis.RIGHT}px) * ${(time - from) / (to - from)})`;
+      if (line.hidden !== hidden) line.hidden = hidden;
+      line.style.transform = `translateX(${axis.LEFT + (across * (time - from)) / (to - from)}px)`;
     }
   }
 
@@ -49,17 +56,26 @@ const machinePlayer = (() => {
     return complete > time ? `, its sums drain until cycle ${words.number(complete)}` : `, it ended in cycle ${words.number(complete)}`;
   }
 
-  /** Tells about the instruction that has the focus. */
+  /** Tells what changes: of the instruction that has the focus, and then of others. */
   function tell() {
     const index = order[focus];
     const layer = layers[code.layer[index]];
     const line = layer ? model.origins[layer.origin].line : 0;
-    const waits = starts[focus] > events[goal] ? "waits before it " : "";
+    const happening = machineState.happening(events[goal]);
+    const others = happening.filter(({ item }) => item !== index).map(({ text }) => text);
+    const more = others.length > 2 ? [...others.slice(0, 2), `${words.number(others.length - 2)} more`] : others;
     const said = [
-      `Step ${words.number(focus + 1)} of ${words.number(order.length)}${ended(index)}: instruction ${words.number(index)} ${waits}${model.said(index)}.`,
+      `${[first(index, happening.find(({ item, begins }) => begins && item === index)), ...more].join("; ")}.`,
       layer ? `${words.carried(index) ? `A transfer of ${words.carried(index)}, for` : "For"} ${layer.name}${line ? `, line ${line}: ${(model.lines[line - 1] ?? "").trim()}` : ""}` : "",
     ];
     shown.now.replaceChildren(...said.filter(Boolean).map((text) => dom.make("p", {}, text)));
+  }
+
+  /** What is to be said of the instruction that has the focus: it waits, begins, is at work or has ended. */
+  function first(index, begun) {
+    if (starts[focus] > events[goal]) return `Here instruction ${words.number(index)} waits before it ${model.said(index)}`;
+    if (begun) return `The ${model.machine_view.units[begun.unit].name} begins instruction ${words.number(index)}: it ${model.said(index)}`;
+    return `Instruction ${words.number(index)} ${model.said(index)}${ended(index)}`;
   }
 
   /** Where it is after so many milliseconds of play. */
@@ -187,7 +203,6 @@ const machinePlayer = (() => {
     const playButton = dom.make("button", { title: "play or pause (g)", click: play, class: "play" }, "▶ play");
     const stop = dom.make("select", { "aria-label": "breakpoint" }, ...options());
     const speed = dom.make("select", { "aria-label": "speed" }, ...SPEEDS.map((factor) => dom.make("option", factor === 1 ? { value: factor, selected: "" } : { value: factor }, `${factor} ×`)));
-    const slider = dom.make("input", { type: "range", min: 0, max: final, value: 0, step: 1, "aria-label": "time, in events", input: () => go(Number(slider.value)) });
     const clock = dom.make("span", { class: "cycle" });
     const group = (label, ...children) => dom.make("span", { role: "group", "aria-label": label }, dom.make("span", { class: "soft" }, label), ...children);
     panel.querySelector(".steps").replaceChildren(
@@ -196,12 +211,29 @@ const machinePlayer = (() => {
       group("instruction", button("◀", "the instruction before (<)", () => byInstruction(-1)), button("▶", "the next instruction (>)", () => byInstruction(1))),
       group("event", button("◀", "the event before (,)", () => byEvent(-1)), button("▶", "the next event (.)", () => byEvent(1))),
       group("to", stop, button("◀", "back to the breakpoint (B)", () => toBreak(-1)), button("▶", "on to the breakpoint (b)", () => toBreak(1))),
-      slider,
       clock,
     );
     const plots = [...document.querySelectorAll("#time .plot")];
-    const cursors = plots.map((plot) => plot.appendChild(dom.make("div", { class: "cursor", "aria-hidden": "true", hidden: "" })));
-    return { play: playButton, stop, speed, slider, cycle: clock, now: panel.querySelector(".now"), cursors };
+    const cursors = plots.map((plot) => plot.appendChild(dom.make("div", { class: "cursor", hidden: "" })));
+    new ResizeObserver(() => {
+      across = plots[0].clientWidth - axis.LEFT - axis.RIGHT;
+      cursor(cycle(at));
+    }).observe(plots[0]);
+    return { play: playButton, stop, speed, head: cursors[0].appendChild(playhead()), cycle: clock, now: panel.querySelector(".now"), cursors };
+  }
+
+  /** The handle of the line over the lanes: it can be dragged through time, and moved with keys from event to event. */
+  function playhead() {
+    const keys = { ArrowLeft: () => byEvent(-1), ArrowRight: () => byEvent(1), Home: () => go(0), End: () => go(final) };
+    const head = dom.make("div", { class: "playhead", role: "slider", tabindex: "0", title: "drag, or arrow keys", "aria-label": "event", "aria-valuemin": 1, "aria-valuemax": events.length, "aria-valuenow": 1, keydown: press });
+    function press(event) {
+      if (!keys[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      keys[event.key]();
+    }
+    dom.drag(head, () => ({ time: cycle(at), pixel: axis.time.width / across }), ({ time, pixel }, dx) => go(Math.max(0, placeOf(time + dx * pixel))));
+    return head;
   }
 
   /** Where what is held elsewhere begins is where the machine goes. */

@@ -63,6 +63,14 @@ const machineState = (() => {
     return { steps, corners: new Map(Array.from(numbers, (number, place) => [number, square(place)])) };
   }
 
+  /** The rows that each instruction reads and writes: [{box, reads, low, high}] of the interval [low, high) around them. */
+  function reaching({ instruction, kind, low, span }) {
+    const found = Array.from({ length: code.count }, () => []);
+    const [kinds, lows, spans] = [decode.octets(kind), decode.deltas(low), decode.plain(span)];
+    decode.deltas(instruction).forEach((index, place) => found[index].push({ box: data.memories[kinds[place] >> 1], reads: kinds[place] % 2 === 0, low: lows[place], high: lows[place] + spans[place] }));
+    return found;
+  }
+
   /** All values of several columns, ascending, each once. */
   function ascending(columns) {
     const all = new Float64Array(columns.reduce((count, column) => count + column.length, 0));
@@ -78,6 +86,7 @@ const machineState = (() => {
   const stretches = waiting();
   const stretchStarts = Object.fromEntries(Object.entries(stretches).map(([unit, own]) => [unit, own.map(({ start }) => start)]));
   const { steps, corners } = recorded();
+  const reaches = reaching(data.reaches);
   const tiles = decode.deltas(data.tiles);
   const heights = decode.plain(data.rows);
   const arrived = fetches.map(({ read }) => code.end[read]);
@@ -125,6 +134,9 @@ const machineState = (() => {
     return root ? `${said}; the root of the wait is ${root}` : said;
   }
 
+  /** What a unit waits for in a few words, and until when. */
+  const awaited = (stretch) => `${completed(stretch.text, stretch).split(",")[0]} until cycle ${words.number(stretch.end)}`;
+
   /** The state at a cycle. `lines` are, for each memory, the operands whose rows it shows. */
   function at(time) {
     const found = Object.fromEntries(Object.keys(units).map((unit) => [unit, unitAt(Number(unit), time)]));
@@ -156,31 +168,38 @@ const machineState = (() => {
     return { items, ends: items.map(complete) };
   }
 
-  const writers = Object.fromEntries([...new Set(data.boxes ?? [])].map((box) => [box, writing(box)]));
+  const writers = Object.fromEntries(data.memories.map((box) => [box, writing(box)]));
 
-  const operands = (index, found, verb, how) => found.map(({ box, rows: own }) => ({ box, index, verb, how, rows: own }));
+  /** What an instruction reads, or what it writes: for each operand its memory, its rows, and the values of the first ones where they are recorded. */
+  function operands(index, reads, verb, how) {
+    const seen = (reads ? steps.get(index)?.reads : steps.get(index)?.writes) ?? [];
+    const { name } = data.units[model.opcodes[code.opcode[index]].unit];
+    return reaches[index].filter((one) => one.reads === reads).map((reach) => {
+      const own = seen.filter(({ box, rows: [first] }) => box === reach.box && reach.low <= first?.row && first.row < reach.high);
+      const best = own.find(({ rows: [first] }) => first.row === reach.low) ?? own[0];
+      return { box: reach.box, index, verb: `${name} ${verb}`, short: verb, how, reach, rows: best?.rows ?? [] };
+    });
+  }
 
   /** What a unit reads and writes now, with the memory of each: of the instruction it works on, and of the last one while its sums drain. */
   function current(unit, { does, item, last }, time) {
     const working = does === "works";
     const index = working ? item : last;
-    const step = steps.get(index);
-    if (unit === SHIFT || !step || (!working && complete(index) <= time)) return [];
-    const { name } = data.units[unit];
-    return [...(working ? operands(index, step.reads, `${name} reads`, "read") : []), ...operands(index, step.writes, `${name} writes`, "coming")];
+    if (unit === SHIFT || index < 0 || (!working && complete(index) <= time)) return [];
+    return [...(working ? operands(index, true, "reads", "read") : []), ...operands(index, false, "writes", "coming")];
   }
 
   /** Whether rows of the unified buffer belong to a buffer at a time. */
-  const isOwned = (own, time) => buffers.some((one) => one.from <= time && time < one.to && own.some(({ row }) => one.row <= row && row < one.row + one.rows));
+  const isOwned = ({ low, high }, time) => buffers.some((one) => one.from <= time && time < one.to && one.row < high && low < one.row + one.rows);
 
-  /** What was written last in a box: nothing if its values are not recorded, as earlier ones may be overwritten. */
+  /** What was written last in a box. */
   function written(box, time) {
     const { items, ends } = writers[box];
     const index = items[until(ends, time) - 1];
-    const name = data.units[model.opcodes[code.opcode[index]]?.unit]?.name;
-    const found = operands(index, steps.get(index)?.writes ?? [], `${name} wrote`, "written");
+    if (index === undefined) return [];
+    const found = operands(index, false, "wrote", "written");
     if (box !== "buffer") return found;
-    return found.map((one) => (isOwned(one.rows, time) ? one : { ...one, verb: `${one.verb}; no longer in use` }));
+    return found.map((one) => (isOwned(one.reach, time) ? one : { ...one, verb: `${one.verb}; no longer in use` }));
   }
 
   /** The operands that each memory shows: of the units at work; where none touches it, what was written last. */
@@ -193,30 +212,38 @@ const machineState = (() => {
     return shown;
   }
 
-  /** What moves at a time: {unit, from, to, share of the way, text, brief, short}, the last three for places of different widths. */
+  /** What moves at a time: {unit, from, to, share of the way, text, short}, the last two for places of different widths. */
   function moving(state) {
     const found = [];
     for (const [unit, { does, item, start, end }] of Object.entries(state.units)) {
       if (does !== "works") continue;
       const share = (state.time - start) / (end - start);
       const paths = Number(unit) === SHIFT ? [["fifo", "matrix"]] : data.paths[code.opcode[item]];
-      for (const [from, to] of paths) found.push({ unit, from, to, share, ...label(Number(unit), item, from, share, state.coming) });
+      for (const [from, to] of paths) found.push({ unit, from, to, share, ...label(Number(unit), item, state.coming) });
     }
     return found;
   }
 
-  /** What is under way: a tile, or a row, with its first values where they are recorded. */
-  function label(unit, item, from, share, coming) {
-    if (unit === SHIFT || unit === FETCH) {
-      const tile = `tile ${words.number(tiles[unit === SHIFT ? item : coming])}`;
-      return { text: tile, brief: tile, short: tile.slice("tile ".length) };
-    }
-    const row = Math.min(heights[item] - 1, Math.floor(share * heights[item]));
-    const step = steps.get(item);
-    const values = (step?.reads.find(({ box }) => box === from) ?? step?.writes[0])?.rows[row]?.values;
-    const brief = `row ${words.number(row)}`;
-    return { short: words.number(row), brief, text: values ? `${values.slice(0, 3).join(" ").replaceAll("-", "−")} …` : `${brief} of ${words.number(heights[item])}` };
+  /** What is under way: a tile, or rows. */
+  function label(unit, item, coming) {
+    const [number, noun] = unit === SHIFT || unit === FETCH ? [tiles[unit === SHIFT ? item : coming], "tile"] : [heights[item], ""];
+    return { text: noun ? `${noun} ${words.number(number)}` : words.counted(number, "row"), short: words.number(number) };
   }
 
-  return { at, moving, waited, complete, until, order, starts, events, heights, tiles, corners, stretches, MATRIX };
+  /** What begins and ends in a cycle, in words. */
+  function happening(time) {
+    const found = [];
+    for (const [unit, { items, start, end }] of Object.entries(units)) {
+      const place = until(start, time) - 1;
+      const named = (item) => (Number(unit) === SHIFT ? `tile ${words.number(tiles[item])}` : `instruction ${words.number(item)}`);
+      const before = place - (start[place] === time ? 1 : 0);
+      if (before >= 0 && end[before] === time && start[before] < time) found.push({ item: items[before], text: `the ${data.units[unit].name} ends ${named(items[before])}` });
+      if (start[place] === time && end[place] > time) found.push({ item: items[place], begins: true, unit, text: `the ${data.units[unit].name} begins ${named(items[place])}` });
+    }
+    const drained = until(sums, time) - 1;
+    if (sums[drained] === time) found.push({ item: -1, text: `the sums of instruction ${words.number(units[MATRIX].items[drained])} are complete` });
+    return found;
+  }
+
+  return { at, moving, happening, waited, awaited, complete, until, order, starts, events, heights, tiles, corners, stretches, MATRIX };
 })();

@@ -1,6 +1,7 @@
 /** What a word or a place means, in a box beside it: under the pointer, and where the keyboard's focus is. */
 const tips = (() => {
   const box = dom.make("div", { id: "tip", role: "tooltip", hidden: "" });
+  let again = () => {}; // shows anew what changes while it is shown
 
   /** Shows a text beside a place of the window; lines are separated by line feeds. */
   function show(text, x, y) {
@@ -12,18 +13,28 @@ const tips = (() => {
     box.style.top = `${above > 4 ? above : y + 18}px`;
   }
 
-  const hide = () => (box.hidden = true);
+  function hide() {
+    again = () => {};
+    box.hidden = true;
+  }
+
+  /** Shows what `meaning()` says of an element, under the pointer, and as long as it has the focus: by a key, or a click. */
+  function live(element, meaning) {
+    const shown = () => {
+      const { left, top } = element.getBoundingClientRect();
+      show(meaning(), left - 12, top);
+      again = shown;
+    };
+    for (const kind of ["mouseenter", "focus"]) element.addEventListener(kind, shown);
+    element.addEventListener("mouseleave", () => document.activeElement === element || hide());
+    element.addEventListener("blur", hide);
+    return element;
+  }
 
   /** Makes an element a word that explains itself. */
   function explain(element, meaning) {
-    const shown = () => {
-      const { left, top } = element.getBoundingClientRect();
-      show(meaning, left - 12, top);
-    };
     element.setAttribute("aria-description", meaning);
-    for (const kind of ["mouseenter", "focus"]) element.addEventListener(kind, shown);
-    for (const kind of ["mouseleave", "blur"]) element.addEventListener(kind, hide);
-    return element;
+    return live(element, () => meaning);
   }
 
   /** A word with its meaning. */
@@ -60,5 +71,5 @@ const tips = (() => {
     document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
   }
 
-  return { word, sentence, explain, follow, start };
+  return { word, sentence, explain, live, again: () => again(), follow, start };
 })();

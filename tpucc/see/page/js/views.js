@@ -56,6 +56,7 @@ const views = (() => {
       tab.addEventListener("keydown", press);
     }
     for (const row of document.querySelectorAll("[data-layers]")) linked(row, row.dataset.layers.split(" ").map(Number));
+    for (const stop of document.querySelectorAll("#view-byte [data-instruction]")) stopped(stop, Number(stop.dataset.instruction));
     show(current);
   }
 
@@ -64,6 +65,12 @@ const views = (() => {
     const wanted = { kind: "layer", id: ids[0] };
     selection.follow(row, "summary", () => wanted);
     selection.listen((_, lit) => row.classList.toggle("lit", lit !== null && ids.some((id) => lit.layers.has(id))));
+  }
+
+  /** A stop of the byte, or its row, at which an instruction works on it. */
+  function stopped(stop, id) {
+    selection.follow(stop, "byte", () => ({ kind: "instruction", id }));
+    selection.listen((_, lit) => stop.classList.toggle("lit", lit !== null && lit.instructions[id] === 1));
   }
 
   return { start, show, turn, names, current: () => current };

@@ -64,6 +64,10 @@ const targets = (() => {
   /** Tells about a cycle. */
   const show = (number) => {
     state.number = number;
+    for (const [name, node] of found) {
+      const [kind, i, j] = name.split(" ");
+      node.classList.toggle("differs", kind === "element" && words.differing(number, i, j).length > 0);
+    }
     tell();
   };
 

@@ -24,15 +24,40 @@ const words = (() => {
     return `has nothing to multiply; its weight ${signed(state.weights[i][j])} stays`;
   };
 
+  const REGISTERS = { x: "activation", weights: "weight in use", shadow: "weight in the shadow", sums: "sum" };
+
+  /** Registers of the hardware's element that hold something else than those of the array, in a cycle: their names. */
+  const differing = (number, i, j) => {
+    const found = data.hardware?.[number] ?? {};
+    return Object.keys(found).filter((name) => found[name][i][j] !== data.cycles[number][name][i][j]);
+  };
+
+  /** What the element of the hardware holds. */
+  const hardware = (number, i, j) => {
+    const found = data.hardware?.[number];
+    if (!found) return "";
+    const held = Object.entries(REGISTERS).map(([name, text]) => `${text} ${signed(found[name][i][j])}`);
+    const wrong = differing(number, i, j).map((name) => REGISTERS[name]);
+    return `The hardware's registers: ${held.join(", ")}: ${wrong.length ? `NOT EQUAL in ${wrong.join(", ")}` : "equal"}.`;
+  };
+
+  /** How many elements of the hardware hold something else. */
+  const compared = (number) => {
+    if (!data.hardware) return "";
+    let wrong = 0;
+    for (let i = 0; i < data.rows; i += 1) for (let j = 0; j < data.columns; j += 1) wrong += differing(number, i, j).length > 0;
+    return wrong ? `${wrong} of the hardware's elements are NOT EQUAL.` : "All registers of the hardware's elements are equal.";
+  };
+
   /** The computation of an element in row i and column j, in a cycle: sentences. */
   const element = (number, i, j) => {
     const state = data.cycles[number];
     const where = `element (${i},${j}), cycle ${number}`;
     const owner = state.row[i][j];
-    if (owner === NONE) return [`${where}: ${idle(state, i, j)}`, shadow(state, i, j)];
+    if (owner === NONE) return [`${where}: ${idle(state, i, j)}`, shadow(state, i, j), hardware(number, i, j)];
     const product = `${signed(state.x[i][j])} × ${signed(state.weights[i][j])}`;
     const sum = `${product} + ${signed(state.above[i][j])} = ${signed(state.sums[i][j])}`;
-    return [`${where}: ${sum}; row ${row(owner)} of the input${inTile(tile(owner))}`, onward(state, i, j), shadow(state, i, j)];
+    return [`${where}: ${sum}; row ${row(owner)} of the input${inTile(tile(owner))}`, onward(state, i, j), shadow(state, i, j), hardware(number, i, j)];
   };
 
   /** What the accumulator of row i of the input and column j holds in a cycle: sentences. */
@@ -64,8 +89,9 @@ const words = (() => {
       state.read === NONE ? "" : `Row ${row(state.read)} of the input is read into the setup${data.tiles > 1 ? ` for tile ${tile(state.read)}` : ""}.`,
       `${state.busy} of ${elements} elements ${state.busy === 1 ? "multiplies" : "multiply"}.`,
       progress(state),
+      compared(number),
     ].filter(Boolean);
   };
 
-  return { element, sum, cycle };
+  return { element, sum, cycle, differing };
 })();

@@ -1,0 +1,102 @@
+"""What differs between terms: the second mode of rounding to an integer, and the largest integer. And what the circuits must give, in
+Python's integers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from tpucc.labs.lab import Term
+
+SIGNIFICAND, BIAS, EXPONENT = 24, 300, 10
+"""Of `tpucc.rtl.float32`, which can't be imported without PyRTL; a test compares them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A term's second mode: ties go `away` from zero or `up`, or what is behind the point is cut off, towards `zero` or `down`. Integers
+    are at most `most` from zero: the chip needs 256 or more."""
+
+    mode: str = "away"
+    most: int = 511
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term."""
+    draw = term.draw("rounding")
+    return Rules(draw.choice(("away", "up", "zero", "down")), draw.choice((511, 400, 300))) if draw else Rules()
+
+
+class Number(NamedTuple):
+    """A number as the hardware has it: (-1)^sign · significand · 2^(exponent - 300 - 23)."""
+
+    sign: int
+    exponent: int
+    significand: int
+
+    def __str__(self) -> str:
+        if not self.significand:
+            return "0"
+        exponent, value = self.exponent - BIAS - 23, -self.significand if self.sign else self.significand
+        return f"{value} · 2^{exponent} = {math.ldexp(value, exponent)!r}"
+
+
+def nearest_even(value: int, places: int) -> int:
+    """value / 2^places, rounded to the nearest integer, ties to even; value is not negative."""
+    if places <= 0:
+        return value << -places
+    whole, rest, half = value >> places, value & ((1 << places) - 1), 1 << (places - 1)
+    return whole + (rest > half or (rest == half and whole & 1))
+
+
+def number_of(sign: int, value: int, exponent: int) -> Number:
+    """The number of 24 bits that is nearest to value · 2^exponent, ties to even; value is not negative."""
+    if not value:
+        return Number(0, 0, 0)
+    places = value.bit_length() - SIGNIFICAND
+    significand = nearest_even(value, places)
+    if significand >> SIGNIFICAND:  # a carry
+        significand, places = significand >> 1, places + 1
+    return Number(sign, exponent + places + BIAS + SIGNIFICAND - 1, significand)
+
+
+def converted(value: int) -> Number:
+    """`from_integer`."""
+    return number_of(int(value < 0), abs(value), 0)
+
+
+def multiplied(a: Number, b: Number) -> Number:
+    """`product`."""
+    return number_of(a.sign ^ b.sign, a.significand * b.significand, a.exponent + b.exponent - 2 * (BIAS + SIGNIFICAND - 1))
+
+
+def to_integer(number: Number, mode: str, most: int) -> int:
+    """A number rounded to an integer, at most `most` from zero. The mode `even` is the first one of every term."""
+    places, value = BIAS + SIGNIFICAND - 1 - number.exponent, number.significand
+    if places <= 0:
+        whole, rest, half = value << -places, 0, 1
+    else:
+        whole, rest, half = value >> places, value & ((1 << places) - 1), 1 << (places - 1)
+    up = {
+        "even": rest > half or (rest == half and whole & 1),
+        "away": rest >= half,
+        "up": rest > half or (rest == half and not number.sign),
+        "zero": False,
+        "down": bool(rest) and number.sign,
+    }[mode]
+    magnitude = min(whole + bool(up), most)
+    return -magnitude if number.sign else magnitude
+
+
+def any_number(draw: Random, exponent: int, bits: int = SIGNIFICAND) -> Number:
+    """A number with an exponent, of which only so many of the highest bits may be 1."""
+    significand = (1 << bits - 1 | draw.getrandbits(bits)) & ((1 << bits) - 1)
+    return Number(draw.getrandbits(1), exponent, significand << SIGNIFICAND - bits)
+
+
+def near(draw: Random, halves: int, size: int, off: int) -> Number:
+    """halves / 2 with `size` bits before the point, moved by `off` of its last places."""
+    value = (halves << SIGNIFICAND - size - 1) + off
+    return number_of(draw.getrandbits(1), value, size - SIGNIFICAND)
