@@ -164,7 +164,7 @@ class Options:
             _same,
             "tpucc.Stages(allocate=mine)",
         ),
-        Flag("--replace", "pairs", "STAGE=FILE.py", example="--replace allocate=mine.py", once=True),
+        Flag("--replace", "pairs", "STAGE=FILE", example="--replace allocate=mine.py", once=True),
     )
     plugin_timeout: float = _field(
         Option(

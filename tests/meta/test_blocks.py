@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"`([\w/-]+\.(?:tpu|py|toml))`[^`]*\Z")
-RUN, SHOWN = {"tpu", "python", "sh"}, {"text", "diff", "verilog"}
+RUN, SHOWN = {"tpu", "python", "sh"}, {"text", "diff", "javascript", "verilog"}
 FRAMEWORKS = {"keras", "skl2onnx", "sklearn", "torch"}
 OTHERS = {"source", "make", "python", "pip", "cd", "git"}
 

@@ -86,7 +86,7 @@ def test_a_file_without_a_name(arguments: tuple[str, ...], capsys: pytest.Captur
         (("asm", "."), "can't read .: is a directory"),
         (("watch", "."), "can't read .: is a directory"),
         (("watch", "smal.tpu"), "no such file\nhelp: did you mean small.tpu?"),
-        (("check", "small.tpu", "--replace", "allocate="), "'allocate=' is not STAGE=FILE.py"),
+        (("check", "small.tpu", "--replace", "allocate="), "'allocate=' is not STAGE=FILE"),
         (("check", "small.tpu", "--target", ""), "the name of the target is empty\nhelp: the targets are "),
         (("new", ""), "an empty text can't name a model's files"),
     ]

@@ -1,5 +1,5 @@
-"""Python files of the user's own, and the passes and stages that they define. Each file is executed in this process's child, which all
-files share, or here for whoever trusts it.
+"""Files of the user's own, and the passes and stages that they define. A Python file is executed in this process's child, which all
+files share, or here for whoever trusts it; a program is started there (`programs.py`).
 
 One child serves a whole command, so that a file keeps its module's state, and a start is paid once: half a second. Where a call has
 no result, the child is ended: the next call starts another one, which executes the file anew.
@@ -18,18 +18,19 @@ from functools import partial
 from inspect import signature
 from itertools import count
 from pathlib import Path
+from shlex import quote
 from threading import RLock
 from types import ModuleType
 from typing import Any
 
 from tpucc.back_end import STAGES
-from tpucc.diagnostics import Diagnostic, Label, Source, Span, UsageError, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, Label, Source, Span, UsageError, did_you_mean, listed, printable
 from tpucc.files import read_file
 from tpucc.guest.child import Child
 from tpucc.guest.inside import graph_of, no_pass
 from tpucc.guest.jails import NOWHERE, OWN, Cell, Jail
 from tpucc.guest.limits import Duration
-from tpucc.guest.serving import Request, module_of
+from tpucc.guest.serving import Request, is_python, module_of
 from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.options import SECONDS
@@ -132,7 +133,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, eq=False)
 class File:
-    """A Python file that is loaded in a child. `surroundings` are the current folder, Python's path and the command's arguments when it was
+    """A file that is loaded in a child. `surroundings` are the current folder, Python's path and the command's arguments when it was
     named; one call may take `most`."""
 
     path: Path
@@ -169,26 +170,34 @@ class File:
 
 
 def file_at(path: Path, seconds: float) -> File:
-    """A Python file, which isn't loaded yet. Raises `UsageError` when it can't be read or is no Python file."""
-    _require_python(path)
+    """A file, which isn't loaded yet."""
     given = os.getcwd(), [os.path.abspath(folder) for folder in sys.path], list(sys.argv)
     return File(path, duration_of(seconds), given, f"tpucc_plugin_{path.stem}_{next(_numbers)}")
 
 
 def executed(path: Path) -> ModuleType:
-    """The module that a Python file makes, in this process. It may import what lies beside it.
-
-    Raises `UsageError` when it can't be read or is no Python file, `PluginError` when it fails.
-    """
-    _require_python(path)
+    """The module that a file makes, in this process. It may import what lies beside it. Raises `PluginError` when it fails."""
     place = str(path.absolute())
     return UserCode(f"the file {path}", place, 0).call(module_of, place, f"tpucc_plugin_{path.stem}")
 
 
 def _require_python(path: Path) -> None:
+    """Raises `UsageError` for a file that can't be read or is no Python file."""
     read_file(path)
-    if path.suffix != ".py":
-        raise UsageError(Diagnostic("E0513", f"{path} is not a Python file; a file with passes or stages ends in .py"))
+    if not is_python(str(path)):
+        raise UsageError(Diagnostic("E0513", f"{path} is not a Python file; a file with passes ends in .py"))
+
+
+def _require_stage(path: Path) -> None:
+    """Raises `UsageError` for a file that can't be read, and for one that is neither a Python file nor a program that can be started."""
+    read_file(path)
+    if is_python(str(path)):
+        return
+    if IN_A_PAGE:
+        raise UsageError(Diagnostic("E0513", f"{path} is not a Python file, which ends in .py, and a page can't start programs"))
+    if not os.access(path, os.X_OK):
+        mend = (f"chmod +x {quote(printable(str(path)))} makes a program of it",)
+        raise UsageError(Diagnostic("E0513", f"{path} is neither a Python file, which ends in .py, nor can it be executed", help=mend))
 
 
 def passes_of_file(path: Path, seconds: float = SECONDS, *, trust: bool = False) -> tuple[Pass, ...]:
@@ -197,6 +206,7 @@ def passes_of_file(path: Path, seconds: float = SECONDS, *, trust: bool = False)
     The file is executed, in a child or, for those who `trust` it, here. Raises `UsageError` when it can't be read or defines no pass,
     `PluginError` when it fails.
     """
+    _require_python(path)
     if trust or IN_A_PAGE:
         module = executed(path)
         if found := passes_in(module):
@@ -223,6 +233,7 @@ def pass_of_function(path: Path, function: str, like: Pass, seconds: float = SEC
     The file is executed as by `passes_of_file`. Raises `UsageError` when it can't be read or doesn't define the function, and `PluginError`
     when it fails.
     """
+    _require_python(path)
     if trust or IN_A_PAGE:
         own = getattr(executed(path), function, None)
         if callable(own):
@@ -301,7 +312,7 @@ def _no_pass(path: Path, found: Mapping[str, Any]) -> UsageError:
 
 
 def stages_of_files(files: Mapping[str, Path], seconds: float = SECONDS, *, trust: bool = False) -> Stages:
-    """Stages from Python files, by the stage's name; each file defines a function of that name.
+    """Stages from files, by the stage's name: each is a Python file that defines a function of that name, or a program.
 
     The files are executed, in a child or, for those who `trust` them, here. Raises `UsageError` for a stage or a function that is not
     there, `PluginError` when a file fails.
@@ -313,6 +324,7 @@ def _function(stage: str, path: Path, seconds: float, here: bool) -> Callable[..
     if stage not in STAGES:
         mend = did_you_mean(stage, STAGES) or f"there are {listed(STAGES)}"
         raise UsageError(Diagnostic("E0526", f"no stage is named {stage}", help=(mend,)))
+    _require_stage(path)
     if here:
         own = {name: value for name, value in vars(executed(path)).items() if callable(value)}
     else:

@@ -75,9 +75,10 @@ class Jail:
         return str(cell.submission / cell.file)
 
     def environment(self) -> dict[str, str]:
-        """What a child's environment has: nothing of the grader's own, and one thread for NumPy."""
+        """What a child's environment has: nothing of the grader's own, and one thread for NumPy. The system's programs are found,
+        and Python."""
         system = {"SYSTEMROOT": os.environ["SYSTEMROOT"]} if "SYSTEMROOT" in os.environ else {}
-        return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **ONE_THREAD, **system}
+        return {"PATH": f"{os.defpath}{os.pathsep}{os.path.dirname(self.python())}", "LC_ALL": "C.UTF-8", **ONE_THREAD, **system}
 
     def folders(self, cell: Cell) -> list[str]:
         """Where a child sees its submission, tpucc and its libraries: what messages leave out of paths."""

@@ -163,6 +163,14 @@ def limited(most: Duration, late: Callable[[str, FrameType | None], None], told:
             signal.setitimer(timer, 0)
 
 
+def processor_time() -> float:
+    """Seconds of processor time that this process has had, and the processes that it has started and waited for."""
+    if resource is None:
+        return time.process_time()
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
 def _slept() -> int:
     """How often this process has given the processor away to wait for something."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw

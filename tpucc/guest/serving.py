@@ -17,18 +17,17 @@ import pickle
 import signal
 import socket
 import sys
-import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import SourceFileLoader
 from types import CodeType, FrameType, ModuleType
 from typing import Any, BinaryIO, NoReturn
 
 import msgspec
 
-from tpucc.guest.limits import Duration, limited, refuse_calls, restrict
+from tpucc.guest.limits import Duration, limited, processor_time, refuse_calls, restrict
 from tpucc.guest.values import packed
 from tpucc.plugins.depth import counted
 from tpucc.plugins.failures import Failed, Frame, Unfit, failed, own_frames
@@ -82,8 +81,17 @@ class _Uncached(SourceFileLoader):
         return counted(code)
 
 
+def is_python(path: str) -> bool:
+    """Whether a file of the user's is executed as Python, by its name; any other is a program."""
+    return path.endswith(".py")
+
+
 def module_of(path: str, name: str) -> ModuleType:
-    """The module that a Python file makes, which is executed."""
+    """The module that a Python file makes, which is executed, or a program of the user's."""
+    if not is_python(path):
+        from tpucc.guest.programs import program_module  # with the stages, which Python files need not have
+
+        return program_module(path, name)
     spec = importlib.util.spec_from_file_location(name, path, loader=_Uncached(name, path))
     assert spec is not None
     assert spec.loader is not None
@@ -105,8 +113,8 @@ class _Server:
 
     def answer(self, request: Request) -> None:
         """Answers one request."""
-        self._begun = time.process_time()
-        with limited(request.most, self._late, self._answers.fileno()):
+        self._begun = processor_time()
+        with limited(self._most_of(request), self._late, self._answers.fileno()):
             try:
                 try:
                     answer = {"value": packed(self._result(request), self._most)}
@@ -117,7 +125,7 @@ class _Server:
         if os.getpid() != self._process:
             LEAVE(1)  # the code has forked: what comes now is for one process only
         self._flush()
-        self.send(answer | {"cpu": time.process_time() - self._begun})
+        self.send(answer | {"cpu": processor_time() - self._begun})
 
     def send(self, answer: dict[str, Any]) -> None:
         """Writes an answer, or why it can't be."""
@@ -136,6 +144,12 @@ class _Server:
             if hasattr(os, name):
                 setattr(os, name, _Ends(name, getattr(os, name), self._ends))
         sys.breakpointhook = _no_debugger
+
+    def _most_of(self, request: Request) -> Duration:
+        """How long a request may take. While a program computes, this process only waits for it."""
+        module = self._modules.get(request.key)
+        waits = module is not None and not is_python(str(module.__file__))
+        return replace(request.most, waiting=request.most.clock) if waits else request.most
 
     def _result(self, request: Request) -> Any:
         if not request.function:
@@ -175,7 +189,7 @@ class _Server:
 
     def _last(self, failure: Failed) -> None:
         self._flush()
-        self.send(_answer_of(failure) | {"cpu": time.process_time() - self._begun})
+        self.send(_answer_of(failure) | {"cpu": processor_time() - self._begun})
 
     def _flush(self) -> None:
         """Hands on what the code has printed."""

@@ -17,6 +17,7 @@ from typing import IO
 from tpucc.diagnostics import Diagnostic, InternalError, UsageError, printable
 from tpucc.guest import jails
 from tpucc.guest.jails import FIRST_USER, NONE, Cell
+from tpucc.guest.serving import is_python
 from tpucc.labs.child import START
 from tpucc.labs.strip import copy_stripped
 
@@ -76,6 +77,7 @@ def cell(shared: Path, files: Mapping[str, bytes], main: str) -> Iterator[Cell]:
         for file, content in files.items():
             (place / file).parent.mkdir(parents=True, exist_ok=True)
             (place / file).write_bytes(content)
+            (place / file).chmod(0o644 if file != main or is_python(main) else 0o755)  # an archive may have lost it
         _readable(place, user)
         yield Cell(shared, main, place, user)
 
@@ -108,7 +110,8 @@ def _warm(made: Cell, modules: Sequence[str]) -> None:
 def _readable(folder: Path, user: int | None = None) -> None:
     """Lets every user read a folder, or only one, who is its group: -1 for the grader's own. No child may write."""
     for place, _, files in os.walk(folder):
-        for path, mode in ((place, 0o755), *((os.path.join(place, name), 0o644) for name in files)):
+        for path in (place, *(os.path.join(place, name) for name in files)):
+            mode = 0o755 if os.stat(path).st_mode & 0o100 else 0o644
             if user is not None and user >= 0:
                 os.chown(path, -1, user)
             os.chmod(path, mode if user is None else mode & 0o750)

@@ -124,10 +124,11 @@ def contents_of(lab: Lab, path: Path, term: Term) -> Contents:
     try:
         with failing("file", path.name):
             when = date(path)
-            files = submitted(path)
+            files = submitted(path, lab.program)
     except Failed as failure:
         problem = failure.words
-    main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
+    named = next((name for name in (lab.program, lab.file) if name in files), "")
+    main = named or (lab.file if path.is_dir() else next(iter(files), ""))
     digest = digest_of_graded(files, lab, lab.files(term), main)
     return Contents(str(path), files, main, disagreement(path, lab, term), when, problem, term, digest)
 

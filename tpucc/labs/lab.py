@@ -17,6 +17,7 @@ from shlex import quote
 from typing import Any, Protocol, TypeVar
 
 from tpucc.arguments import require_package
+from tpucc.back_end import STAGES
 from tpucc.diagnostics import printable
 from tpucc.guest.values import Plain
 from tpucc.plugins.failures import Failed
@@ -155,7 +156,8 @@ AS_WRITTEN = Term()
 class Lab:
     """A lab: what the student writes, and the tests of it. `declared` makes one of its folder.
 
-    `file` is the submission's main file, `functions` are what it defines. A lab without functions asks for texts only, and needs no child.
+    `file` is the submission's main file, or `program` where there is one; `functions` are what it defines. A lab without functions asks for
+    texts only, and needs no child.
     `public(term)` are the tests that `check` runs, `hidden(term, seed)` those that only `grade` runs. `words(term)` are put into the
     handout, the skeleton and the solutions for `{{name}}`; all of these lie in `material`. `ranks` names the measure by which a leaderboard
     sorts, the least first; empty for a lab without one.
@@ -195,6 +197,11 @@ class Lab:
     def missing(self) -> tuple[str, ...]:
         """The packages of `needs` that aren't installed."""
         return tuple(name for name in self.needs if find_spec(name) is None)
+
+    @property
+    def program(self) -> str:
+        """The name of the program that may stand in the place of `file`; empty of a lab that asks for more than stages of the compiler."""
+        return self.file.removesuffix(".py") if self.functions and set(self.functions) <= set(STAGES) else ""
 
     @property
     def material_folder(self) -> Path:

@@ -17,6 +17,7 @@ from tpucc.back_end import STAGES
 from tpucc.diagnostics import Diagnostic, Error, UsageError, counted, printable
 from tpucc.files import read_file
 from tpucc.guest.files import pass_of_function, stages_of_files
+from tpucc.guest.serving import is_python
 from tpucc.labs import labs
 from tpucc.labs.judging import judged_beside
 from tpucc.labs.lab import AS_WRITTEN, Lab
@@ -88,7 +89,10 @@ def parts_in(folder: Path) -> tuple[Part, ...]:
 
 
 def _file_of(lab: Lab, folder: Path) -> Path | None:
-    candidates = sorted(path for path in (folder / lab.file, *folder.glob(f"*/{lab.file}")) if path.is_file() and _may_be(lab, path))
+    folders = (folder, *(path for path in folder.glob("*") if path.is_dir()))
+    names = (lab.program, lab.file) if lab.program else (lab.file,)
+    files = (next((place / name for name in names if (place / name).is_file()), None) for place in folders)
+    candidates = sorted(path for path in files if path is not None and _may_be(lab, path))
     if len(candidates) > 1:
         message = f"{printable(str(candidates[0]))} and {printable(str(candidates[1]))} may both be the file of lab {lab.number}"
         raise UsageError(Diagnostic("E0551", message, help=("name a folder with one folder for each lab",)))
@@ -101,8 +105,8 @@ def _may_be(lab: Lab, path: Path) -> bool:
 
 
 def _begun(lab: Lab, function: str, file: Path | None) -> bool:
-    if file is None:
-        return False
+    if file is None or not is_python(file.name):
+        return file is not None
     term = place(file)[1] if (file.parent / FILE).is_file() else AS_WRITTEN
     text = read_file(file).decode("utf-8", "replace")
     return _function(text, function) not in ("", _function(lab.files(term)[lab.file], function))

@@ -34,7 +34,7 @@ def start(lab: Lab, folder: Path, term: Term = AS_WRITTEN) -> tuple[str, ...]:
 def starting_files(lab: Lab, term: Term) -> dict[str, str]:
     """The texts of a lab's folder, by their names."""
     return {
-        "handout.md": lab.material("handout.md", term) + (_limits() if lab.functions else "") + POINTS,
+        "handout.md": lab.material("handout.md", term) + _language(lab) + (_limits() if lab.functions else "") + POINTS,
         **lab.files(term),
         FILE: f"lab = {lab.number}\nterm = {json.dumps(term.name)}\n",
     }
@@ -43,6 +43,11 @@ def starting_files(lab: Lab, term: Term) -> dict[str, str]:
 def text(name: str, /, **words: str) -> str:
     """A text that is the same for all labs: a file of the folder `texts`, with these words. Raises `KeyError` for one that is missing."""
     return filled((TEXTS / name).read_text("utf-8"), words)
+
+
+def _language(lab: Lab) -> str:
+    """What a handout says of other languages, where the lab takes a program."""
+    return text("language.md", file=lab.file, program=lab.program) if lab.program else ""
 
 
 def _limits() -> str:

@@ -35,13 +35,14 @@ FILE = "lab.toml"
 MOST_OF_FILE = 2**12
 
 
-def submitted(path: Path) -> dict[str, bytes]:
-    """The files of a submission: those of a folder, or one. Raises `Failed` for links, for what is no regular file, and for too much."""
+def submitted(path: Path, program: str = "") -> dict[str, bytes]:
+    """The files of a submission: those of a folder, or one. One named `program` is among them, whatever it holds. Raises `Failed` for
+    links, for what is no regular file, and for too much."""
     found: dict[str, bytes] = {}
     for name, file in _entries(path):
-        if file.is_symlink() or file.suffix in TEXTS or name == FILE:
+        if file.is_symlink() or file.suffix in TEXTS or name in (FILE, program):
             require_own(file, name)
-        if file.suffix not in TEXTS:
+        if file.suffix not in TEXTS and name != program:
             continue
         found[name] = file.read_bytes() if file.stat().st_size <= MOST else b""
         if len(found) > FILES or sum(map(len, found.values())) > MOST or file.stat().st_size > MOST:
@@ -101,9 +102,11 @@ NOTES = ".md"
 
 def digest_of_graded(files: Mapping[str, bytes], lab: Lab, names: Collection[str], main: str) -> str:
     """A hash of what is graded of a submission: of a lab of texts, the files of these `names`; else all files that its process sees, the
-    file `main` under the lab's name for it. Which of them it reads, no look at its text can say. Nothing where there is no such file."""
+    Python file `main` under the lab's name for it. Which of them it reads, no look at its text can say. Nothing where there is no such
+    file."""
     if lab.functions:
-        graded = {lab.file if name == main else name: content for name, content in seen(files).items()} if main in files else {}
+        called = main if main == lab.program else lab.file
+        graded = {called if name == main else name: content for name, content in seen(files).items()} if main in files else {}
     else:
         graded = {name: files[name] for name in names if name in files}
     found = hashlib.sha256()

@@ -42,8 +42,8 @@ class UserCode:
 
     @property
     def place(self) -> str:
-        """Its file and line."""
-        return f"{os.path.basename(self.file)}:{self.line}"
+        """Its file, and its line in a file that is read by lines."""
+        return f"{os.path.basename(self.file)}:{self.line}" if self.line else os.path.basename(self.file)
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of `function`. Raises `PluginError`: E0521 where it raises or exits, E0613 without memory, and what `Unfit` and
@@ -81,7 +81,7 @@ class UserCode:
 
 @dataclass(frozen=True)
 class FileFunction:
-    """A function of one of the user's files, which is written there: called, it asks the process that has loaded the file."""
+    """A function of one of the user's files, at a line there, or a program, which has no line: called, it asks the process that has it."""
 
     ask: Callable[..., Any]
     file: str
