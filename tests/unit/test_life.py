@@ -192,3 +192,67 @@ def test_no_byte_is_followed_through_a_program_that_takes_too_long(monkeypatch: 
     assert exe.compilation is not None
     why = "The program is too large to be executed for a page: it has 17 instructions and 91,392 products."
     assert life(exe.compilation, Timed(exe.runtime.program)) == why
+
+
+def life_in(source: str, **options: Any) -> Life | str:
+    exe = tpucc.compile_source(source, **options)
+    assert exe.compilation is not None
+    return life(exe.compilation, Timed(exe.runtime.program))
+
+
+PATCHED = """weights random(seed=5)
+
+model c(img: f32[2, 11, 9, 3] in [0.0, 1.0]):
+    weight k: f32[3, 3, 3, 8]
+    weight l: f32[3, 3, 8, 4]
+    return conv2d(relu(conv2d(img, k, stride=2, padding="same")), l)
+"""
+STEPS = """weights random(seed=5)
+
+model r(x: f32[4, 3, 7] in [-1.0, 1.0]):
+    weight k: f32[7, 4]
+    weight u: f32[4, 4]
+    h = tanh(x[:, 0] @ k)
+    for t in range(1, 3):
+        h = tanh(x[:, t] @ k + h @ u)
+    return h
+"""
+
+
+def test_what_the_host_sends_in_patches_or_in_parts_has_no_fields_of_the_input() -> None:
+    """A pixel stands in several patches, and a part is no input. Without the passes that do so, there are fields: a window of windows."""
+    packed, parts = life_in(PATCHED), life_in(STEPS, level=1)
+    assert isinstance(packed, Life)
+    assert isinstance(parts, Life)
+    assert (packed.fields, parts.fields) == (None, None)
+    plain, whole = life_in(PATCHED, level=0), life_in(STEPS)
+    assert isinstance(plain, Life)
+    assert isinstance(whole, Life)
+    assert plain.fields is not None
+    assert whole.fields is not None
+    assert list(plain.fields.masks.values())[-1].sum() <= (2 * 2 + 3) ** 2 * 3
+    assert [int(mask.sum()) for mask in whole.fields.masks.values()][-1] == 3 * 7
+
+
+def test_of_several_images_the_one_of_the_byte_is_drawn(tmp_path: Path) -> None:
+    """An input of rank 5, whose largest element is in the third of its three images."""
+    x = np.full((2, 3, 4, 5, 16), 0.25, np.float32)
+    x[0, 2, 3, 1, 6] = 1.0
+    five = "weights random(seed=5)\n\nmodel five(x: f32[2, 3, 4, 5, 16] in [-1.0, 1.0]):\n"
+    five += "    weight w: f32[16, 16]\n    weight v: f32[16, 4]\n    return relu(x @ w) @ v\n"
+    np.savez(tmp_path / "x.npz", x=x)
+    found = life_in(five, calibration=tmp_path / "x.npz")
+    assert isinstance(found, Life)
+    assert found.fields is not None
+    for name in found.fields.masks:
+        _, mask, own = found.fields.grids(name, 60)
+        assert np.argwhere(own).tolist() == [[3, 1]]
+        assert mask[3, 1]
+
+
+def test_one_element_is_named_once(tmp_path: Path) -> None:
+    unused = "weights random(seed=5)\n\nmodel un(x: f32[3, 16] in [-1.0, 1.0]):\n    weight w: f32[4, 4]\n    return x[:, 0:4] @ w\n"
+    x = np.zeros((3, 16), np.float32)
+    x[:, 15] = 1.0
+    np.savez(tmp_path / "x.npz", x=x)
+    assert life_in(unused, calibration=tmp_path / "x.npz") == "No integer of the outputs changes if x[0, 15] is 0."

@@ -23,6 +23,7 @@ from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
 from tpucc.explain.recording import first_part
 from tpucc.explain.timed import Timed
+from tpucc.ir import Graph
 from tpucc.isa.effects import Bools, effects
 from tpucc.isa.program import Port, Program
 from tpucc.machines.v1 import Engine
@@ -96,9 +97,11 @@ def followed(runtime: Timed, inputs: Arrays) -> Route | str:
     if not len(places):
         return f"The first item of {name} is 0 everywhere."
     largest, last = int(np.abs(first).argmax()), int(places[-1])
-    tried = [_element(name, first.shape, place) for place in ((largest, last) if inputs[name].dtype.kind == "f" else (last, largest))]
+    order = dict.fromkeys((largest, last) if inputs[name].dtype.kind == "f" else (last, largest))
+    tried = [_element(name, first.shape, place) for place in order]
     found = (_route(runtime, inputs, start, items) for start in tried)
-    return next((route for route in found if route is not None), f"No integer of the outputs changes if {tried[0]} or {tried[1]} is 0.")
+    none = f"No integer of the outputs changes if {' or '.join(map(str, tried))} is 0."
+    return next((route for route in found if route is not None), none)
 
 
 def _route(runtime: Timed, inputs: Arrays, start: Element, items: int) -> Route | None:
@@ -174,8 +177,10 @@ class Fields:
         """The pixels' mean over their channels, where the field of a layer is, and where the byte itself is, each [height, width]: at most
         so many in a row and in a column, of which each stands for several then."""
         shape = self.shape[-3:] if len(self.shape) > 2 else (*self.pixels.shape, 1)
-        mask, own = (each.reshape(-1, *shape)[0].any(axis=-1) for each in (self.masks[name], next(iter(self.masks.values()))))
-        values = self.pixels.reshape(-1, *shape)[0].mean(axis=-1)
+        masks: Bools = np.logical_or.reduce(self.masks[name].reshape(-1, *shape), axis=-1)
+        owns: Bools = np.logical_or.reduce(next(iter(self.masks.values())).reshape(-1, *shape), axis=-1)
+        here = int(owns.any(axis=(1, 2)).argmax())  # of several images, the one that the byte is of
+        mask, own, values = masks[here], owns[here], self.pixels.reshape(-1, *shape)[here].mean(axis=-1)
         for axis, size in enumerate(shape[:2]):
             starts = np.arange(0, size, -(-size // most))
             mask, own = (np.logical_or.reduceat(each, starts, axis=axis) for each in (mask, own))
@@ -206,7 +211,7 @@ class Life:
         parts = ", ".join(f"{percent(cycles, whole)} {_SPENT[place]}" for place, cycles in self.spent.items() if cycles and place in _SPENT)
         sent = f", and crosses as {signed(self.stops[0].value)}" if route.sent is not None else ""
         begins, ends = f"{route.start} is {signed(route.number)}{sent}", f"{route.end} is {value} then, for {signed(route.answer)}"
-        took = f"From input to output a byte takes {duration(whole / clock_hz)}: {parts}".replace(" %", "\u00a0%")
+        took = f"From input to output a byte takes {duration(whole / clock_hz)} on the device: {parts}".replace(" %", "\u00a0%")
         return took, f"{begins}; {ends} (on {self.origin})."
 
 
@@ -288,11 +293,20 @@ def signed(value: float) -> str:
     return (f"{value:,}" if isinstance(value, int) else number(value)).replace("-", "\u2212")
 
 
+def _sends_each_once(prologue: Graph, name: str, port: Port) -> bool:
+    """Whether all that the host sends of an input is one tensor, of as many elements: not in parts, and in no patches."""
+    made = {name}
+    for node in prologue:
+        if not made.isdisjoint(node.operands):
+            made.add(node.name)
+    return sum(output.node in made for output in prologue.outputs) == 1 and prod(port.shape) == prologue[name].type.size
+
+
 def _fields(runtime: Timed, inputs: Arrays, route: Route) -> Fields | None:
-    """None where the host computes in between: a step of it is one box."""
+    """None where the host computes in between, as a step of it is one box; and where it doesn't send each element of the input once."""
     program = runtime.program
     port = next((port for port in program.prologue_ports if route.sent is not None and port.name == route.sent.name), None)
-    if port is None or route.sent is None or program.host_steps:
+    if port is None or route.sent is None or program.host_steps or not _sends_each_once(runtime.host.prologue, route.start.name, port):
         return None
     whole = unpack(port, program.host, runtime.begun(inputs).memories.buffers)
     shape = port.shape[1:] if runtime.batch is not None else port.shape

@@ -53,7 +53,7 @@ const passes = (() => {
   function button(number) {
     const { name, nodes, added, removed } = stages[number];
     const counts = number ? `+${words.number(added)} −${words.number(removed)}` : words.counted(nodes, "node");
-    return dom.make("button", { "data-stage": number, click: () => choose(number) }, list.cell("name", name), list.cell("counts", counts), ...bar(name));
+    return dom.make("button", { "data-stage": number, click: () => choose(number) }, list.cell("name", name), list.cell("counts", counts), ...(number === stages.findIndex((stage) => stage.name === name) ? bar(name) : []));
   }
 
   /** The program's cycles with this pass and those before it, where they are known, as a bar beside those of other passes. */
