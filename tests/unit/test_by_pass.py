@@ -34,10 +34,10 @@ def test_each_step_is_the_program_without_the_passes_below_it() -> None:
 
 def test_a_program_that_needs_a_pass_has_no_numbers_without_it() -> None:
     """Without `needed` there is no operator of the device left that reads 300,000 columns at once."""
-    steps = [Step(FIRST, None, None), Step("needed", 2000, 3e-6), Step("faster", 1000, 1.5e-6)]
+    steps = [Step(FIRST, None, None), Step("needed", 2000, 3e-6), Step("faster", 1000, 1.5e-6), Step("hardly", 999, 1.4999e-6)]
     told = by_pass_table(steps)
-    assert [line.split() for line in told.splitlines()[1:4]] == [
-        [*FIRST.split()], ["needed", "2,000", "3", "µs"], ["faster", "1,000", "1.5", "µs", "-50.0"]
+    assert [line.split() for line in told.splitlines()[1:5]] == [
+        [*FIRST.split()], ["needed", "2,000", "3", "µs"], ["faster", "1,000", "1.5", "µs", "-50.0"], ["hardly", "999", "1.5", "µs", "+0.0"]
     ]  # fmt: skip
     assert "can't be compiled without the passes below it" in " ".join(told.split())
 

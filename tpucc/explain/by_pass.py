@@ -67,7 +67,7 @@ def by_pass_table(steps: Sequence[Step]) -> str:
         if step.cycles is None or step.seconds is None:
             rows.append((step.name, "", "", ""))
             continue
-        change = f"{100 * (step.seconds / before - 1):+.1f}" if before else ""
+        change = f"{round(100 * (step.seconds / before - 1), 1) + 0.0:+.1f}" if before else ""
         rows.append((step.name, f"{step.cycles:,}", duration(step.seconds), change))
         before = step.seconds
     words = [WITHOUT, *([ROOM] if any(step.cycles is None for step in steps) else [])]
