@@ -216,6 +216,10 @@ def test_a_program_reads_every_field_of_what_python_gets() -> None:
         "more names": (b'{"result": [1], "rows": 3}', "wrote an object with result and rows, expected result"),
         "no names": (b"{}", "wrote an object with nothing in it, expected result"),
         "another version": (b'{"version": 2, "result": [1]}', "wrote an answer of version 2, expected 1"),
+        "both": (
+            b'{"result": [0], "TooLarge": "no"}',
+            "wrote an object with result and TooLarge, expected result, or TooLarge with a text",
+        ),
         "no text": (b'{"TooLarge": true}', "wrote an object with TooLarge, expected result, or TooLarge with a text"),
     }
 )

@@ -32,6 +32,8 @@ VERSION = 1
 """Of the form of what is read and written. Fields may be added to a version, never removed or given another meaning."""
 MOST = 2**26
 """Bytes that a program may write to standard output."""
+MOST_NAMES = 8
+"""Fields of a wrong answer that its message names."""
 FORM = f'a program writes one object, such as {{"version": {VERSION}, "result": [0, 12]}}; docs/stages.md has the results of all stages'
 
 
@@ -122,9 +124,9 @@ def answer_of(text: bytes) -> Any:
     version = found.pop("version", VERSION)
     if version != VERSION:
         raise Unfit(f"wrote an answer of version {short(version)}, expected {VERSION}", FORM)
-    if isinstance(why := found.get("TooLarge"), str):
-        raise TooLarge(why)
+    if list(found) == ["TooLarge"] and isinstance(found["TooLarge"], str):
+        raise TooLarge(found["TooLarge"])
     if list(found) != ["result"]:
-        names = listed(list(map(short_text, found))) or "nothing in it"
+        names = listed([*map(short_text, list(found)[:MOST_NAMES]), *(["others"] if len(found) > MOST_NAMES else [])]) or "nothing in it"
         raise Unfit(f"wrote an object with {names}, expected result, or TooLarge with a text", FORM)
     return found["result"]

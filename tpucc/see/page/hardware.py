@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError, counted
-from tpucc.isa.effects import Effects
+from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import UNITS
 from tpucc.sim.timing import Timeline
 
-_VARIABLE = re.compile(r"^\$var wire (\d+) (\S+) \S+ \$end$", re.MULTILINE)
-_CHANGE = re.compile(r"^(?:#(\d+)|b([01]+) (\S+)|([01])(\S+))$", re.MULTILINE)
+_VARIABLE = re.compile(r"^\$var wire (\d{1,5}) (\S+) \S+ \$end$", re.MULTILINE)
+_CHANGE = re.compile(r"^(?:#(\d{1,12})|b([01]+) (\S+)|([01])(\S+))$", re.MULTILINE)
+MOST_CYCLES = 1_000_000
+"""Of a trace: the view has a value of each register for each cycle."""
 WRITES = "tpucc rtl run MODEL.tpu --vcd FILE.vcd writes one, with the options of this command"
 CYCLE = 10
 """Units of time of a cycle, in a VCD of PyRTL's."""
@@ -60,20 +63,47 @@ def read_trace(text: str, name: str, program: Program) -> Trace:
     missing = [signal for signal in ("finished", *_used(program.target.mxu)) if signal not in bits]
     if missing:
         raise _refused(name, f"it has no signal {missing[0]}")
-    now, changes, end = 0, {signal: [(0, 0)] for signal in bits}, 0
-    for time, word, of_word, bit, of_bit in _CHANGE.findall(text):
-        if time:
-            now = end = int(time) // CYCLE
-        elif (signal := of_word or of_bit) in changes:
-            changes[signal].append((now, int(word or bit, 2)))
+    for signal, size in _words_of(program.target.mxu):
+        if not bits[signal] or bits[signal] % size:
+            raise _refused(name, f"{signal} has {counted(bits[signal], 'bit')}, and a value has {size}")
+    changes, end = _changed(text, name, {signal: bits[signal] for signal in ("finished", *_used(program.target.mxu))})
     before = len(program.instructions)
     if end <= before:
         raise _refused(name, f"it ends before {counted(before, 'instruction')} are decoded")
     values = {signal: _in_cycles(own, end)[before:] for signal, own in changes.items()}
-    for unit in UNITS:
-        if sum(values[f"{unit}_starts"]) > before:
-            raise _refused(name, f"the {unit} unit starts more instructions than there are")
+    for unit, own in _executed(program):
+        if (found := sum(values[f"{unit}_starts"])) != own:
+            raise _refused(name, f"the {unit} unit starts {counted(found, 'instruction')}, and the program has {own:,} for it")
     return Trace(name, bits, values)
+
+
+def _changed(text: str, name: str, bits: Mapping[str, int]) -> tuple[dict[str, list[tuple[int, int]]], int]:
+    """Of each signal the cycles in which it changes, with what it is from there on; and the last cycle."""
+    now, changes = 0, {signal: [(0, 0)] for signal in bits}
+    for time, word, of_word, bit, of_bit in _CHANGE.findall(text):
+        if time:
+            now, earlier = int(time) // CYCLE, now
+            if not earlier <= now <= MOST_CYCLES:
+                raise _refused(name, f"cycle {now:,} follows cycle {earlier:,}; at most there are {MOST_CYCLES:,}")
+        elif (signal := of_word or of_bit) in changes:
+            if len(word) > bits[signal]:
+                raise _refused(name, f"{signal} has a value of {len(word):,} bits")
+            changes[signal].append((now, int(word or bit, 2)))
+    return changes, now
+
+
+def _executed(program: Program) -> Iterator[tuple[IntEnum, int]]:
+    """How many instructions the hardware executes in each unit. The last interrupt is none of them."""
+    touched = effects(program.instructions)
+    for unit in UNITS:
+        own = touched.engine == unit
+        yield unit, int(own.sum()) - int(own[np.flatnonzero(touched.interrupts)[-1:]].sum())
+
+
+def _words_of(lanes: int) -> Iterator[tuple[str, int]]:
+    """The signals of rows of values, and the bits of a value."""
+    yield from ((f"{signal}_data", 8) for own in ROWS.values() for signal in own.values())
+    yield from ((f"accumulators_{column}_data", 32) for column in range(lanes))
 
 
 def _refused(name: str, why: str) -> UsageError:

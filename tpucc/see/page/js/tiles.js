@@ -156,7 +156,7 @@ const tiles = (() => {
   function fit() {
     if (!panel.clientWidth) return;
     const width = panel.clientWidth - BESIDE;
-    const found = [width > 2 * (OPENED + AXIS) ? width - OPENED - AXIS - BESIDE : width, framed.matches ? panel.clientHeight - OTHERS : SIDE].map((each) => Math.max(LEAST, each));
+    const found = [width > 2 * (OPENED + AXIS) ? width - OPENED - AXIS - BESIDE : width, framed.matches ? Math.min(panel.clientHeight, innerHeight) - OTHERS : SIDE].map((each) => Math.max(LEAST, each));
     if (found.every((each, axis) => each === room[axis])) return;
     room = found;
     if (below.querySelector("svg")) below.replaceChildren(...explained(shown));
