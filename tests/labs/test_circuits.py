@@ -20,7 +20,7 @@ from tpucc.labs import find
 from tpucc.labs.circuits import Circuit, Driven
 from tpucc.labs.elements.rules import CHOICES, OTHERS, Expected, Rules
 from tpucc.labs.lab import Term
-from tpucc.labs.rounding import exact
+from tpucc.labs.rounding import COUNT, exact
 from tpucc.plugins.failures import Failed
 
 pytestmark = pytest.mark.annex
@@ -53,10 +53,13 @@ POINTS = {
         "no_carry": 80,
         "no_minimum": 90,
         "one_mode": 80,
-        "rounds_the_integer_down": 60,
+        "rounds_the_integer_down": 62.5,
         "shifts_by_four_bits": 86.5,
+        "short_rest": 90,
+        "short_rest_of_integers": 85,
         "ties_up": 41.5,
         "wraps": 90,
+        "zero_by_its_exponent": 87.5,
     },
 }
 """What wrong solutions earn, in one term and by one seed: who has understood more has more."""
@@ -166,6 +169,17 @@ def number_of(value: np.float32) -> exact.Number:
 
 def float_of(number: exact.Number) -> float:
     return float((-1) ** number.sign * np.ldexp(float(number.significand), number.exponent - 300 - 23))
+
+
+@each([8, 12, 20, 22])
+def test_a_rest_that_is_looked_at_in_part_is_found(bits: int) -> None:
+    """The products of the group `near` find whoever takes the highest bits of a rest of 24 for all of it, by every seed."""
+    for seed in range(100):
+        draw = Random(seed)
+        cut = 24 - bits
+        cases = [a * b << (a * b < 2**47) for a, b in (exact.near_a_tie(draw) for _ in range(COUNT))]
+        assert all(case >> 47 == 1 for case in cases)
+        assert any(exact.nearest_even(case, 24) != exact.nearest_even(case >> cut, bits) for case in cases)
 
 
 MODES: Mapping[str, Callable[[float], float]] = {
