@@ -93,7 +93,7 @@ def every_group(rules: Rules, function: str, names: Sequence[str], key: int, sub
 
 def groups(rules: Rules, function: str, names: Sequence[str], key: int, submission: Submission) -> Outcome:
     """Groups of cases: each of which all are right earns its share."""
-    circuit = asked(submission, function, *_asked(function))
+    circuit = _circuit(submission, function)
     driven, draw = Driven(circuit, PORTS[function]), Random(f"{key}/{judging_seed()}")
     return some_right((partial(one_group, rules, driven, function, name, draw) for name in names), "groups of numbers are right")
 
@@ -118,6 +118,13 @@ def _found(found: Number | int) -> str:
 
 def _parts(number: Number) -> str:
     return f"sign {number.sign}, exponent {number.exponent}, significand {number.significand:#x}"
+
+
+def _circuit(submission: Submission, function: str) -> Circuit:
+    """What a function makes, without registers."""
+    given, bits = _asked(function)
+    returns = "one wire" if "" in bits else f"`Float({', '.join(bits)})`"
+    return asked(submission, function, given, bits, returns, registers=False)
 
 
 def _asked(function: str) -> tuple[tuple[Any, ...], Mapping[str, int]]:
@@ -213,7 +220,7 @@ def chips(count: int, key: int, submission: Submission) -> Outcome:
     from tpucc.rtl.shape import shape_of
     from tpucc.target import load_target
 
-    circuits = {function: asked(submission, function, *_asked(function)) for function in PORTS}
+    circuits = {function: _circuit(submission, function) for function in PORTS}
     made = chip(shape_of(load_target("tiny")), compute=steps(circuits))
     draw = Random(f"{key}/{judging_seed()}")
 
