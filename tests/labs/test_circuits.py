@@ -20,7 +20,7 @@ from tpucc.labs import find
 from tpucc.labs.circuits import Circuit, Driven
 from tpucc.labs.elements.rules import CHOICES, OTHERS, Expected, Rules
 from tpucc.labs.lab import Term
-from tpucc.labs.rounding import exact
+from tpucc.labs.rounding import COUNT, exact
 from tpucc.plugins.failures import Failed
 
 pytestmark = pytest.mark.annex
@@ -43,6 +43,7 @@ POINTS = {
         "one_register": 20,
         "one_register_too_few": 30,
         "only_four_lanes": 85,
+        "past_the_shadow": 45,
         "switch_from_the_left_edge": 35,
         "switches_late": 10,
     },
@@ -53,10 +54,13 @@ POINTS = {
         "no_carry": 80,
         "no_minimum": 90,
         "one_mode": 80,
-        "rounds_the_integer_down": 60,
+        "rounds_the_integer_down": 62.5,
         "shifts_by_four_bits": 86.5,
+        "short_rest": 90,
+        "short_rest_of_integers": 85,
         "ties_up": 41.5,
         "wraps": 90,
+        "zero_by_its_exponent": 87.5,
     },
 }
 """What wrong solutions earn, in one term and by one seed: who has understood more has more."""
@@ -87,7 +91,7 @@ def driven(wires: dict[int, list[Any]] | None = None, gates: dict[int, list[Any]
     for key, changes in (("wires", wires or {}), ("gates", gates or {})):
         for place, entry in changes.items():
             made[key][place:] = [*([entry] if entry else []), *made[key][place + 1 :]]
-    return Driven(Circuit("adder", made, {"": 5}), PORTS)
+    return Driven(Circuit("adder", made, {"": 5}, "one wire"), PORTS)
 
 
 def test_a_list_of_gates_is_a_circuit_again() -> None:
@@ -105,7 +109,7 @@ def test_a_list_of_gates_is_a_circuit_again() -> None:
         "a million bits": ({2: ["WireVector", "sum", 10**6, 0]}, {}, "the wire sum has 1000000 bits"),
         "bits in words": ({2: ["WireVector", "sum", "5", 0]}, {}, "the wire sum has 5 bits"),
         "a value that is too large": ({3: ["Register", "held", 5, 32]}, {}, "the wire held has 5 bits"),
-        "no result": ({4: ["WireVector", "result", 5, 0]}, {}, "returns 0 wires, and should return 1"),
+        "no result": ({4: ["WireVector", "result", 5, 0]}, {}, "returns no wires, and should return one wire"),
         "a narrow result": ({4: ["Output", "output ", 4, 0]}, {}, "the result has 4 bits, and should have 5"),
         "a wire too few": ({3: []}, {}, ""),
         "a memory": ({}, {0: ["m", ["x"], [0], [2]]}, "m is no gate"),
@@ -141,12 +145,42 @@ def test_what_is_no_circuit_is_said_where_it_is_made() -> None:
 
     for made, message in (
         (lambda wire: [wire, 5], "1 of made is no wire of this circuit"),
-        (lambda wire: MemBlock(4, 4, "m", asynchronous=True)[wire] & wire, "made makes a memory: use registers"),
+        (lambda wire: MemBlock(4, 4, "m", asynchronous=True)[wire] & wire, "made makes a memory [(]`MemBlock`[)], which isn't taken"),
+        (lambda wire: None, "made returns nothing: is there a `return`[?]"),
+        (lambda wire: [wire, None], "1 of made is None, no wire of this circuit"),
         (inverted, "made makes 20,002 gates, and at most 20,000 are taken"),
         (undriven, "used but never driven"),
     ):
         with pytest.raises(Exception, match=message):
             netlist(SimpleNamespace(made=made), "made", (Port("a", 4),))  # type: ignore[arg-type]
+
+
+REGISTER = "def to_integer(number, mode):\n    r = Register(11)\n    r.next <<= number.exponent\n    return r"
+ELEMENT = "`Element(right=Activation(x, switch), down=Weight(weight, tag), sum=total)`"
+
+
+@each(
+    {
+        "a tuple for a Float": (
+            "rounding",
+            "def product(a, b):\n    return a.sign, a.exponent, a.significand",
+            "`Float(sign, exponent, significand)`",
+        ),
+        "a tuple for an Element": ("elements", "def element(r, c, left, above, s):\n    return left.x, left.switch, s, s, s", ELEMENT),
+        "a wire for a list": (
+            "elements",
+            "def array(x, switch, weights, tag):\n    return x[0]",
+            "array: returns one wire, and should return a list of",
+        ),
+        "a register": ("rounding", REGISTER, "makes a register: a lane computes in one cycle"),
+    }
+)
+def test_what_should_be_returned_is_said(name: str, text: str, message: str) -> None:
+    function = text.removeprefix("def ").partition("(")[0]
+    found = results(find(name), f"from pyrtl import Register\n\n\n{text}\n", Term("spring"))
+    said = [each.outcome.message for each in found if each.test.name.startswith(function)]
+    assert said
+    assert all(message in each for each in said), said
 
 
 def test_conversions_and_products_are_float32_s() -> None:
@@ -166,6 +200,17 @@ def number_of(value: np.float32) -> exact.Number:
 
 def float_of(number: exact.Number) -> float:
     return float((-1) ** number.sign * np.ldexp(float(number.significand), number.exponent - 300 - 23))
+
+
+@each([8, 12, 20, 22])
+def test_a_rest_that_is_looked_at_in_part_is_found(bits: int) -> None:
+    """The products of the group `near` find whoever takes the highest bits of a rest of 24 for all of it, by every seed."""
+    for seed in range(100):
+        draw = Random(seed)
+        cut = 24 - bits
+        cases = [a * b << (a * b < 2**47) for a, b in (exact.near_a_tie(draw) for _ in range(COUNT))]
+        assert all(case >> 47 == 1 for case in cases)
+        assert any(exact.nearest_even(case, 24) != exact.nearest_even(case >> cut, bits) for case in cases)
 
 
 MODES: Mapping[str, Callable[[float], float]] = {

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from tpucc.diagnostics import counted
 from tpucc.labs.lab import ASKED, Outcome, Submission, Wrong
 from tpucc.plugins.failures import Failed
 from tpucc.sim.interpret import Interpreter
@@ -27,11 +28,15 @@ LINES = 8
 
 @dataclass(frozen=True, eq=False)
 class Circuit:
-    """The gates that a function of a submission has made, which nobody has looked at. `bits` are those of its outputs."""
+    """The gates that a function of a submission has made, which nobody has looked at. `bits` are those of its outputs, and `returns` says
+    what it should return."""
 
     function: str
     gates: Mapping[str, Any]
     bits: Mapping[str, int]
+    returns: str
+    registers: bool = True
+    """Whether it may have any."""
 
     def placed(self, given: Mapping[str, WireVector]) -> list[WireVector]:
         """The circuit in the present block, with these inputs: its outputs. Raises `Failed` for what is no circuit."""
@@ -40,14 +45,25 @@ class Circuit:
         with _failing(self.function):
             found = placed(self.gates, given, f"{self.function}_")
             if found.keys() != self.bits.keys():
-                raise ValueError(f"returns {len(found)} wires, and should return {len(self.bits)}")
+                raise ValueError(f"returns {_in_words(list(found))}, and should return {self.returns}")
+            if not self.registers and any(gate[0] == "r" for gate in self.gates["gates"]):
+                raise ValueError("makes a register: a lane computes in one cycle")
             for name, bits in self.bits.items():
                 if len(found[name]) != bits:
                     raise ValueError(f"{name or 'the result'} has {len(found[name])} bits, and should have {bits}")
         return [found[name] for name in self.bits]
 
 
-def asked(submission: Submission, function: str, arguments: Sequence[Any], bits: Mapping[str, int]) -> Circuit:
+def _in_words(names: Sequence[str]) -> str:
+    """What a function has returned, by the names of its outputs."""
+    if names in ([], [""]):
+        return "one wire" if names else "no wires"
+    return f"a list of {counted(len(names), 'wire')}" if all(map(str.isdecimal, names)) else f"the wires {', '.join(names)[:100]}"
+
+
+def asked(
+    submission: Submission, function: str, arguments: Sequence[Any], bits: Mapping[str, int], returns: str, *, registers: bool = True
+) -> Circuit:
     """What a function of the submission makes of arguments with a `Port` in the place of each wire. Raises `Failed`."""
     try:
         gates = submission.call("tpucc.rtl.netlist:netlist", function, arguments)
@@ -56,7 +72,7 @@ def asked(submission: Submission, function: str, arguments: Sequence[Any], bits:
             noted.call = function, tuple(each for each in arguments if isinstance(each, int))  # the others are wires
     if not isinstance(gates, dict):
         raise Failed("result", f"{function} gave no circuit")
-    return Circuit(function, gates, bits)
+    return Circuit(function, gates, bits, returns, registers)
 
 
 @contextmanager

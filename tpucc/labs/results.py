@@ -136,12 +136,12 @@ def _cut(text: str) -> str:
 
 
 def repeat(result: Result, grade: Grade) -> str:
-    """The command that runs this test again."""
+    """The command that runs this test again, with the seed that drew its inputs; nothing of a hidden one without a seed."""
     path = Path(grade.origin or ".")
     told = (path if path.is_dir() else path.parent) / FILE
     place = quote(printable(str(path)))
     variant = f" --lab {grade.lab.number}{f' --term {quote(grade.term.name)}' if grade.term.name else ''}"
-    if not result.test.hidden:
+    if grade.seed is None and not result.test.hidden:
         known = "" if told.is_file() or grade.origin == "." else variant
         return f"tpucc lab check {place}{known} --only {quote(result.test.name)}"
     return f"tpucc lab grade {place}{variant} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""

@@ -41,15 +41,18 @@ def netlist(module: ModuleType, function: str, arguments: Any) -> dict[str, Any]
     block = Block()
     with pyrtl.set_working_block(block, no_sanity_check=True):
         result = getattr(module, function)(*_with_inputs(arguments))
+        if result is None:
+            raise ValueError(f"{function} returns nothing: is there a `return`?")
         for name, wire in _leaves("", result):
             if not isinstance(wire, WireVector) or wire not in block.wirevector_set:
-                raise ValueError(f"{name or 'the result'} of {function} is no wire of this circuit")
+                what = "None, " if wire is None else ""
+                raise ValueError(f"{name or 'the result'} of {function} is {what}no wire of this circuit")
             output = Output(len(wire), f"output {name}")
             output <<= wire
     if len(block.logic) > MOST:
         raise ValueError(f"{function} makes {len(block.logic):,} gates, and at most {MOST:,} are taken")
     if block.logic_subset("m@"):
-        raise ValueError(f"{function} makes a memory: use registers")
+        raise ValueError(f"{function} makes a memory (`MemBlock`), which isn't taken")
     block.sanity_check()
     list(block)  # looks for loops
     wires = sorted(block.wirevector_set, key=lambda wire: wire.name)

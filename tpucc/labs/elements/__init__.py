@@ -24,6 +24,9 @@ LANES = 4
 X, WEIGHT, SUM = 9, 8, 32
 """Bits."""
 CYCLES = 40
+RETURNS = "`Element(right=Activation(x, switch), down=Weight(weight, tag), sum=total)`"
+FAST = {"weight_bandwidth": 4e6}
+"""A tile arrives in four cycles: it is shifted in while the rows of the one before it enter."""
 
 
 def tag_bits(lanes: int) -> int:
@@ -69,7 +72,7 @@ def _public(rules: Rules) -> Sequence[Test]:
         Test("element: weights that pass", 5, partial(elements, rules, "several", 3)),
         Test("array: one tile", 10, partial(arrays, rules, ((LANES, 1), (LANES, 1), (LANES, 1)), 4)),
         Test("array: tiles in turn", 10, partial(arrays, rules, ((LANES, 3), (LANES, 4)), 5)),
-        Test("chip: a network", 15, partial(chips, rules, 1, 6)),
+        Test("chip: a network", 15, partial(chips, rules, {}, 1, 6)),
     )
 
 
@@ -78,7 +81,7 @@ def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     return (
         Test("element: any cycle", 15, partial(elements, rules, "any", draw.getrandbits(32))),
         Test("array: other sizes", 15, partial(arrays, rules, ((2, 3), (8, 3), (2, 4)), draw.getrandbits(32))),
-        Test("chip: other networks", 20, partial(chips, rules, 2, draw.getrandbits(32))),
+        Test("chip: other networks", 20, partial(chips, rules, FAST, 2, draw.getrandbits(32))),
     )
 
 
@@ -96,7 +99,7 @@ def ask_element(submission: Submission, row: int, lanes: int) -> Driven:
     x, switch, weight, tag, above = (Port(name, bits) for name, bits in ports.items())
     bits = {"right.x": X, "right.switch": 1, "down.weight": WEIGHT, "down.tag": tag_bits(lanes), "sum": SUM}
     given: Any = (row, 0, Activation(x, switch), Weight(weight, tag), above)
-    return Driven(asked(submission, "element", given, bits), ports)
+    return Driven(asked(submission, "element", given, bits, RETURNS), ports)
 
 
 def elements(rules: Rules, kind: str, key: int, submission: Submission) -> Outcome:
@@ -158,7 +161,7 @@ def ask_array(submission: Submission, lanes: int) -> Circuit:
 
     x, weights = ([Port(f"{name}_{lane}", bits) for lane in range(lanes)] for name, bits in (("x", X), ("weights", WEIGHT)))
     given = (x, Port("switch", 1), weights, Port("tag", tag_bits(lanes)))
-    return asked(submission, "array", given, {str(column): SUM for column in range(lanes)})
+    return asked(submission, "array", given, {str(column): SUM for column in range(lanes)}, f"a list of {lanes} wires")
 
 
 def arrays(rules: Rules, sizes: Sequence[tuple[int, int]], key: int, submission: Submission) -> Outcome:
@@ -173,6 +176,7 @@ class Row:
 
     cycle: int
     tile: int
+    weights: Sequence[Sequence[int]]
     sums: tuple[int, ...]
 
 
@@ -195,7 +199,14 @@ def one_array(rules: Rules, lanes: int, tiles: int, key: str, submission: Submis
                 )
                 names = ("cycle", *map("sum {}".format, range(lanes)))
                 shown = [(c, *(signed(found[c][str(k)], SUM) for k in range(lanes))) for c in range(cycle + 1)]
-                raise Wrong(message, given=f"the row {entered}", expected=str(wanted), found=str(total), drawing=drawn(names, shown))
+                tile = "\n".join(" ".join(f"{weight:5}" for weight in weights) for weights in row.weights)
+                raise Wrong(
+                    message,
+                    given=f"the row {entered} and the tile\n{tile}",
+                    expected=str(wanted),
+                    found=str(total),
+                    drawing=drawn(names, shown),
+                )
     return Outcome(1, f"{len(rows)} rows, {tiles} tiles")
 
 
@@ -218,7 +229,7 @@ def _schedule(rules: Rules, lanes: int, tiles: int, draw: Random) -> tuple[list[
             for _ in range(draw.randrange(1, 2 * lanes)):
                 x = [draw.choice((-128, 255, draw.randrange(-128, 256))) for _ in range(lanes)]
                 at(cycle).update({f"x_{lane}": value for lane, value in enumerate(x)})
-                rows.append(Row(cycle, tile - 1, tuple(sum(a * last[r][c] for r, a in enumerate(x)) for c in range(lanes))))
+                rows.append(Row(cycle, tile - 1, last, tuple(sum(a * last[r][c] for r, a in enumerate(x)) for c in range(lanes))))
                 cycle += 1
         if tile < tiles:  # the next tile, from the cycle of the switch on, or some later
             begun += draw.choice((0, 0, 1, 3))
@@ -231,8 +242,8 @@ def _schedule(rules: Rules, lanes: int, tiles: int, draw: Random) -> tuple[list[
     return inputs, rows
 
 
-def chips(rules: Rules, count: int, key: int, submission: Submission) -> Outcome:
-    """Networks on a chip with the submission's array, of which each that runs as on the simulator earns its share."""
+def chips(rules: Rules, overrides: Mapping[str, float], count: int, key: int, submission: Submission) -> Outcome:
+    """Networks on a `tiny` with other numbers and the submission's array, of which each that runs as on the simulator earns its share."""
     from tpucc.rtl.chip import chip
     from tpucc.rtl.shape import shape_of
     from tpucc.target import load_target
@@ -248,13 +259,13 @@ def chips(rules: Rules, count: int, key: int, submission: Submission) -> Outcome
         given |= {f"{name}_{lane}": wire for name, wires in (("x", x), ("weights", weights)) for lane, wire in enumerate(wires)}
         return circuit.placed(given)
 
-    made = chip(shape_of(load_target("tiny")), array)
+    made = chip(shape_of(load_target("tiny", overrides)), array)
     draw = _draw(key)
 
     def one(number: int) -> Outcome:
         inputs, hidden, outputs = (draw.randrange(5, 13) for _ in range(3))  # several tiles in turn
         text = network(inputs, hidden, outputs, draw.randrange(3, 7), draw.getrandbits(16))
-        runtime = api.compile_source(text, target="tiny").runtime
+        runtime = api.compile_source(text, target="tiny", overrides=overrides).runtime
         begun = runtime.begun(runtime.parts(runtime.accepted(random_inputs(runtime, draw.getrandbits(16))))[0])
         return on_chip(made, begun, f"network {number} of {inputs}, {hidden} and {outputs} values", text)
 

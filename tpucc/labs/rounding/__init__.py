@@ -63,7 +63,7 @@ def _public(rules: Rules) -> Sequence[Test]:
         Test("from_integer: rounding", 10, partial(groups, rules, "from_integer", ("near", "ties"), 2)),
         Test("product: exact", 5, partial(groups, rules, "product", ("few bits",), 3)),
         Test("product: rounding", 10, partial(groups, rules, "product", ("many bits", "ties"), 4)),
-        Test("to_integer: nearest", 5, partial(groups, rules, "to_integer", ("near",), 5)),
+        Test("to_integer: nearest", 5, partial(groups, rules, "to_integer", ("near", "zeros"), 5)),
         Test("to_integer: ties", 5, partial(groups, rules, "to_integer", ("ties",), 6)),
         Test("to_integer: the other mode", 10, partial(every_group, rules, "to_integer", ("near, mode 1", "ties, mode 1"), 7)),
         Test("chip: a program", 10, partial(chips, 1, 8)),
@@ -73,10 +73,11 @@ def _public(rules: Rules) -> Sequence[Test]:
 def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs."""
     key = partial(draw.getrandbits, 32)
+    both = [f"{kind}{mode}" for mode in ("", ", mode 1") for kind in ("tiny", "huge", "zeros", "near")]
     return (
-        Test("from_integer: edges", 10, partial(every_group, rules, "from_integer", ("carries", "ends", "ties"), key())),
-        Test("product: edges", 10, partial(every_group, rules, "product", ("carries", "zeros", "far exponents", "ties"), key())),
-        Test("to_integer: edges", 10, partial(every_group, rules, "to_integer", ("tiny", "huge", "tiny, mode 1", "huge, mode 1"), key())),
+        Test("from_integer: edges", 10, partial(every_group, rules, "from_integer", ("carries", "ends", "ties", "near"), key())),
+        Test("product: edges", 10, partial(every_group, rules, "product", ("carries", "zeros", "far exponents", "ties", "near"), key())),
+        Test("to_integer: edges", 10, partial(every_group, rules, "to_integer", both, key())),
         Test("chip: other programs", 10, partial(chips, 3, key())),
     )
 
@@ -92,7 +93,7 @@ def every_group(rules: Rules, function: str, names: Sequence[str], key: int, sub
 
 def groups(rules: Rules, function: str, names: Sequence[str], key: int, submission: Submission) -> Outcome:
     """Groups of cases: each of which all are right earns its share."""
-    circuit = asked(submission, function, *_asked(function))
+    circuit = _circuit(submission, function)
     driven, draw = Driven(circuit, PORTS[function]), Random(f"{key}/{judging_seed()}")
     return some_right((partial(one_group, rules, driven, function, name, draw) for name in names), "groups of numbers are right")
 
@@ -119,6 +120,13 @@ def _parts(number: Number) -> str:
     return f"sign {number.sign}, exponent {number.exponent}, significand {number.significand:#x}"
 
 
+def _circuit(submission: Submission, function: str) -> Circuit:
+    """What a function makes, without registers."""
+    given, bits = _asked(function)
+    returns = "one wire" if "" in bits else f"`Float({', '.join(bits)})`"
+    return asked(submission, function, given, bits, returns, registers=False)
+
+
 def _asked(function: str) -> tuple[tuple[Any, ...], Mapping[str, int]]:
     """What a function is called with, and the outputs that it has."""
     from tpucc.rtl.float32 import Float
@@ -136,14 +144,16 @@ def _asked(function: str) -> tuple[tuple[Any, ...], Mapping[str, int]]:
 
 def _conversions(rules: Rules, group: str, draw: Random) -> Iterator[Case]:
     for _ in range(COUNT):
-        places = draw.randrange(1, 8)
+        places, off = min(draw.randrange(1, 12), 7), draw.choice((1, -1)) if group == "near" else 0
         if group == "small":
             value = draw.choice((0, 1, -1, 2**24 - 1, draw.randrange(-(2**23), 2**23), draw.randrange(-300, 300)))
         elif group == "ends":
             value = draw.choice((2**31 - 1, -(2**31), -(2**31) + 1, 2**31 - 64, 2**31 - 65, -(2**31) + 65))
         else:
-            value = draw.randrange(2**23, 2**24) << places
-            value += {"near": draw.choice((1, -1)), "ties": 0, "carries": 0}[group] + (1 << places - 1)
+            kept = draw.randrange(2**23, 2**24)
+            if off:  # a tie would be rounded the other way
+                kept = kept & ~1 | (off < 0)
+            value = (kept << places) + (1 << places - 1) + off
             if group == "carries":
                 value = (1 << 24 + places) - draw.randrange(1, (1 << places) + 1)
             value = min(value, 2**31 - 1) * draw.choice((1, -1))
@@ -158,6 +168,8 @@ def _products(rules: Rules, group: str, draw: Random) -> Iterator[Case]:
         elif group == "ties":  # 25 bits, the last one 1
             value = draw.randrange(2**12, 2**13) | 1
             a, b = exact.number_of(a.sign, value, 0), exact.number_of(b.sign, draw.randrange(-(-(2**24) // value), 2**25 // value) | 1, -9)
+        elif group == "near":
+            a, b = (x._replace(significand=significand) for x, significand in zip((a, b), exact.near_a_tie(draw), strict=True))
         elif group == "carries":
             a, b = Number(a.sign, a.exponent, 2**24 - draw.randrange(1, 3)), Number(b.sign, b.exponent, 2**23 + draw.randrange(3))
         elif group == "zeros":
@@ -179,7 +191,8 @@ def _roundings(rules: Rules, group: str, draw: Random) -> Iterator[Case]:
             number = near(draw, halves | draw.choice((0, 1, 1)), size, 0)
         elif kind == "tiny":
             number = draw.choice((near(draw, 1, 1, draw.choice((0, 1, -1))), any_number(draw, draw.choice((BIAS - 1, BIAS - 2, 150, 1)))))
-            number = draw.choice((number, number._replace(significand=0)))
+        elif kind == "zeros":
+            number = Number(draw.getrandbits(1), draw.choice((1, BIAS - 2, BIAS + 9, BIAS + 20, draw.getrandbits(EXPONENT))), 0)
         else:
             number = draw.choice(
                 (any_number(draw, BIAS + draw.choice((8, 9, 10, 24, 40, 200))), near(draw, 2 * rules.most + 1, 9, draw.choice((0, 1, -1))))
@@ -207,7 +220,7 @@ def chips(count: int, key: int, submission: Submission) -> Outcome:
     from tpucc.rtl.shape import shape_of
     from tpucc.target import load_target
 
-    circuits = {function: asked(submission, function, *_asked(function)) for function in PORTS}
+    circuits = {function: _circuit(submission, function) for function in PORTS}
     made = chip(shape_of(load_target("tiny")), compute=steps(circuits))
     draw = Random(f"{key}/{judging_seed()}")
 

@@ -37,8 +37,6 @@ class Number(NamedTuple):
     significand: int
 
     def __str__(self) -> str:
-        if not self.significand:
-            return "0"
         exponent, value = self.exponent - BIAS - 23, -self.significand if self.sign else self.significand
         return f"{value} · 2^{exponent} = {math.ldexp(value, exponent)!r}"
 
@@ -94,6 +92,17 @@ def any_number(draw: Random, exponent: int, bits: int = SIGNIFICAND) -> Number:
     """A number with an exponent, of which only so many of the highest bits may be 1."""
     significand = (1 << bits - 1 | draw.getrandbits(bits)) & ((1 << bits) - 1)
     return Number(draw.getrandbits(1), exponent, significand << SIGNIFICAND - bits)
+
+
+def near_a_tie(draw: Random) -> tuple[int, int]:
+    """Two significands whose product has 47 or 48 bits and is a little more or less than a tie, which would be rounded the other way."""
+    while True:
+        a, bits, off = draw.randrange(2**23 + 1, 2**24, 2), draw.choice((23, 24)), draw.choice((1, 1, -1, 1 << draw.randrange(12)))
+        rest = (1 << bits - 1) + off
+        b = rest * pow(a, -1, 1 << bits) % (1 << bits) | 1 << SIGNIFICAND - 1
+        kept, behind = divmod(a * b, 1 << bits)
+        if behind == rest and kept.bit_length() == SIGNIFICAND and kept & 1 == (off < 0):
+            return a, b
 
 
 def near(draw: Random, halves: int, size: int, off: int) -> Number:
