@@ -41,3 +41,13 @@ export function besidePython(diagnostics, python, model) {
     return box(found.file ? { ...found, file: `Model tab, ${found.file}` } : found, found.file === model.name ? model.place : null);
   });
 }
+
+/** The first tab's text that a request has, and what leads there while it is that one. @param {() => void} choose shows that tab */
+export function tabOfModel(request, source, choose) {
+  const { name, source: text } = modelIn(request);
+  const go = (...where) => {
+    choose();
+    source.go(...where);
+  };
+  return { name, place: text === source.text() ? { go } : null };
+}

@@ -1,6 +1,7 @@
 /** Pages in frames: each runs its own script there, and can reach neither this page nor anything else. The page of a comparison that the
  * visitor's Python has made runs none. */
 import { $ } from "./boxes.js";
+import { keyOf } from "./shown.js";
 
 /** The addresses of pages that are no files, by their frames. */
 const drawn = new Map();
@@ -20,4 +21,12 @@ export function showPage(frame, html) {
   const address = URL.createObjectURL(new Blob([text], { type: "text/html" }));
   show(frame, address);
   drawn.set(frame, address);
+}
+
+/** Shows the pictures that a request was answered with; none removes them. */
+export function drawIn(results, frame, page, asked) {
+  if (page) results.set(frame, keyOf(asked));
+  else results.clear(frame);
+  if (page) showPage(frame, page);
+  else show(frame, "");
 }

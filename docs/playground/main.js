@@ -1,12 +1,12 @@
 /** The page: three things to write, who answers, and what is shown of the answers. */
-import { besidePython, broken, inPython, lineIn, marked, modelIn, printed, pythonIn, said, sentence } from "./answers.js";
+import { besidePython, broken, inPython, lineIn, marked, modelIn, printed, pythonIn, said, sentence, tabOfModel } from "./answers.js";
 import { $, box, make } from "./boxes.js";
 import { asBuilt, fromLink, history as runs, modelOf, offer, offerBatch, optionsOf, otherSide, toLink } from "./comparing.js";
 import { digest, drafts as drafted, UNKEPT, visits } from "./drafts.js";
 import { editor, languages } from "./editor.js";
 import { Broken, engine, Stopped } from "./engine.js";
 import { read } from "./files.js";
-import { show, showPage } from "./frames.js";
+import { drawIn, show, showPage } from "./frames.js";
 import { BadLink, choosable, ofLink, packed, texts, unknown, unpacked } from "./link.js";
 import { forgetFiles, kept } from "./offline.js";
 import { handout, task } from "./prose.js";
@@ -104,14 +104,7 @@ function unsay(kind) {
   if (kind === "python") undiffer();
 }
 
-/** Shows the pictures that a request was answered with; none removes them. */
-function draw(kind, page = "", asked = null) {
-  const frame = `drawing-${kind}`;
-  if (page) results.set(frame, keyOf(asked));
-  else results.clear(frame);
-  if (page) showPage(frame, page);
-  else show(frame, "");
-}
+const draw = (kind, page = "", asked = null) => drawIn(results, `drawing-${kind}`, page, asked);
 
 /** Removes the comparison with the compile without the pass or the stage. */
 function undiffer() {
@@ -201,15 +194,7 @@ const work = {
   },
 };
 
-/** The first tab's text that a request has, and what leads there while it is that one. */
-function modelTab({ request }) {
-  const { name, source: text } = modelIn(request);
-  const go = (...where) => {
-    choose("model");
-    source.go(...where);
-  };
-  return { name, place: text === source.text() ? { go } : null };
-}
+const modelTab = ({ request }) => tabOfModel(request, source, () => choose("model"));
 
 /** The tab that an answer is shown in. */
 const tabOf = (kind) => (kind === "difference" ? "python" : kind);

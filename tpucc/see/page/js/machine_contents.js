@@ -70,7 +70,7 @@ const machineContents = (() => {
   }
 
   /** A cell with so much of a colour, from -1 to 1: less than nothing is ink. */
-  function cell(context, hue, share, x, y, width, height) {
+  function cell(context, hue, share, [x, y, width, height]) {
     context.fillStyle = colours.of("grid");
     context.globalAlpha = 0.5;
     context.fillRect(x, y, width, height);
@@ -111,7 +111,7 @@ const machineContents = (() => {
   function heat(context, name, rows, { x, y, width, height, how }) {
     const wide = sized(width, LANES);
     const high = Math.max(4, Math.min(wide, (height - 2) / rows.length));
-    rows.forEach(({ values }, line) => values.forEach((value, lane) => cell(context, HUES[name], value / HIGH, x + lane * wide, y + line * high, wide - 1, high - 1)));
+    rows.forEach(({ values }, line) => values.forEach((value, lane) => cell(context, HUES[name], value / HIGH, [x + lane * wide, y + line * high, wide - 1, high - 1])));
     if (how === "coming") dashed(context, x - 1, y - 1, rows[0].values.length * wide + 1, rows.length * high + 1);
   }
 
@@ -212,7 +212,7 @@ const machineContents = (() => {
         context.lineTo(start - 1, y + to);
       }
       context.stroke();
-      found.corner.forEach((values, line) => values.forEach((value, lane) => cell(context, HUES.matrix, value / HIGH, start + lane * size, y + line * size, size - 1, size - 1)));
+      found.corner.forEach((values, line) => values.forEach((value, lane) => cell(context, HUES.matrix, value / HIGH, [start + lane * size, y + line * size, size - 1, size - 1])));
     });
   }
 

@@ -111,9 +111,9 @@ const machinePlan = (() => {
 
   /** What a unit does: in a few words, and in a sentence. */
   function doing(unit, state) {
-    const { does, item, stretch } = state.units[unit];
-    if (does === "done") return Number(unit) === machineState.MATRIX && state.draining ? ["sums drain", `has multiplied all rows; ${drained(state.draining)}`] : ["done", "has done all its work"];
-    if (does === "waits") return [stretch ? `waits for ${machineState.awaited(stretch)}` : "waits", machineState.waited(state.units[unit])];
+    const { does: work, item, stretch } = state.units[unit];
+    if (work === "done") return Number(unit) === machineState.MATRIX && state.draining ? ["sums drain", `has multiplied all rows; ${drained(state.draining)}`] : ["done", "has done all its work"];
+    if (work === "waits") return [stretch ? `waits for ${machineState.awaited(stretch)}` : "waits", machineState.waited(state.units[unit])];
     if (data.units[unit].box === "fifo") return [`shifts tile ${words.number(machineState.tiles[item])}`, `shifts tile ${words.number(machineState.tiles[item])} into the shadow weights`];
     const { name } = model.opcodes[model.code.opcode[item]];
     const rows = machineState.heights[item];

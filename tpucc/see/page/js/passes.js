@@ -53,7 +53,7 @@ const passes = (() => {
   function button(number) {
     const { name, nodes, added, removed } = stages[number];
     const counts = number ? `+${words.number(added)} −${words.number(removed)}` : words.counted(nodes, "node");
-    return dom.make("button", { "data-stage": number, click: () => choose(number) }, list.cell("name", name), list.cell("counts", counts), ...(number === stages.findIndex((stage) => stage.name === name) ? bar(name) : []));
+    return dom.make("button", { "data-stage": number, click: () => choose(number) }, list.cell("name", name), list.cell("counts", counts), ...(number === stages.findIndex((each) => each.name === name) ? bar(name) : []));
   }
 
   /** The program's cycles with this pass and those before it, where they are known, as a bar beside those of other passes. */
@@ -139,7 +139,7 @@ const passes = (() => {
     const turns = [player, ...others];
     const said = `${stages[stage].name}: rewrite ${at + 1} of ${drawn.length} drawn${rule && `, by the rule “${rule}”`}${likes}. What goes and what comes has a thick outline; dashed boxes are around it.`;
     pane.replaceChildren(dom.make("p", {}, dom.make("span", {}, said), dom.make("span", {}, ...turns)), both(side(drawn[at], "before"), side(drawn[at], "after")));
-    film.mark(picturesOf(pane).map((picture, side) => (picture ? film.named(picture, names[side]) : new Map())));
+    film.mark(picturesOf(pane).map((picture, which) => (picture ? film.named(picture, names[which]) : new Map())));
     pane.querySelectorAll(".frame").forEach(centre);
   }
 

@@ -11,7 +11,7 @@ const tiles = (() => {
   const panel = document.getElementById("view-tiles");
   const withTiles = model.layers.flatMap((layer, id) => (layer.fills.length ? [id] : []));
   let shown = -1;
-  let place = 0; // of the tile that is drawn large
+  let large = 0; // the place of the tile that is drawn large
   let room = [SIDE, SIDE];
 
   /** For each place of a layer's grid the turns of its tile. */
@@ -42,7 +42,7 @@ const tiles = (() => {
     const { name, fills, weights } = model.layers[id];
     const { across, down, turned, side } = shapeOf(id);
     const turns = turnsOf(id);
-    const cells = fills.map((fill, place) => cell(id, place, side, [place % across, Math.floor(place / across)], turned, fill, turns[place]));
+    const cells = fills.map((fill, place) => cell({ id, place }, side, [place % across, Math.floor(place / across)], turned, fill, turns[place]));
     const ends = [`${words.number(weights[1])} outputs`, `${words.number(weights[0])} inputs`];
     const [width, height] = turned ? [down, across] : [across, down];
     const named = axes(turned ? [...ends].reverse() : ends);
@@ -54,7 +54,7 @@ const tiles = (() => {
   /** The kind of a tile: of weights, or of values that the host writes. */
   const kindOf = (tile) => (words.isWritten(tile) ? "host" : "weights");
 
-  function cell(id, place, side, [column, row], turned, [tile, rows, columns, used], turns) {
+  function cell({ id, place }, side, [column, row], turned, [tile, rows, columns, used], turns) {
     const { mxu } = model.machine;
     const inner = side - 2;
     const [[x, y], [width, height]] = [[column, row].map((at) => at * side + 1), [columns, rows].map((cells) => Math.max(1.5, (inner * cells) / mxu))].map((pair) => (turned ? pair.reverse() : pair));
@@ -136,7 +136,7 @@ const tiles = (() => {
   }
 
   function draw(id) {
-    [shown, place] = [id, 0];
+    [shown, large] = [id, 0];
     const few = model.layers[id].fills.length <= MOST;
     below.replaceChildren(...(few ? explained(id) : [dom.make("p", {}, "Too many tiles to draw.")]));
     detail.replaceChildren(head(id), below);
@@ -149,7 +149,7 @@ const tiles = (() => {
     const zeros = model.layers[id].groups > 1 ? " In the filled part are zeros between the groups." : "";
     const stack = model.layers[id].matrices > 1 ? ` The matrices stand one ${shapeOf(id).turned ? "beside" : "below"} the other.` : "";
     const note = dom.make("p", {}, `The filled part of a tile is used, the rest is padding; ${turn}.${zeros}${stack}`);
-    return [note, dom.make("div", { class: "large" }, picture, opened(id, place))];
+    return [note, dom.make("div", { class: "large" }, picture, opened(id, large))];
   }
 
   /** Draws the grid anew where the pane has more room for it, or less. */
@@ -179,13 +179,17 @@ const tiles = (() => {
     return all.find((id) => withTiles.includes(id)) ?? all[0];
   }
 
+  /** Draws the held tile large, if it is one of the layer that is shown. */
+  function enlarge(chosen) {
+    if (!selection.held() || chosen?.kind !== "tile" || chosen.id !== shown || chosen.place === large) return;
+    large = chosen.place;
+    below.querySelector(".opened")?.replaceWith(opened(shown, large));
+  }
+
   function light(chosen, lit) {
     const layer = selection.held() ? layerOf(chosen, lit) : undefined;
     if (layer !== undefined && layer !== shown) (withTiles.includes(layer) ? draw : missing)(layer);
-    if (chosen?.kind === "tile" && chosen.id === shown && chosen.place !== place && selection.held()) {
-      place = chosen.place;
-      below.querySelector(".opened")?.replaceWith(opened(shown, place));
-    }
+    enlarge(chosen);
     const own = lit ? [...lit.fetches].map((id) => model.fetches[id]).filter((fetch) => fetch.layer === shown) : [];
     for (const button of panel.querySelectorAll("[data-small]")) button.classList.toggle("lit", lit?.layers.has(Number(button.dataset.small)) ?? false);
     const places = new Set(own.map(({ place }) => place));
