@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.command_line import run
+from tests.support.machine import TWO_LAYERS
 from tests.support.visits import settle
 
 if TYPE_CHECKING:
@@ -16,21 +17,12 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
-MODEL = """
-param batch = 4
-weights random(seed=1)
-model two(x: f32[batch, 4] in [-1.0, 1.0]):
-    weight w: f32[4, 8]
-    weight v: f32[8, 4]
-    return tanh(relu(x @ w) @ v)
-"""
-
 
 def test_the_registers_stand_beside_the_simulators(open_page: OpenPage, tmp_path: Path) -> None:
     """In the cycle that is shown, also on the way back."""
     pytest.importorskip("pyrtl")
     model, trace, written = (tmp_path / f"two.{suffix}" for suffix in ("tpu", "vcd", "html"))
-    model.write_text(MODEL, "utf-8")
+    model.write_text(TWO_LAYERS, "utf-8")
     assert run("rtl", "run", model, "--target", "tiny", "--vcd", trace, "--quiet") == 0
     assert run("report", model, "--target", "tiny", "--vcd", trace, "-o", written, "--quiet") == 0
     page = open_page(written, "view=machine&instruction=20")

@@ -48,16 +48,6 @@ CELLS: list[str] = []
 posix = pytest.mark.skipif(os.name != "posix", reason="jails are POSIX's")
 
 
-@pytest.fixture(scope="module")
-def jail(shared: Path) -> Jail:
-    with cell(shared, {}, "") as made:
-        findings = [probed(jail, made) for jail in JAILS]
-    working = [found.jail for found in findings if found.works]
-    if not working:
-        pytest.skip("; ".join(f"{found.jail.name}: {found.reason}" for found in findings))
-    return working[0]
-
-
 def points(jail: Jail, shared: Path, text: str, lab: Lab = LAB, every: int = 1) -> float:
     """What a submission earns with all tests of a lab, or with one of `every` so many."""
     with cell(shared, {lab.file: lab.filled(text, AS_WRITTEN).encode()}, lab.file) as made, Child(jail, made, lab.modules) as submission:

@@ -16,7 +16,7 @@ from tests.support.command_line import SMALL
 from tpucc.guest import child as guest_child
 from tpucc.guest import files
 from tpucc.guest.files import OneChild, passes_of_file, stages_of_files
-from tpucc.guest.jails import JAILS, NONE, NOWHERE, OWN, Jail, probed
+from tpucc.guest.jails import NONE, NOWHERE, OWN, Jail
 from tpucc.guest.limits import Duration
 from tpucc.guest.pipes import Pipes
 from tpucc.guest.serving import Request
@@ -57,16 +57,6 @@ class Mine:
         harm()
 """
 LINE = 6
-
-
-@pytest.fixture(scope="module")
-def jail(shared: Path) -> Jail:
-    """The best jail of this machine: limits alone bound no root, and no file outside."""
-    with cell(shared, {}, "") as made:
-        working = [jail for jail in JAILS if probed(jail, made).works]
-    if not working:
-        pytest.skip("no jail works here")
-    return working[0]
 
 
 @contextmanager

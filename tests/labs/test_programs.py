@@ -13,7 +13,7 @@ from tests.support.command_line import run as command
 from tests.support.lab_solutions import main_file, reference
 from tests.unit.test_guest_programs import ALLOCATE, PYTHON
 from tpucc.guest.files import CHILD
-from tpucc.guest.jails import JAILS, NONE, Jail, probed
+from tpucc.guest.jails import NONE, Jail
 from tpucc.labs import child, find, labs
 from tpucc.labs.cells import cell
 from tpucc.labs.child import Child
@@ -36,15 +36,6 @@ class Lives:
 print(json.dumps({"result": allocate(Lives, asked["rows"])}))
 """
 """The end of a program that is a function of Python."""
-
-
-@pytest.fixture(scope="module")
-def jail(shared: Path) -> Jail:
-    with cell(shared, {}, "") as made:
-        working = [jail for jail in JAILS if probed(jail, made).works]
-    if not working:
-        pytest.skip("no jail works here")
-    return working[0]
 
 
 def outcomes(jail: Jail, shared: Path, text: str, every: int = 1) -> list[Outcome]:

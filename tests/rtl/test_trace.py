@@ -13,27 +13,19 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.command_line import run
+from tests.support.machine import TWO_LAYERS
 from tpucc.diagnostics import UsageError
 from tpucc.runtime.check import random_inputs
 from tpucc.see.page.hardware import read_trace
 
 pytestmark = pytest.mark.annex
 
-MODEL = """
-param batch = 4
-weights random(seed=1)
-model two(x: f32[batch, 4] in [-1.0, 1.0]):
-    weight w: f32[4, 8]
-    weight v: f32[8, 4]
-    return tanh(relu(x @ w) @ v)
-"""
-
 
 @pytest.fixture(scope="module")
 def folder(rtl: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model, the hardware's trace of it, and the page with both."""
     place = tmp_path_factory.mktemp("trace")
-    (place / "two.tpu").write_text(MODEL, "utf-8")
+    (place / "two.tpu").write_text(TWO_LAYERS, "utf-8")
     assert run("rtl", "run", place / "two.tpu", "--target", "tiny", "--vcd", place / "two.vcd", "--quiet") == 0
     assert run("report", place / "two.tpu", "--target", "tiny", "--vcd", place / "two.vcd", "-o", place / "two.html", "--quiet") == 0
     return place
@@ -41,7 +33,7 @@ def folder(rtl: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_page_has_the_signals_of_the_run(folder: Path, rtl: ModuleType) -> None:
     """Each in each cycle, from the first in which instructions may start."""
-    runtime = tpucc.compile_source(MODEL, target="tiny").runtime
+    runtime = tpucc.compile_source(TWO_LAYERS, target="tiny").runtime
     both = rtl.cosimulate(runtime.begun(runtime.parts(runtime.accepted(random_inputs(runtime)))[0]), rtl.hardware())
     trace = read_trace((folder / "two.vcd").read_text("utf-8"), "two.vcd", runtime.program)
     assert trace.cycles == both.run.cycles
@@ -75,7 +67,7 @@ def test_the_page_has_the_signals_of_the_run(folder: Path, rtl: ModuleType) -> N
     }
 )
 def test_what_is_no_trace_of_the_program(kind: str, why: str, folder: Path) -> None:
-    program = tpucc.compile_source(MODEL, target="tiny").runtime.program
+    program = tpucc.compile_source(TWO_LAYERS, target="tiny").runtime.program
     text = (folder / "two.vcd").read_text("utf-8")
     changed = {
         "hello": "hello",

@@ -16,6 +16,15 @@ from tpucc.numerics import AnyArray
 from tpucc.target import Target, load_target
 
 TINY = load_target("tiny")
+TWO_LAYERS = """
+param batch = 4
+weights random(seed=1)
+model two(x: f32[batch, 4] in [-1.0, 1.0]):
+    weight w: f32[4, 8]
+    weight v: f32[8, 4]
+    return tanh(relu(x @ w) @ v)
+"""
+"""A network that `tiny` runs in 56 cycles."""
 
 
 @dataclass

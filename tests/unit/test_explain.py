@@ -70,6 +70,7 @@ WITHOUT_EXAMPLE = {
     "E0904": "lowering's own check of what the layers' verifier has let through: no layer graph is known that gets there",
     "E0905": "a program of tpucc's own that its verifier refuses: no model is known that makes one",
     "E0962": "hardware that differs from the simulator: no program is known that makes it do so",
+    "E0965": "a trace of another program, which needs the package that simulates hardware",
     "E0964": "Verilog that Yosys refuses: no target is known that gives any",
     "E0553": "a copy without a solution, which `tpucc lab pack` makes",
     "E0552": "a machine that can't isolate a submission: what mends it is to install a program, not a command of tpucc",

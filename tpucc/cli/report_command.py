@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of, stem_of
 from tpucc.cli.work import compiled, held_out_accuracy, require_model
+from tpucc.explain.by_pass import Step
 from tpucc.explain.by_pass import by_pass as steps_by_pass
 from tpucc.explain.recording import MOST
 from tpucc.explain.timed import Timed
@@ -60,8 +62,10 @@ def command(model: Path, output: Path | None, values: range | None, by_pass: boo
         runtime = Timed(compilation.program, progress.rounds)
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         hardware = None if trace is None else read_trace(read_file(trace).decode("utf-8", "replace"), trace.name, compilation.program)
-        progress.stage("compile without passes")
-        steps = steps_by_pass(compilation, model.parent) if by_pass else ()
+        steps: Sequence[Step] = ()
+        if by_pass:
+            progress.stage("compile without passes")
+            steps = steps_by_pass(compilation, model.parent)
         progress.stage("draw the page")
         window = _chosen(values, len(compilation.program.instructions))
         made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy, window=window, steps=steps, hardware=hardware)
