@@ -13,8 +13,8 @@ from tpucc.explain.by_pass import Step
 from tpucc.explain.fidelity import fidelity
 from tpucc.explain.life import life
 from tpucc.explain.noise import quantises_values, rounded_notes
+from tpucc.explain.quality import Accuracy
 from tpucc.explain.recording import recording
-from tpucc.explain.summary import Accuracy
 from tpucc.explain.timed import Timed
 from tpucc.ir import Graph
 from tpucc.ir.codec import stamped

@@ -23,6 +23,11 @@ STEM = "05_digits_cnn"
 OLD = ("summary", "graph", "layers", "program", "tiles", "assembly", "machine", "passes", "roofline", "whatif", "error", "ranges")
 """The names of views in addresses, in the order that the tabs had before 0.19."""
 SELECTED = "[...document.querySelectorAll('[aria-selected=true]')].map((tab) => tab.dataset.view)"
+SEEN = """(texts) => texts.filter((text) => {
+  const box = text.getBoundingClientRect();
+  return [1, box.height - 1].some((down) => !document.elementsFromPoint(box.left + 1, box.top + down)[0].closest(".strip"));
+}).map((text) => text.textContent)"""
+"""The texts of the strip that something else covers."""
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +43,7 @@ def test_where_the_peak_went_is_above_the_fold_and_no_line_of_the_source_is_cut(
     [chart] = page.locator("#view-summary .peak > svg").evaluate_all(bottom)
     [view] = page.locator("#view-summary").evaluate_all(bottom)
     assert chart <= view, "its legend, too"
+    assert page.locator("#view-summary .strip > svg").first.locator("text").evaluate_all(SEEN) == []
     runtime = executable_of(stem).runtime
     tries = dict(answers(runtime.stats, runtime.faster))["try"]
     lines = page.locator("#view-summary .peak > svg").first.locator("text").all_text_contents()

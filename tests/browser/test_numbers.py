@@ -25,7 +25,7 @@ pytestmark = pytest.mark.browser
 CYCLES = re.compile(r"([\d,]+) cycles?\b")
 SECONDS = re.compile(r"(?<![\d.])([\d,.]+ (?:ns|µs|ms|s))(?![\w/])")
 STRETCHES = """() => {
-  const stretches = document.querySelector("#view-summary svg").querySelectorAll("rect[fill-opacity='0'] title");
+  const stretches = document.querySelector("#view-summary .peak svg").querySelectorAll("rect[fill-opacity='0'] title");
   return [...stretches].map((title) => title.textContent);
 }"""
 """Of the picture of the peak, for each stretch of time the layers with their cycles in it."""

@@ -24,7 +24,7 @@ from tpucc.api import Executable
 from tpucc.isa.assembler import assemble
 from tpucc.labs import find
 from tpucc.labs.lab import Term
-from tpucc.labs.puzzles.puzzle import puzzles
+from tpucc.labs.puzzles.puzzle import Puzzle, puzzles
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.runtime.check import random_inputs
@@ -82,7 +82,7 @@ def test_a_layer(rtl: ModuleType) -> None:
 
 @pytest.mark.long
 def test_random_networks(rtl: ModuleType) -> None:
-    assert check_networks(range(1, 12), TINY, BLACKBOARD, rtl) > 100
+    assert check_networks(range(1, 6), TINY, BLACKBOARD, rtl) > 50
 
 
 @at_length(600, 20)
@@ -131,16 +131,15 @@ def test_tiles_that_the_program_writes_and_steps_of_the_host(rtl: ModuleType) ->
 
 
 @pytest.mark.long
-def test_every_puzzle(rtl: ModuleType) -> None:
+@pytest.mark.parametrize("puzzle", puzzles(Term()), ids=lambda puzzle: puzzle.file)
+def test_every_puzzle(puzzle: Puzzle, rtl: ModuleType) -> None:
     """The reference of each puzzle, in as many cycles as the clock says."""
-    lab = find("puzzles")
-    for puzzle in puzzles(Term()):
-        setting = puzzle.draw(Random(puzzle.number))
-        text = lab.filled((reference(lab) / puzzle.file).read_text("utf-8"), Term())
-        whole = f"{text.rstrip()}\n{setting.directives(puzzle.target_line)}"
-        program = assemble(whole, puzzle.file) if puzzle.kind == "asm" else schedule(read_tiles(whole, puzzle.file)[0])
-        both = rtl.beside(program, dict(setting.inputs))
-        assert not both.differences, f"puzzle {puzzle.number}: {both.differences[:3]}"
+    lab, setting = find("puzzles"), puzzle.draw(Random(puzzle.number))
+    text = lab.filled((reference(lab) / puzzle.file).read_text("utf-8"), Term())
+    whole = f"{text.rstrip()}\n{setting.directives(puzzle.target_line)}"
+    program = assemble(whole, puzzle.file) if puzzle.kind == "asm" else schedule(read_tiles(whole, puzzle.file)[0])
+    both = rtl.beside(program, dict(setting.inputs))
+    assert not both.differences
 
 
 def check_random_programs(seeds: range, rtl: ModuleType, target: Target = TINY) -> int:

@@ -20,7 +20,7 @@ model wide(x: f32[{rows}, 256] in [0.0, 1.0]) -> f32[{rows}, 256]:
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_both_take_the_vector_unit_for_depthwise_convolutions() -> None:
     model = PROGRAMS / "gallery" / "mlperf_ds_cnn.tpu"
     here, matrix = (tpucc.compile(model, omit=omit) for omit in ([], ["depthwise"]))

@@ -7,7 +7,7 @@ import pytest
 from tests.support.onnx_nodes import PAGE, cases, outcome, page
 from tpucc.interop.onnx.reading.operators.rows import ROWS
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.soak
 UNTRIED = {
     "CastLike": "of computed values it changes nothing, which the package's tests don't show",
     **dict.fromkeys(
@@ -30,22 +30,10 @@ UNTRIED = {
 """Operators that none of the package's tests shows as tpucc reads them."""
 
 
-PARTS = 8
-"""How many tests the package's are cut into, of which `make check` runs one."""
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_no_value_of_the_onnx_packages_own_tests_is_wrong(part: int) -> None:
-    pytest.importorskip("onnx")
-    found = [outcome(case) for case in cases()[part::PARTS]]
-    assert [one for one in found if one.kind == "passed"]
-    assert not [one.name for one in found if one.kind == "wrong"]
-
-
-@pytest.mark.soak
-def test_the_page_of_the_onnx_packages_own_tests() -> None:
+def test_the_values_of_the_onnx_packages_own_tests() -> None:
     onnx = pytest.importorskip("onnx")
     found = [outcome(case) for case in cases()]
+    assert not [one.name for one in found if one.kind == "wrong"]
     shown = frozenset().union(*(one.ops for one in found if one.kind == "passed"))
     assert {op for op, row in ROWS.items() if row.build is not None and "." not in op} - shown <= UNTRIED.keys()
     written = PAGE.read_text("utf-8")

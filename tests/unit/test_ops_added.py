@@ -120,7 +120,7 @@ def python(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_square_is_treated_as_relu_where_the_same_is_true(tmp_path: Path) -> None:
     """Fused, pushed, sunk, cut into bands, divided among cores and placed alike, to the bit; but not hoisted: it falls left of zero."""
     (tmp_path / "square.py").write_text(SQUARE)

@@ -18,8 +18,8 @@ from tpucc.diagnostics import Origin
 from tpucc.explain.attribution import attribution, owners
 from tpucc.explain.critical import LIMITS, Limit
 from tpucc.explain.layer_error import LayerError
+from tpucc.explain.quality import Accuracy
 from tpucc.explain.segments import Segments
-from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
 from tpucc.ir.codec import stamped
 from tpucc.ir.printer import print_graph
@@ -59,7 +59,7 @@ def given(both: Executable, monkeypatch: pytest.MonkeyPatch) -> PageInput:
     assert both.compilation.graph is not None
     drawn = {"graph": pictures.render(pictures.operator_diagram(both.compilation.graph))}
     monkeypatch.setattr(pictures, "draw_diagrams", lambda *_: drawn)
-    artifacts(both.compilation, both.runtime, "both", ("report",), Accuracy(0.5, 0.75, 8, "int8"))
+    artifacts(both.compilation, both.runtime, "both", ("report",), Accuracy(8, 0.75, 0.5))
     return kept[0]
 
 
@@ -77,7 +77,7 @@ def test_the_page_is_given_all_that_was_made(both: Executable, given: PageInput)
     assert both.compilation.graph is not None
     assert [stage.name for stage in given.stages][:2] == ["elaborate", "weights"]
     assert [error.layer for error in given.errors] == [-1, 0, -1, 1, 2]
-    assert given.accuracy == Accuracy(0.5, 0.75, 8, "int8")
+    assert given.accuracy == Accuracy(8, 0.75, 0.5)
     assert list(given.diagrams) == ["graph"]
     assert {inside.name.split("-")[0] for inside in given.insides} <= {"graph"}
     assert {rewrite.stage for rewrite in given.rewrites} <= set(range(len(given.stages)))

@@ -13,8 +13,8 @@ from tests.support.pictures import BIDI
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.explain.layer_error import LayerError
+from tpucc.explain.quality import Accuracy
 from tpucc.explain.retiming import Retimed
-from tpucc.explain.summary import Accuracy
 from tpucc.ir import Quantisation
 from tpucc.passes.range_meters import Histogram
 from tpucc.see.charts.errors import MOST
@@ -122,7 +122,7 @@ def test_host_steps_are_counted_beside_the_layers() -> None:
 
 
 def test_the_facts_and_the_sentences_of_the_summary() -> None:
-    root = parsed(summary(statistics(tpucc=f"9.8{BIDI}"), Accuracy(0.75, 0.875, 8, "int8"), (BIDI,)))
+    root = parsed(summary(statistics(tpucc=f"9.8{BIDI}"), Accuracy(8, 0.875, 0.75), (BIDI,)))
     facts = {words(fact[0]): list(fact[1].itertext()) for fact in root.iterfind("dl/div")}
     assert facts == {
         "end to end": ["4 µs", "host before 1.5 µs, device 2 µs, host after 500 ns"],

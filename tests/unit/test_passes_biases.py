@@ -140,7 +140,7 @@ def recurrent(steps: int) -> Graph:
     return graph_of("\n".join(text))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_large_graphs_take_time_in_proportion() -> None:
     graph = recurrent(1_000)
     result = reassociate_bias.run(graph, CONTEXT)

@@ -199,7 +199,7 @@ def test_the_tile_in_use_is_not_fetched_again() -> None:
     assert_computes(device.build(h), program)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_hello_on_the_tiny_machine_drops_and_reads_again() -> None:
     graph = chain(8, 256, 256)
     _, program = compiled(graph, TINY)
@@ -409,7 +409,7 @@ def test_a_long_lstm() -> None:
     assert_computes(graph, program)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_fifty_thousand_instructions() -> None:
     device = Device()
     weights = device.weights("w", 2000, 2000)

@@ -272,7 +272,7 @@ def test_collapsing_keeps_the_limit_every_box_and_the_order(graph: Graph, limit:
     assert limit == 1 or {edge.head for edge in main} | {edge.tail for edge in main} == set(diagram.main_boxes)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_large_graphs_are_quick() -> None:
     diagram = collapsed(operator_diagram(recurrent(4000)))
     assert len(diagram.main_boxes) <= READABLE

@@ -188,7 +188,7 @@ def plain(signatures: list[str], per_layer: int = 0) -> Diagram:
     return Diagram("graph", "operator", "", "", tuple(boxes), (), clusters)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_run_in_an_inside_is_opened_before_the_boxes_around_that() -> None:
     """300 stretches, in each a run or two of 70; what isn't a run is opened level by level."""
     found = insides([plain([signature for block in range(300) for signature in (f"b{block}", *"a" * 70)])], ALL)

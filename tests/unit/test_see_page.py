@@ -26,7 +26,8 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.explain import nesting as nesting_module
 from tpucc.explain.attribution import attribution, owners
 from tpucc.explain.nesting import Source, calls_of, nesting
-from tpucc.explain.summary import Accuracy, facts
+from tpucc.explain.quality import Accuracy
+from tpucc.explain.summary import facts
 from tpucc.explain.terms import GLOSSARY, TERMS
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.effects import effects
@@ -87,7 +88,7 @@ def small() -> tpucc.Executable:
 
 @cache
 def page() -> str:
-    return page_of(small(), Accuracy(0.9825, 0.984, 57, "int8"))
+    return page_of(small(), Accuracy(57, 0.984, 0.9825))
 
 
 def data(html: str) -> dict[str, Any]:
@@ -226,7 +227,7 @@ def test_a_large_model_shows_its_slowest_layers() -> None:
 
 
 def test_the_same_page_every_time() -> None:
-    assert page() == page_of(tpucc.compile_source(DENSE), Accuracy(0.9825, 0.984, 57, "int8"))
+    assert page() == page_of(tpucc.compile_source(DENSE), Accuracy(57, 0.984, 0.9825))
 
 
 def test_every_script_is_on_the_page() -> None:

@@ -20,7 +20,6 @@ from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.data.archive import naming
 from tpucc.driver import compile_source
 from tpucc.explain.quality import Accuracy, Regression, notices, quality
-from tpucc.explain.summary import Accuracy as ShownAccuracy
 from tpucc.explain.timed import Timed
 from tpucc.interop.sources import held_out_file, read_source
 from tpucc.ir.codec import stamped
@@ -119,16 +118,14 @@ def print_warnings(warnings: Iterable[str], progress: Progress, of_accuracy: boo
 
 def held_out_accuracy(
     compilation: Compilation, runtime: Timed, path: Path, progress: Progress = SILENT, quiet: bool = False
-) -> ShownAccuracy | None:
+) -> Accuracy | None:
     """The accuracy on the held-out set beside the source, for the page; None where there is no such set, or the model doesn't classify."""
     found = held_out(path, lambda notes: told(notes, progress, quiet))
     if found is None or compilation.graph is None:
         return None
     with naming(held_out_file(path)):
         measured = judged(runtime, compilation, *found, progress, quiet)
-    if not isinstance(measured, Accuracy):
-        return None
-    return ShownAccuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
+    return measured if isinstance(measured, Accuracy) else None
 
 
 def judged(

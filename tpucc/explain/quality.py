@@ -8,7 +8,7 @@ be: RMSE, the root of the mean squared error, in the output's unit; and R², 1 l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
@@ -33,13 +33,24 @@ MANY = 0.05
 NO_RANGES: Mapping[str, Range] = MappingProxyType({})
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """A labelled row: the inputs without their batch axis, the output as compiled, the class that this is, and the right one."""
+
+    inputs: Arrays
+    output: AnyArray
+    answer: int
+    label: int
+
+
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The share of labelled rows that are right, in float32 and as compiled."""
+    """The share of labelled rows that are right, in float32 and as compiled; and the first of them."""
 
     rows: int
     float32: float
     quantised: float
+    example: Example | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,11 @@ def quality(runtime: Runtime, graph: Graph, inputs: Arrays, labels: AnyArray) ->
     exact, compiled = (outputs[name] for outputs in (float_reference(graph, inputs), runtime.run(inputs)))
     if wanted is None:
         return Regression(count, _fit(exact, labels), _fit(compiled, labels))
-    return Accuracy(count, *(float((_classes(found) == wanted).mean()) for found in (exact, compiled)))
+    answers, first = _classes(compiled), None
+    if count:
+        rows_of = {given: array[0] for given, array in inputs.items() if array.ndim}
+        first = Example(rows_of, compiled[0], int(answers[0]), int(wanted[0]))
+    return Accuracy(count, float((_classes(exact) == wanted).mean()), float((answers == wanted).mean()), first)
 
 
 def score(kind: TensorType, labels: AnyArray, found: AnyArray) -> dict[Measure, float]:

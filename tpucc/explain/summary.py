@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tpucc.diagnostics import counted, listed, printable
@@ -12,6 +11,7 @@ from tpucc.explain.attribution import INPUT
 from tpucc.explain.critical import Limit, path_words
 from tpucc.explain.end_to_end import PARTS
 from tpucc.explain.names import MOST_NAMES, first_names
+from tpucc.explain.quality import Accuracy
 from tpucc.explain.quantities import layer_rate, rate_text, size
 from tpucc.explain.retiming import SPEEDS, Retimed
 from tpucc.explain.terms import AT_ONCE
@@ -22,17 +22,6 @@ from tpucc.target import machine_name
 
 Stats = Mapping[str, Any]
 """The dictionary of `stats.json`, or one of a layer in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """The share of held-out rows that are right: as compiled, and in float32."""
-
-    quantised: float
-    float32: float
-    rows: int
-    integers: str
-    """`int8` or `int16`."""
 
 
 def machine_of(stats: Stats) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 from tpucc.explain.life import PLACES, Fields, Life, Stop, root_words, signed
 from tpucc.explain.names import shown
 from tpucc.isa.program import Program
-from tpucc.numerics import AnyArray
 from tpucc.see.charts.chart import WAITS, WIDTH, Scale, cycle_axis
+from tpucc.see.charts.thumbs import runs, shaded
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, in_order, ink_fill, ink_line, solid_paint
 from tpucc.see.svg import Drawn, Markup, ink_rect, joined, label, line, picture, tag, title
@@ -17,8 +17,8 @@ from tpucc.see.text import SMALL, fitted_name, text_width
 KEY = "life"
 LEFT, LANE, AXIS = 118.0, 36.0, 52.0
 """The room of the places' names, the height of a place, and the height of the axis."""
-PIXEL, THUMB, MOST_PIXELS, LEVELS = 7.0, 84.0, 28, 4
-"""Of the small pictures of the input: the largest side of a pixel, that of the whole, the most pixels along it, and the shades."""
+PIXEL, THUMB, MOST_PIXELS = 7.0, 84.0, 28
+"""Of the small pictures of the input: the largest side of a pixel, that of the whole, and the most pixels along it."""
 MOST_FIELDS = 8
 KINDS = (Kind.HOST, Kind.HOST, Kind.WEIGHTS, Kind.VECTOR, Kind.MATRIX, Kind.MATRIX, Kind.VECTOR)
 """Those of `PLACES`."""
@@ -87,22 +87,7 @@ def _thumb(fields: Fields, name: str) -> Drawn:
     values, mask, own = fields.grids(name, MOST_PIXELS)
     side = min(PIXEL, THUMB / max(mask.shape))
     high = 2 * side if len(mask) == 1 else side
-    shades = ((values + 128) * LEVELS // 256).astype(np.int64)
-    greys = [
-        tag("path", attributes=ink_fill("ink"), d=_runs(shades == level, side, high), fill_opacity=f"{0.2 * level:g}")
-        for level in range(1, LEVELS)
-    ]
-    tint = tag("path", attributes=solid_paint(Kind.MATRIX), d=_runs(mask, side, high), fill_opacity="0.45")
-    frame = tag("path", attributes=ink_line("ink"), d=_runs(own, side, high))
+    tint = tag("path", attributes=solid_paint(Kind.MATRIX), d=runs(mask, side, high), fill_opacity="0.45")
+    frame = tag("path", attributes=ink_line("ink"), d=runs(own, side, high))
     width, height = mask.shape[1] * side, mask.shape[0] * high
-    return Drawn(joined([ink_rect("band", 0, 0, width, height), *greys, tint, frame]), width, height)
-
-
-def _runs(mask: AnyArray, side: float, high: float) -> str:
-    """The cells of a grid as a path: neighbours of a row are one rectangle."""
-    change = np.diff(np.pad(mask, ((0, 0), (1, 1))).astype(np.int8), axis=1)
-    (rows, starts), (_, ends) = np.nonzero(change == 1), np.nonzero(change == -1)
-    return "".join(
-        f"M{start * side:g} {row * high:g}h{(end - start) * side:g}v{high:g}h{(start - end) * side:g}z"
-        for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True)
-    )
+    return Drawn(joined([ink_rect("band", 0, 0, width, height), shaded((values + 128) / 256, side, high), tint, frame]), width, height)

@@ -20,8 +20,8 @@ from tpucc.see.text import SMALL, text_width
 from tpucc.sim.durations import duration
 
 KEY = "cells"
-LEFT, HEIGHT = 70.0, 84.0
-BAR, WHOLE = 16.0, 26.0
+LEFT, HEIGHT = 70.0, 66.0
+BAR, WHOLE = 16.0, 24.0
 """The heights of the bar from end to end, and of it with the lines to the plot, which is a part of it."""
 STRIP, AXIS = 24.0, 44.0
 """The heights of the layers' names above the plot, and of the axis below it."""

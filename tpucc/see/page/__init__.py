@@ -16,6 +16,7 @@ from tpucc.explain.names import shown
 from tpucc.explain.nesting import Source, calls_of
 from tpucc.explain.summary import answers, machine_of, share
 from tpucc.prose import percent
+from tpucc.see.charts.strip import strip_svg
 from tpucc.see.diagrams.render import drawn_as_it_is
 from tpucc.see.kit import NARROW, THEME, by_width, embedded, page_files, page_template, scripts, shell
 from tpucc.see.page.life import life_view
@@ -76,7 +77,7 @@ def _facts(given: PageInput) -> Iterator[str]:
     """The head of the page in a few words: `98.3 % in int8 (98.4 % in float32)`, `505 µs end to end`, `weight memory bound`."""
     stats, accuracy = given.runtime.stats, given.accuracy
     if accuracy is not None:
-        yield f"{share(accuracy.quantised)} right in {accuracy.integers} ({share(accuracy.float32)} in float32)"
+        yield f"{share(accuracy.quantised)} right in {given.runtime.integers} ({share(accuracy.float32)} in float32)"
     yield f"{duration(stats['end_to_end']['seconds'])} end to end"
     yield counted(stats["cycles"], "cycle")
     yield f"{printable(stats['end_to_end']['bottleneck'])} bound"
@@ -88,7 +89,8 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     tries = next((text for word, text in answers(runtime.stats, runtime.faster) if word == "try"), "")
     peak = by_width("cells", peak_of(runtime, WIDTH, tries), peak_of(runtime, NARROW, tries))
     roofline = by_width("roofline", roofline_of(runtime, WIDTH, HEIGHT), roofline_of(runtime, NARROW, HEIGHT))
-    hero = tag("div", peak, class_="peak has-narrow")
+    strip = by_width("strip", strip_svg(runtime, given.accuracy, WIDTH), strip_svg(runtime, given.accuracy, NARROW))
+    hero = joined([tag("div", strip, class_="strip has-narrow"), tag("div", peak, class_="peak has-narrow")])
     found = [("summary", "Summary", summary(runtime.stats, given.accuracy, given.notes, hero, runtime.faster))]
     found += [(name, TITLES[name], _picture(inlined(given.diagrams[name].svg), "picture")) for name in TITLES if name in given.diagrams]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty), ("machine", "Machine", machine_view(given.program))]

@@ -23,10 +23,11 @@ from tpucc.explain.layer_error import LayerError, alone, as_it_runs, unmeasured
 from tpucc.explain.life import Life
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.nesting import Source, Turn, nesting
+from tpucc.explain.quality import Accuracy
 from tpucc.explain.quantities import layer_rate, number
 from tpucc.explain.recording import Recording
 from tpucc.explain.segments import matrix_segments
-from tpucc.explain.summary import Accuracy, Stats, useful_cells
+from tpucc.explain.summary import Stats, useful_cells
 from tpucc.explain.terms import COLOURS, GLOSSARY, SPOKEN, lanes
 from tpucc.explain.timed import Timed
 from tpucc.isa.assembler import code_lines

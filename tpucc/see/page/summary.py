@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tpucc.diagnostics import printable
 from tpucc.explain.attribution import INPUT
 from tpucc.explain.names import first_names, shown
+from tpucc.explain.quality import Accuracy
 from tpucc.explain.retiming import Retimed
 from tpucc.explain.summary import (
-    Accuracy,
     Stats,
     answers,
     count_layers,
