@@ -63,6 +63,7 @@ def test_neighbours_with_few_cycles_share_a_box() -> None:
     assert grouped({"layers": layers}, 5) == [[0], [1], [2, 3], [4], [5, 6]]
     assert grouped({"layers": layers}, 0) == [[0, 1, 2, 3, 4, 5, 6]]
     assert grouped({"layers": []}, 3) == []
+    assert len(grouped({"layers": [{"kind": "fc", "instructions": 1, "cycles": 10 + place % 3} for place in range(19)]}, 5)) == 5
 
 
 def test_the_first_held_out_row_and_what_is_said_of_it() -> None:

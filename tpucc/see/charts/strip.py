@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from math import isqrt
 
@@ -53,13 +54,13 @@ def strip_svg(runtime: Timed, accuracy: Accuracy | None = None, across: float = 
 
 
 def grouped(stats: Stats, most: int) -> list[list[int]]:
-    """The numbers of the layers in their order, in at most so many groups of neighbours: those that have few cycles together share one."""
-    cycles, limit = {place: stats["layers"][place]["cycles"] for place in rows_of_layers(stats["layers"])}, 1
-    groups = [[place] for place in cycles]
-    while len(groups) > max(1, most):
-        limit *= 2
-        groups = _joined_up_to(limit, cycles)
-    return groups
+    """The numbers of the layers in their order, in at most so many groups of neighbours: those that have the fewest cycles together share
+    one."""
+    cycles = {place: stats["layers"][place]["cycles"] for place in rows_of_layers(stats["layers"])}
+    if len(cycles) <= most:
+        return [[place] for place in cycles]
+    limits = range(sum(cycles.values()) + 1)
+    return _joined_up_to(bisect(limits, -max(1, most) - 1, key=lambda limit: -len(_joined_up_to(limit, cycles))), cycles)
 
 
 def _joined_up_to(limit: int, cycles: Mapping[int, int]) -> list[list[int]]:
@@ -87,16 +88,19 @@ def _boxes(runtime: Timed, start: float, end: float, top: float) -> Markup:
 
 
 def _box(runtime: Timed, group: Sequence[int], x: float, top: float, width: float) -> Markup:
-    """Of several layers it has the name of the call that they are in, or their number."""
+    """Of several layers it has the name of the call that they are in, or that the one with the most cycles is in, and dots."""
     layers, whole = attribution(runtime.program).layers, max(1, runtime.stats["cycles"])
     own = [(shown(layers[place].name), runtime.stats["layers"][place]["cycles"]) for place in group]
     kinds = {kind_of_layer(layers[place].kind, layers[place].multiplies) for place in group}
     cycles, kind = sum(each for _, each in own), kinds.pop() if len(kinds) == 1 else Kind.MATRIX
-    calls = {name.partition(".")[0] for name, _ in own} if len(own) > 1 else {own[0][0]}
-    name = (fitted_name(calls.pop(), SMALL, width - 8) if len(calls) == 1 else "") or counted(len(own), "layer")
-    most = [f"{each} {counted(count, 'cycle')}" for each, count in sorted(own, key=lambda layer: -layer[1])[:MOST_NAMES]]
+    largest = sorted(own, key=lambda layer: -layer[1])[:MOST_NAMES]
+    named, calls = largest[0][0], {name.partition(".")[0] for name, _ in own}
+    if len(own) > 1:
+        named = named.partition(".")[0] + (" …" if len(calls) > 1 else "")
+    most = [f"{each} {counted(count, 'cycle')}" for each, count in largest]
     about = title(", ".join([*most, *([counted(len(own) - MOST_NAMES, "other layer")] if len(own) > MOST_NAMES else [])]))
-    lines = [label(text, x + width / 2, top + y, SMALL, anchor="middle") for text, y in ((name, 14), (percent(cycles, whole), 29))]
+    words = (fitted_name(named, SMALL, width - 4), 14), (percent(cycles, whole), 29)
+    lines = [label(text, x + width / 2, top + y, SMALL, anchor="middle") for text, y in words]
     filled = kind_rect(kind, x, top, width * cycles / whole, HIGH, stroke_opacity=0)
     frame = kind_rect(kind, x, top, width, HIGH, fill_opacity=0)
     places = " ".join(map(str, group))
