@@ -74,7 +74,7 @@ def artifacts(
         notes = [*_notes(compilation), *(rounded_notes(compilation.meant) if accuracy is not None else ())]
         stages = [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]
         shown = recording(compilation, runtime, window)
-        lived = life(compilation, runtime)
+        lived = life(compilation, runtime, asked=window is not None)
         given = PageInput(runtime, diagrams, stages, errors, accuracy, notes, shown, quantised, steps, lived, hardware)
         files["report.html"] = page(given).encode()
     return Artifacts(files, time.perf_counter() - started)

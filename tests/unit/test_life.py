@@ -194,6 +194,18 @@ def test_no_byte_is_followed_through_a_program_that_takes_too_long(monkeypatch: 
     assert life(exe.compilation, Timed(exe.runtime.program)) == why
 
 
+def test_a_larger_program_is_followed_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpucc.explain.life.MOST_MACS", 91_391)
+    exe = tpucc.compile(folder() / "02_iris.tpu")
+    assert exe.compilation is not None
+    told = life(exe.compilation, Timed(exe.runtime.program), asked=False)
+    assert isinstance(told, str)
+    assert told.endswith("and 91,392 products. tpucc report 02_iris.tpu --values 0 follows a byte.")
+    assert isinstance(life(exe.compilation, Timed(exe.runtime.program)), Life)
+    monkeypatch.setattr("tpucc.explain.life.MOST_MACS", 91_392)
+    assert isinstance(life(exe.compilation, Timed(exe.runtime.program), asked=False), Life)
+
+
 def life_in(source: str, **options: Any) -> Life | str:
     exe = tpucc.compile_source(source, **options)
     assert exe.compilation is not None

@@ -86,7 +86,10 @@ def test_inputs_of_other_kinds() -> None:
     large = np.ones((300, 200), np.float32)
     large[:150] = 0
     assert abs(cells(drawn(exe, accuracy_of(large))) - 0.5) < 1 / MOST_CELLS + 0.01
-    assert cells(drawn(exe, accuracy_of(np.full(5, np.nan)))) == 0
+    assert cells(drawn(exe, accuracy_of(np.array([[np.nan, np.inf], [-np.inf, 0.0]])))) == 0
+    film = np.zeros((3, 8, 8, 2))
+    film[:, 2:4, :, :] = 1
+    assert abs(cells(drawn(exe, accuracy_of(film))) - 0.25) < 0.01
     numbers = [text.text for text in drawn(exe, accuracy_of(np.arange(9))).iter(f"{SPACE}text")]
     assert numbers[:3] == ["x:", "0 1 2", "3 4 5"]
 

@@ -11,18 +11,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from shlex import quote
 from typing import NamedTuple
 
 import numpy as np
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.critical import LIMITS, Activities, Limit, activities
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
 from tpucc.explain.recording import first_part
 from tpucc.explain.timed import Timed
+from tpucc.interop.sources import file_of
 from tpucc.ir import Graph
 from tpucc.isa.effects import Bools, effects
 from tpucc.isa.program import Port, Program
@@ -36,8 +38,9 @@ from tpucc.sim.durations import duration
 from tpucc.sim.ports import column_blocks, unpack
 from tpucc.sim.slices import Slice
 
-MOST_MACS, MOST_INSTRUCTIONS = 5_000_000_000, 20_000
-"""Of larger programs no byte is followed: that would take longer than to compile them."""
+MOST_MACS, MOST_ASKED, MOST_INSTRUCTIONS = 300_000_000, 5_000_000_000, 20_000
+"""Of larger programs no byte is followed: that would take as long as to compile them. More products are executed for who asks for values
+of a run."""
 HOST, LINK, WEIGHTS, BUFFER, ARRAY, SUMS, ACTIVATION = (
     "host", "host link", "weight memory", "unified buffer", "matrix unit", "accumulators", "activation unit"
 )  # fmt: skip
@@ -78,18 +81,20 @@ class Route:
     answer: float
 
 
-def followed(runtime: Timed, inputs: Arrays) -> Route | str:
+def followed(runtime: Timed, inputs: Arrays, most: int = MOST_ASKED) -> Route | str:
     """The route of an element of the first input's first item: the largest one, or else the last one that isn't 0; of integers, which
     name things, the last one first. Where none can be followed, a sentence that says why.
 
-    `inputs` are those of one core, for a batch of the program's size.
+    `inputs` are those of one core, for a batch of the program's size. `most` are the products that are executed.
     """
     program, name = runtime.program, next(iter(inputs))
     macs, items = sum(layer.macs for layer in program.layers), len(inputs[name]) if runtime.batch is not None else 1
-    if len(program.instructions) > MOST_INSTRUCTIONS or macs > MOST_MACS:
-        return (
-            f"The program is too large to be executed for a page: it has {len(program.instructions):,} instructions and {macs:,} products."
-        )
+    if len(program.instructions) > MOST_INSTRUCTIONS or macs > most:
+        size = f"it has {len(program.instructions):,} instructions and {macs:,} products"
+        if macs > MOST_ASKED or len(program.instructions) > MOST_INSTRUCTIONS:
+            return f"The program is too large to be executed for a page: {size}."
+        command = f"tpucc report {quote(printable(file_of(program.source)))} --values 0"
+        return f"The program is too large to be executed for each page: {size}. {command} follows a byte."
     if program.format.bytes_per_value > 1:
         return "Its values have 16 bits: they are no bytes."
     first = (inputs[name][:1] if items > 1 else inputs[name]).astype(np.float64)
@@ -215,13 +220,14 @@ class Life:
         return took, f"{begins}; {ends} (on {self.origin})."
 
 
-def life(compilation: Compilation, runtime: Timed) -> Life | str:
-    """The life of a byte of the calibration inputs, or else of random ones; a sentence where none can be followed."""
+def life(compilation: Compilation, runtime: Timed, asked: bool = True) -> Life | str:
+    """The life of a byte of the calibration inputs, or else of random ones; a sentence where none can be followed. `asked` says whether
+    somebody wants values of a run, and so waits for a larger one."""
     if not runtime.has_host_part or not runtime.inputs:
         return "The program has no part of the host's, and so no inputs."
     given = calibrated_inputs(compilation)
     inputs, _ = first_part(runtime, runtime.accepted(random_inputs(runtime) if given is None else given))
-    route = followed(runtime, inputs)
+    route = followed(runtime, inputs, MOST_ASKED if asked else MOST_MACS)
     if isinstance(route, str):
         return route
     origin = "random inputs" if given is None else "the calibration inputs"

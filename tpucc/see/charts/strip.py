@@ -136,7 +136,7 @@ def _thumb(example: Example) -> Drawn | None:
     if values.dtype.kind in "iub" and values.ndim < 2:
         numbers = [*map(str, values.reshape(-1)[:MOST_NUMBERS].tolist()), *(["…"] if values.size > MOST_NUMBERS else [])]
         return _lines([(f"{shown(name)}:", "ink"), *((" ".join(numbers[place : place + 3]), "ink") for place in range(0, len(numbers), 3))])
-    cells = _cells(values.astype(np.float64))
+    cells = _cells(np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0))
     side = SIDE / max(cells.shape)
     high = max(side, 12.0) if len(cells) == 1 else side
     width, height = cells.shape[1] * side, cells.shape[0] * high
@@ -148,11 +148,12 @@ def _cells(values: Float64) -> Float64:
     """An image [height, width] of a row: the mean of its channels, at most `MOST_CELLS` a side; values without a width that fill a square
     are folded into it."""
     side = isqrt(values.size)
-    if values.ndim < 2:
-        folded = values.size >= LEAST_FOLDED and side * side == values.size
-        image = values.reshape(side, side) if folded else values.reshape(1, -1)
+    if values.ndim > 2:
+        image = values.reshape(-1, *values.shape[-3:]).mean(axis=(0, -1))
+    elif values.ndim == 2:
+        image = values
     else:
-        image = values.reshape(values.shape[0], -1) if values.ndim == 2 else values.reshape(*values.shape[-3:-1], -1).mean(axis=-1)
+        image = values.reshape(side, side) if values.size >= LEAST_FOLDED and side * side == values.size else values.reshape(1, -1)
     return image[:: -(-image.shape[0] // MOST_CELLS), :: -(-image.shape[1] // MOST_CELLS)]
 
 
