@@ -14,7 +14,7 @@ myst_links_external_new_tab = False
 nb_execution_mode = "off"  # the notebook is executed by docs/generate.py, and checked against the code
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]
 root_doc = "index"
-exclude_patterns = ["site", "instructors/solutions", "**/__pycache__", "**.py"]
+exclude_patterns = ["site", "instructors/solutions", "instructors/exams.md", "**/__pycache__", "**.py"]
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 
