@@ -105,19 +105,20 @@ def _nearly(found: Mapping[Limit, float], limit: Limit) -> str:
 def _then(work: Work, lever: Lever, limit: Limit, edges: Edges, *, is_timed: bool) -> str:
     """The next bottleneck with the lever's setting: `; then, in a stream, the host link limits, at 11 TOPS at most (now 3.1 TOPS)`. An
     estimate of units that overlap in full, the host's work included: the busiest one limits. Where that one is the busiest without the
-    lever, a stream gains nothing by it. Nothing else is said where the program was timed, where that unit is the lever's own, or where the
-    batch isn't known."""
+    lever, a stream gains nothing by it. Where it is the lever's own, the rate of a larger batch is said, and of another lever nothing. Of a
+    program that was timed nothing else is said."""
     (before, _), (after, items) = (levers.busy_after(work, each, edges) for each in (None, lever))
     most = max(after, key=lambda name: after[name])
     rate = 2 * items * sum(layer.macs for layer in work.program.layers) * work.program.cores * work.program.target.clock_hz
-    if most is limit or lever.most or not rate:
+    if not rate or (most is limit and lever.option != "batch"):
         return ""
-    if most is max(before, key=lambda name: before[name]) and before[most] * items <= after[most]:
+    if most is not limit and most is max(before, key=lambda name: before[name]) and before[most] * items <= after[most]:
         return f"; in a stream {_ROWS[most].busy} limits already"
     if is_timed:
         return ""
     then, now = rate_text(rate / after[most]), rate_text(rate / items / max(before.values()))
-    return f"; then, in a stream, {_ROWS[most].busy} limits, at {then} at most (now {now})"
+    limits = f"{_ROWS[most].busy} limits, at {then} at most" if most is not limit else f"at most {then}"
+    return f"; then, in a stream, {limits} (now {now})"
 
 
 def _weight_memory(work: Work, share: str) -> str:

@@ -109,8 +109,7 @@ class Lever:
     def words(self) -> str:
         match self.option:
             case "batch" if self.most:
-                room = "as far as the rows of its layers show"
-                return f"a batch up to about {self.value:,.12g} times as large, {room}, {self.effect}"
+                return f"a batch up to about {self.value:,.12g} times as large may have room, and {self.effect}"
             case "batch":
                 settings = " and ".join(f"--set {field}={value}" for field, value in self.needed)
                 return f"a batch {self.value:,.12g} times as large{f', with {settings},' if settings else ''} {self.effect}"
