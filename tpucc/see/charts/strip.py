@@ -147,12 +147,10 @@ def _thumb(example: Example) -> Drawn | None:
 def _cells(values: Float64) -> Float64:
     """An image [height, width] of a row: the mean of its channels, at most `MOST_CELLS` a side; values without a width that fill a square
     are folded into it."""
-    side = isqrt(values.size)
+    side, image = isqrt(values.size), values
     if values.ndim > 2:
         image = values.reshape(-1, *values.shape[-3:]).mean(axis=(0, -1))
-    elif values.ndim == 2:
-        image = values
-    else:
+    elif values.ndim < 2:
         image = values.reshape(side, side) if values.size >= LEAST_FOLDED and side * side == values.size else values.reshape(1, -1)
     return image[:: -(-image.shape[0] // MOST_CELLS), :: -(-image.shape[1] // MOST_CELLS)]
 
