@@ -25,7 +25,7 @@ from tpucc.sim.slices import RUN, Slice
 
 ROWS, LANES, SIDE = 4, 8, 4
 """Of each operand the first rows of its walk, and their first lanes; of each tile the first rows and columns."""
-FIRST, EACH = 400, 12
+FIRST, EACH = 360, 12
 """The window, unless one is asked for: the first instructions, and the first of each layer."""
 LAST = 20_000
 """Where it ends: until there a program is executed to know its values."""
