@@ -172,7 +172,7 @@ model net(x: f32[2, 9, 7, 2]) -> i32[2, 6, 7], f32[2, 6, 7, 1]:
             h7 = sigmoid(h7)
     return argmax(h7), h5
 """
-    assert verdicts(text, "tiny", (12, 24, 36, 48), SPEEDS)[2]
+    assert verdicts(text, "tiny", (36,), SPEEDS) == [True]
 
 
 @at_length(60, 1)
