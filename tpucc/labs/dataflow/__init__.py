@@ -61,19 +61,28 @@ def _example(rules: Rules) -> Plan:
 
 
 def _table(given: Plan, rules: Rules) -> str:
-    """A plan with its facts, as rows of a table."""
-    live, held = (_wanted(function, given, rules) for function in FUNCTIONS)
+    """A plan with its facts, as rows of a table. An archive of another lab doesn't know them."""
+    answers = {function: Solution.of(Path(__file__).parent, rules).answer(function, *given.asked) for function in FUNCTIONS}
+    facts = [answer and _facts(function, given, answer) for function, answer in answers.items()]
     lines = []
     for p, (first, end, after) in enumerate(given.parts):
         for n in range(first, end):
             part = f"{p}, then {' or '.join(map(str, after)) or 'the end'}" if n == first else ""
-            lines.append(f"| {part} | {n} | `{given.listing[n].text}` | {_said(live[n])} | {_said(held[n])} |")
+            said = " | ".join(_said(some[n]) if some else "…" for some in facts)
+            lines.append(f"| {part} | {n} | `{given.listing[n].text}` | {said} |")
     return "\n".join(lines)
 
 
 def _said(facts: frozenset[Fact]) -> str:
-    """`3, 4` or `(3, 8), (4, 9)`; `none`."""
-    return ", ".join(str(fact if len(fact) > 1 else fact[0]) for fact in sorted(facts)) or "none"
+    """`3 to 5, 8`, or `(3, 8) to (5, 10)`; `none`."""
+    runs: list[list[Fact]] = []
+    for fact in sorted(facts, key=lambda fact: (fact[-1] - fact[0], fact)):
+        if runs and fact == tuple(part + 1 for part in runs[-1][-1]):
+            runs[-1].append(fact)
+        else:
+            runs.append([fact])
+    words = [[str(fact if len(fact) > 1 else fact[0]) for fact in (run[0], run[-1])][: len(run)] for run in runs]
+    return ", ".join(map(" to ".join, words)) or "none"
 
 
 def _public(rules: Rules) -> Sequence[Test]:
@@ -182,30 +191,29 @@ def cleaned(rules: Rules, given: Plan, submission: Submission) -> Outcome:
     count = f"{len(found)} of {counted(len(given.listing), 'instruction')} stay"
     if found == wanted:
         return Outcome(1, count)
-    n = min(found ^ wanted)[0]
+    n, stays = min(found ^ wanted)[0], frozenset(n for (n,) in found)
     if n not in range(len(given.listing)):
         raise Wrong(f"there is no instruction {n}", expected=_said(wanted), found=_said(found))
-    verb = "is left out, and should stay" if (n,) in wanted else "stays, and should be left out"
-    marks = ("stays" if (k,) in found else "out" for k in range(len(given.listing)))
-    lines = [
-        f"{i.index:>3} {mark:<5} {'!' if ((i.index,) in found) != ((i.index,) in wanted) else ' '} {i.text}"
-        for i, mark in zip(given.listing, marks, strict=True)
-    ]
+    verb = f"is left out, and should stay{_lost(given, stays, rules)}" if (n,) in wanted else "stays, and should be left out"
+    lines = []
+    for i in given.listing:
+        mark = "!" if ((i.index,) in found) != ((i.index,) in wanted) else " "
+        lines.append(f"{i.index:>3} {'stays' if i.index in stays else 'out  '} {mark} {i.text}")
     drawing = "\n".join([*lines, "!: should be the other way"])
-    message = f"instruction {n} `{given.listing[n].text}` {verb}{_lost(given, frozenset(k for (k,) in found), rules)}"
+    message = f"instruction {n} `{given.listing[n].text}` {verb}"
     raise Wrong(message, expected=_said(wanted), found=_said(found), drawing=drawing, picture=partial(characters_svg, "clean", drawing))
 
 
 def _lost(given: Plan, stays: frozenset[int], rules: Rules) -> str:
-    """What the host gets on a walk that isn't what the whole plan gives it, in words; nothing where no walk shows it."""
+    """What the host gets on a walk that isn't what the whole plan gives it, in words."""
     draw, whole = Random(judging_seed()), frozenset(range(len(given.listing)))
     for _ in range(WALKS):
         walk, numbers = given.walk(draw), dict[object, int]()
         before, after = (given.effect(walk, some, rules, numbers) for some in (whole, stays))
         for (what, value), own in zip(before, [*after, *[None] * len(before)], strict=False):
             if own != (what, value):
-                return f". With {listed([f'part {p}' for p in walk])}, this is no longer what it was: {what}"
-    return ""
+                return f". With the part{'s' * (len(walk) > 1)} {listed(list(map(str, walk)))}, this is no longer what it was: {what}"
+    return ". The host gets what it got before: is it the order of the steps?"
 
 
 def timed(rules: Rules, given: Plan, submission: Submission) -> Outcome:

@@ -43,7 +43,7 @@ class Rules:
     @property
     def kept(self) -> str:
         """The rows that are kept, as a set in Python."""
-        return str(set(range(self.low, self.low + self.size)))
+        return f"{{{', '.join(map(str, range(self.low, self.low + self.size)))}}}"
 
 
 def rules(term: Term) -> Rules:
