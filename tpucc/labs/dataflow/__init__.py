@@ -40,7 +40,7 @@ HIDDEN: Mapping[str, Mapping[str, float]] = {
 }
 """The points of each kind of plans; for `clean`, of all those that one analysis decides, and of those that need both again and again."""
 NAMES = {"live": "what nobody needs", "held": "what is there already"}
-WALKS = 40
+WALKS = 10
 """Walks on which the plan that is left is tried beside the whole one."""
 
 
@@ -69,7 +69,7 @@ def _table(given: Plan, rules: Rules) -> str:
         for n in range(first, end):
             part = f"{p}, then {' or '.join(map(str, after)) or 'the end'}" if n == first else ""
             said = " | ".join(_said(some[n]) if some else "…" for some in facts)
-            lines.append(f"| {part} | {n} | `{given.listing[n].text}` | {said} |")
+            lines.append(f"| {part} | {n} | `{given.code[n].text}` | {said} |")
     return "\n".join(lines)
 
 
@@ -161,7 +161,7 @@ def flowing(function: str, rules: Rules, given: Plan, submission: Submission) ->
     found = _facts(function, given, submission.call(function, *given.asked))
     drawing = _drawing(given, wanted, found)
     pictured = {"drawing": drawing, "picture": partial(characters_svg, function, drawing)}
-    for i, own, right in zip(given.listing, found, wanted, strict=True):
+    for i, own, right in zip(given.code, found, wanted, strict=True):
         if own != right:
             parts = [f"{_said(some)} {word}" for some, word in ((right - own, "missing"), (own - right, "too many")) if some]
             message = f"{function} {FUNCTIONS[function][0]} instruction {i.index} `{i.text}`: {listed(parts)}"
@@ -191,16 +191,16 @@ def cleaned(rules: Rules, given: Plan, submission: Submission) -> Outcome:
     count = f"{len(found)} of {counted(len(given.listing), 'instruction')} stay"
     if found == wanted:
         return Outcome(1, count)
-    n, stays = min(found ^ wanted)[0], frozenset(n for (n,) in found)
-    if n not in range(len(given.listing)):
-        raise Wrong(f"there is no instruction {n}", expected=_said(wanted), found=_said(found))
-    verb = f"is left out, and should stay{_lost(given, stays, rules)}" if (n,) in wanted else "stays, and should be left out"
+    (n,), stays = min(wanted - found or found - wanted), frozenset(n for (n,) in found)
+    if not stays <= set(range(len(given.code))):
+        raise Wrong("a number is no instruction's", expected=_said(wanted), found=_said(found))
+    verb = "is left out, and should stay" if (n,) in wanted else "stays, and should be left out"
     lines = []
-    for i in given.listing:
+    for i in given.code:
         mark = "!" if ((i.index,) in found) != ((i.index,) in wanted) else " "
         lines.append(f"{i.index:>3} {'stays' if i.index in stays else 'out  '} {mark} {i.text}")
     drawing = "\n".join([*lines, "!: should be the other way"])
-    message = f"instruction {n} `{given.listing[n].text}` {verb}"
+    message = f"instruction {n} `{given.code[n].text}` {verb}{_lost(given, stays, rules)}"
     raise Wrong(message, expected=_said(wanted), found=_said(found), drawing=drawing, picture=partial(characters_svg, "clean", drawing))
 
 
@@ -213,7 +213,7 @@ def _lost(given: Plan, stays: frozenset[int], rules: Rules) -> str:
         for (what, value), own in zip(before, [*after, *[None] * len(before)], strict=False):
             if own != (what, value):
                 return f". With the part{'s' * (len(walk) > 1)} {listed(list(map(str, walk)))}, this is no longer what it was: {what}"
-    return ". The host gets what it got before: is it the order of the steps?"
+    return ". The host gets what it got before"
 
 
 def timed(rules: Rules, given: Plan, submission: Submission) -> Outcome:

@@ -6,12 +6,14 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 
+from tpucc.isa.effects import Instruction
 from tpucc.labs.lab import Term
 from tpucc.machine.instruction import RECORD
 from tpucc.machines.v1 import V1, Function, Opcode
@@ -52,12 +54,17 @@ def rules(term: Term) -> Rules:
     return Rules(draw.randrange(6, 13), draw.randrange(1, 10), draw.choice((2, 3)), draw.random() < 0.5) if draw else Rules()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A listing and its parts. The host begins with part 0."""
 
     listing: Listing
     parts: list[Part]
+
+    @cached_property
+    def code(self) -> list[Instruction]:
+        """The instructions."""
+        return list(self.listing)
 
     @property
     def asked(self) -> tuple[Listing, list[Part]]:
@@ -80,11 +87,11 @@ class Plan:
 
         A value is a number for what it was made of, from `numbers`: with the same of these, equal values are equal, whatever is left out.
         """
-        code, buffer, host, found = list(self.listing), dict[int, object](), dict[int, object](), list[tuple[str, object]]()
+        buffer, host, found = dict[int, object](), dict[int, object](), list[tuple[str, object]]()
         for step, p in enumerate(walk):
             host |= {row: ("input", row, step) for row in range(rules.inputs)}
             first, end, after = self.parts[p]
-            for i in (code[n] for n in range(first, end) if n in stays):
+            for i in (self.code[n] for n in range(first, end) if n in stays):
                 rows, sent = i.writes.buffer.tolist(), i.writes.host.tolist()
                 read = tuple(buffer.get(row, ("buffer", row)) for row in i.reads.buffer.tolist())
                 brought = [host.get(row, ("host", row)) for row in i.reads.host.tolist()]
