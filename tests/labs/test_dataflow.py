@@ -13,8 +13,8 @@ import pytest
 from tests.support.cases import one_of
 from tpucc.labs import dataflow
 from tpucc.labs.dataflow.plans import MOTIFS, Plan, Rules, mixed, plan, rules
-from tpucc.labs.lab import AS_WRITTEN, Term
-from tpucc.labs.solutions import Solution
+from tpucc.labs.lab import AS_WRITTEN, Term, Wrong
+from tpucc.labs.solutions import Here, Solution
 
 TERMS = [AS_WRITTEN, Term("fall"), Term("2027 autumn")]
 HOST = "the host"
@@ -99,3 +99,14 @@ def test_a_walk_shows_what_was_left_out() -> None:
     assert "gets what it got before" in dataflow._lost(given, frozenset({0, 1, 2, 3, 5, 7}), own)
     loop = plan(Random(0), own, [("a < 0; a > A", 1), ("a < 0; a > B", 1)], shuffled=False)
     assert "the parts 0, 1" in dataflow._lost(loop, frozenset({0, 1, 3}), own)
+
+
+def test_a_set_with_too_little_is_wrong_and_so_is_one_with_too_much() -> None:
+    own = Rules()
+    given = plan(Random(0), own, dataflow.EXAMPLE, shuffled=False)
+    right = live(given, own)
+    assert dataflow.flowing("live", own, given, Here({"live": lambda *_: right}, Path())).passed
+    for rows, words in ((right[3] - {0}, "0 missing"), (right[3] | {9}, "9 too many"), (right[3] ^ {1, 8}, "1 missing and 8 too many")):
+        answer = [*right[:3], rows, *right[4:]]
+        with pytest.raises(Wrong, match=f"live after instruction 3 `read_host_memory .*`: {words}"):
+            dataflow.flowing("live", own, given, Here({"live": lambda *_, answer=answer: answer}, Path()))

@@ -136,14 +136,14 @@ def _wanted(function: str, given: Plan, rules: Rules) -> list[frozenset[Fact]]:
 
 def _facts(function: str, given: Plan, answer: Plain) -> list[frozenset[Fact]]:
     """For each instruction the facts that an answer names; of `clean`, whose answer is one set, these alone. Raises `Failed`."""
-    count, width = len(given.listing), 2 if function == "held" else 1
+    count, width, whole = len(given.listing), 2 if function == "held" else 1, function == "clean"
     try:
-        entries = [answer] if function == "clean" else list(answer)
+        entries = [answer] if whole else list(answer)
         found = [frozenset(_fact(fact, width) for fact in np.asarray(each, object).tolist()) for each in entries]
     except (TypeError, ValueError):
         found = []
-    if len(found) != len(entries := [0] if function == "clean" else range(count)):
-        what = "numbers of instructions" if function == "clean" else f"{counted(count, 'set')} of {FUNCTIONS[function][1]}"
+    if len(found) != (1 if whole else count):
+        what = "numbers of instructions" if whole else f"{counted(count, 'set')} of {FUNCTIONS[function][1]}"
         raise Failed("result", f"returned {in_words(answer)}; expected {what}")
     return found
 
@@ -160,7 +160,7 @@ def flowing(function: str, rules: Rules, given: Plan, submission: Submission) ->
     wanted = _wanted(function, given, rules)
     found = _facts(function, given, submission.call(function, *given.asked))
     drawing = _drawing(given, wanted, found)
-    pictured = {"drawing": drawing, "picture": partial(characters_svg, function, drawing)}
+    pictured: dict[str, Any] = {"drawing": drawing, "picture": partial(characters_svg, function, drawing)}
     for i, own, right in zip(given.code, found, wanted, strict=True):
         if own != right:
             parts = [f"{_said(some)} {word}" for some, word in ((right - own, "missing"), (own - right, "too many")) if some]

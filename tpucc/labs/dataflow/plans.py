@@ -69,7 +69,7 @@ class Plan:
     @property
     def asked(self) -> tuple[Listing, list[Part]]:
         """What a submission is given: copies, which it may change, and which can travel, as nobody has looked at the instructions."""
-        return listing_of(self.listing.records), [(first, end, list(after)) for first, end, after in self.parts]
+        return listing_of(list(self.listing.records)), [(first, end, list(after)) for first, end, after in self.parts]
 
     def walk(self, draw: Random) -> list[int]:
         """Parts that the host may send, one after the other."""
