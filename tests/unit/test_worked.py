@@ -62,7 +62,7 @@ from tpucc.labs.lab import Term
 from tpucc.labs.start import start
 
 lab, term = tpucc.lab.find("saturation"), Term("spring")
-assert lab in tpucc.lab.labs() and lab == tpucc.lab.find(13)
+assert lab in tpucc.lab.labs() and lab == tpucc.lab.find(14)
 start(lab, Path("mine"), term)
 assert "{{" not in Path("mine/handout.md").read_text()
 assert check(lab, Path("mine"), term).score == 0

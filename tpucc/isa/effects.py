@@ -349,10 +349,11 @@ def _chosen(values: Int64, which: Int64) -> Int64:
 
 
 class Rows(NamedTuple):
-    """Rows of the unified buffer and of the accumulators, each ascending."""
+    """Rows of the unified buffer, of the accumulators and of the host's memory, each ascending."""
 
     buffer: Int64
     accumulators: Int64
+    host: Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +396,7 @@ class Instructions:
         index = range(len(self))[index]
         touched, none, layer = self._touched, np.zeros(0, np.int64), int(self._layer[index])
         sums = np.arange(touched.sums.low[index], touched.sums.high[index], dtype=np.int64)
+        host = touched.host.rows(index)
         sources = np.union1d(touched.source.rows(index), touched.source2.rows(index))
         return Instruction(
             index,
@@ -402,6 +404,10 @@ class Instructions:
             self._engines[index],
             layer,
             self._names[layer] if layer < len(self._names) else "",
-            Rows(sources, sums if touched.sums.reads[index] else none),
-            Rows(touched.target.rows(index), sums if touched.sums.writes[index] else none),
+            Rows(sources, sums if touched.sums.reads[index] else none, host if touched.host.reads[index] else none),
+            Rows(
+                touched.target.rows(index),
+                sums if touched.sums.writes[index] else none,
+                host if touched.host.writes[index] else none,
+            ),
         )
