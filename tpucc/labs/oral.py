@@ -1,0 +1,236 @@
+"""An oral sheet: questions made of what a submission did in the lab's own tests, with answers for the examiner.
+
+The tests run as for a grade, in the same jail, and calls are kept with their answers. Of these the lab `asks`; another kind of question is
+what a short call returns. One more is about a part of the submission's text: the tests run again without it. The last one is what the grade
+found first.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from random import Random
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import Error, some
+from tpucc.guest.jails import Jail
+from tpucc.guest.values import Plain
+from tpucc.labs.call_text import call_text, shown
+from tpucc.labs.grading import Contents, Grade, Result, Watch, contents_of, grade_contents
+from tpucc.labs.lab import ASKED, Asked, Asks, Exchange, Lab, Oral, Outcome, Question, Submission, Term, Test, require_fit
+from tpucc.labs.likeness import parsed
+from tpucc.labs.results import report
+from tpucc.labs.solutions import REFERENCE, executed, is_archive
+from tpucc.plugins.failures import Failed
+
+WANTED = 3
+"""Questions on the calls of a run."""
+LIVELY = 5
+"""Calls of which a question is made, until one isn't dull."""
+SHORT = 600
+"""Characters of a call, and of its answer, that can be worked out at a table."""
+TRIED = 5
+"""Parts of the text without which the tests run, until the submission is wrong without one, and goes on."""
+NAMED, LINES = 8, 5
+"""Differences of two answers that are named, and lines of what a test found."""
+LEFT_OUT = (ast.If, ast.Assign, ast.AugAssign, ast.Expr, ast.Continue, ast.Break)
+"""Kinds of statements that may be left out."""
+
+
+def examined(lab: Lab, path: Path, term: Term, seed: int, jail: Jail) -> tuple[Grade, Sequence[Question]]:
+    """The grade of a submission, and the questions to it: the same for the same seed, and none where no test could be run. Raises
+    `Left`."""
+    contents = contents_of(lab, path, term)
+    draw = Random(f"{seed}/{contents.digest}/oral")
+    kept, questions = list[Exchange](), list[Question]()
+
+    def noted(test: Test) -> Test:
+        def run(submission: Submission) -> Outcome:
+            asked = ASKED.get() or Asked()
+            try:
+                return test.run(submission)
+            finally:
+                kept.extend(replace(each, test=test.name) for each in asked.exchanges)
+
+        return replace(test, run=run)
+
+    def ask(submission: Submission) -> Outcome:
+        questions.extend(_of_calls(kept, (*lab.asks, returned), _Examined(lab, term, draw, submission)))
+        return Outcome(1, "")
+
+    def again(changed: Contents, of: Lab, watch: Watch | None = None) -> Grade:
+        return grade_contents(of, changed, seed, jail, watch=watch)
+
+    done = again(contents, _with(lab, noted, Test("questions", 0, ask, hidden=True)))
+    done = replace(done, lab=lab, tests=done.tests[:-1])
+    if done.problem:
+        return done, ()
+    questions += _of_parts(contents, again, done, draw, WANTED + 1 - len(questions))
+    return done, (*questions, *_of_findings(done))
+
+
+def _with(lab: Lab, changed: Callable[[Test], Test], *more: Test) -> Lab:
+    """The lab with each of its tests changed, and with more tests at the end."""
+
+    def hidden(term: Term, seed: int) -> Sequence[Test]:
+        return *map(changed, lab.hidden(term, seed)), *more
+
+    return replace(lab, public=lambda term: tuple(map(changed, lab.public(term))), hidden=hidden)
+
+
+class _Examined:
+    """A submission, as `lab.Oral` has it."""
+
+    def __init__(self, lab: Lab, term: Term, draw: Random, submission: Submission) -> None:
+        self.rules, self.draw, self._submission = lab.rules(term), draw, submission
+        known = lab.functions and not is_archive()
+        self._solution = executed(lab.material(REFERENCE, term), lab.material_folder / REFERENCE) if known else None
+
+    def beside(self, exchange: Exchange, words: Callable[[Exchange], str]) -> str:
+        if self._solution is None:
+            return ""
+        try:
+            told = words(_again(exchange, exchange.arguments, self._solution))
+            return f" The reference: {'the same' if told == words(exchange) else told}."
+        except Failed:
+            return ""
+
+    def what_if(
+        self, exchange: Exchange, change: str, arguments: Sequence[Any], words: Callable[[Exchange], str], **shown: Any
+    ) -> Question:
+        asked = f"If {change}: what would your `{exchange.function}` return then, and why?"
+        try:
+            then = _again(exchange, arguments, self._submission)
+            differs = different(exchange.answer, then.answer)
+            told = f"{differs or 'The answer is the same'}. Then: {words(then)}. Before: {words(exchange)}."
+        except Failed as failure:
+            differs, told = "it fails", f"It would have no such result: {failure.words}"
+        return Question(asked, told, dull=not differs, **shown)
+
+
+def _again(exchange: Exchange, arguments: Sequence[Any], who: Submission) -> Exchange:
+    """A call as in an exchange, with these arguments. Raises `Failed`."""
+    return replace(exchange, arguments=tuple(arguments), answer=who.call(exchange.function, *arguments))
+
+
+def different(before: Plain, after: Plain) -> str:
+    """How two answers differ, as the beginning of a sentence: by the places of numbers, else by the entries of lists or the lines of texts;
+    nothing where they don't."""
+    if len(arrays := [np.asarray(each) for each in (before, after) if _is_numbers(each)]) == 2 and arrays[0].shape == arrays[1].shape:
+        places = map(tuple, np.argwhere(arrays[0] != arrays[1]).tolist())
+        told = [f"[{', '.join(map(str, place))}] from {arrays[0][place]} to {arrays[1][place]}" for place in places]
+        return f"These entries change: {some(told, NAMED)}" if told else ""
+    one, other = (Counter(each.splitlines() if isinstance(each, str) else map(shown, each or ())) for each in (before, after))
+    sides = [(some([f"`{text.strip()}`" for text in side], NAMED), word) for side, word in ((other - one, "new"), (one - other, "gone"))]
+    return ", ".join(f"{word}: {texts}" for texts, word in sides if texts)
+
+
+def _is_numbers(answer: Plain) -> bool:
+    return isinstance(answer, np.ndarray) or (isinstance(answer, list) and all(isinstance(each, int | float) for each in answer))
+
+
+def _of_calls(kept: Sequence[Exchange], asks: Sequence[Asks], oral: Oral) -> Sequence[Question]:
+    """Questions of different kinds as far as there are some, each on a call that is drawn, of another test if possible."""
+    found = list[Question]()
+    for ask in oral.draw.sample(asks, len(asks)) * WANTED:
+        seen, tests = [(each.asked, each.given) for each in found], [each.about for each in found]
+        drawn = sorted(oral.draw.sample(kept, len(kept)), key=lambda each: each.test in tests)
+        made = islice((each for each in _made(ask, drawn, oral) if (each.asked, each.given) not in seen), LIVELY)
+        found += sorted(made, key=lambda each: each.dull)[: min(1, WANTED - len(found))]
+    return found
+
+
+def _made(ask: Asks, kept: Sequence[Exchange], oral: Oral) -> Iterator[Question]:
+    """Questions of one kind, to the first that isn't dull."""
+    for exchange in kept:
+        with suppress(Failed, Error):
+            question = ask(exchange, oral)
+            yield replace(question, about=exchange.test)
+            if not question.dull:
+                return
+
+
+def returned(exchange: Exchange, oral: Oral) -> Question:
+    """What a call returns, where both are short."""
+    call, answer = call_text(exchange.function, exchange.arguments), _text(exchange)
+    require_fit(bool(exchange.arguments) and ":" not in exchange.function and max(len(call), len(answer)) <= SHORT)
+    asked = f"What does your `{exchange.function}` return for this call? Go through your lines."
+    return Question(asked, f"{answer}\n{oral.beside(exchange, _text).strip()}", call, dull=len(answer) < 3)
+
+
+def _text(exchange: Exchange) -> str:
+    return exchange.answer if isinstance(exchange.answer, str) else shown(exchange.answer)
+
+
+Again = Callable[[Contents, Lab, Watch], Grade]
+"""The grade of a changed submission by the tests of a lab, which is watched."""
+
+
+def _of_parts(contents: Contents, again: Again, done: Grade, draw: Random, count: int) -> Sequence[Question]:
+    """Questions on parts of the submission's text. Those come first without which it goes on, and is wrong."""
+    parts, found = list(_parts(contents, done.lab)), list[Question]()
+    for _, name, first, last in sorted(draw.sample(parts, len(parts)), key=lambda part: part[0])[: max(TRIED, count)]:
+        lines = _lines(contents.files[name])
+        own, blanks = lines[first:last], lines[first][: -len(lines[first].lstrip())]
+        text = "\n".join([*lines[:first], *([f"{blanks}pass"] if done.lab.functions else []), *lines[last:]])
+        lost = _first_lost(replace(contents, files={**contents.files, name: text.encode()}), again, done)
+        told = f"Without it `{lost.test.name}` loses points: {lost.outcome.message}" if lost else "No test loses points without it."
+        asked, answer = "What would become of your results without this, and why?", "\n".join(told.splitlines()[:LINES])
+        dull = lost is None or bool(lost.outcome.trouble)
+        found.append(Question(asked, answer, dedent("\n".join(own)), dull=dull, about=f"{name}, line {first + 1}"))
+        if sum(not each.dull for each in found) == count:
+            break
+    return sorted(found, key=lambda each: each.dull)[:count]
+
+
+def _lines(content: bytes) -> list[str]:
+    """The lines of a file as Python counts them."""
+    return content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _parts(contents: Contents, lab: Lab) -> Iterator[tuple[bool, str, int, int]]:
+    """The files and lines (from the first, and before the last) of statements in Python, or of the instructions of a text that a lab asks
+    for. Those stand last, by `True`, without which most functions end with an exception: a value that gets a name."""
+    for name, content in sorted(contents.files.items()):
+        if not lab.functions and name in lab.files(contents.term):
+            yield from ((False, name, n, n + 1) for n, line in enumerate(_lines(content)) if line.partition(";")[0].strip())
+        tree = parsed(content) if lab.functions and name.endswith(".py") else ""
+        for node in () if isinstance(tree, str) else ast.walk(tree):
+            if isinstance(node, LEFT_OUT) and not isinstance(getattr(node, "value", None), ast.Constant):
+                yield isinstance(node, ast.Assign), name, node.lineno - 1, node.end_lineno or node.lineno
+
+
+def _first_lost(contents: Contents, again: Again, done: Grade) -> Result | None:
+    """The first test that a changed submission loses points of; no test runs after it."""
+    before = {result.test.name: result.score for result in done.results}
+    lost = list[Result]()
+
+    def watch(sofar: Grade) -> None:
+        fewer = [result for result in sofar.results if result.score < before[result.test.name]]
+        lost.extend(fewer[: 1 - len(lost)])
+
+    def until(test: Test) -> Test:
+        return replace(test, run=lambda submission: Outcome(0, "") if lost else test.run(submission))
+
+    again(contents, _with(done.lab, until), watch)
+    return lost[0] if lost else None
+
+
+def _of_findings(done: Grade) -> Sequence[Question]:
+    """A question on the first test that isn't right."""
+    for result in done.results[: len(done.tests)]:
+        if not (outcome := result.outcome).passed:
+            points = f"{result.score:g} of {result.test.points:g} points"
+            asked = f"This test gives your submission {points}. What does your code do there, and what should it do?"
+            told = report(replace(result, outcome=replace(outcome, given="", drawing="")), done, whole=False)
+            given = outcome.given or ("" if outcome.picture else outcome.drawing)
+            return [Question(asked, told, given, outcome.picture, about=result.test.name)]
+    return []
