@@ -176,30 +176,32 @@ class Question:
     about: str = ""
 
 
+Words = Callable[[Exchange], str]
+"""Says what is to be known of an answer. Raises `Failed`."""
+
+
 class Oral(Protocol):
     """What a lab's questions are made with: the term's `rules`, a source of numbers, and the submission, which is there to be called."""
 
     rules: Any
     draw: Random
 
-    def beside(self, exchange: Exchange, words: Callable[[Exchange], str]) -> str:
+    def beside(self, exchange: Exchange, words: Words) -> str:
         """What words say of the same call of the lab's own solution, as a sentence that a blank begins; nothing where that isn't known."""
 
-    def what_if(
-        self, exchange: Exchange, change: str, arguments: Sequence[Any], words: Callable[[Exchange], str], **shown: Any
-    ) -> Question:
+    def what_if(self, exchange: Exchange, change: str, arguments: Sequence[Any], words: Words, **more: Any) -> Question:
         """What the submission returns for other arguments, whose `change` stands behind "If", and what `words` say of the old and the new
-        exchange. What else the question has is `shown`."""
+        exchange. `more` is what else the question has."""
 
 
 Asks = Callable[[Exchange, Oral], Question]
 """Makes a question of a call. Raises `Failed`, or `Error`, where none can be made of it."""
 
 
-def require_fit(holds: bool) -> None:
+def require_fit(holds: bool, otherwise: str = "no question is made of this") -> None:
     """Raises `Failed` where a call isn't one of which a question is made."""
     if not holds:
-        raise Failed("result", "no question is made of this call")
+        raise Failed("wrong", otherwise)
 
 
 @dataclass(frozen=True, slots=True)

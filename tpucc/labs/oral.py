@@ -25,7 +25,7 @@ from tpucc.guest.jails import Jail
 from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text, shown
 from tpucc.labs.grading import Contents, Grade, Result, Watch, contents_of, grade_contents
-from tpucc.labs.lab import ASKED, Asked, Asks, Exchange, Lab, Oral, Outcome, Question, Submission, Term, Test, require_fit
+from tpucc.labs.lab import ASKED, Asked, Asks, Exchange, Lab, Oral, Outcome, Question, Submission, Term, Test, Words, require_fit
 from tpucc.labs.likeness import parsed
 from tpucc.labs.results import report
 from tpucc.labs.solutions import REFERENCE, executed, is_archive
@@ -35,12 +35,14 @@ WANTED = 3
 """Questions on the calls of a run."""
 LIVELY = 5
 """Calls of which a question is made, until one isn't dull."""
-SHORT = 600
+SHORT = 300
 """Characters of a call, and of its answer, that can be worked out at a table."""
 TRIED = 5
 """Parts of the text without which the tests run, until the submission is wrong without one, and goes on."""
-NAMED, LINES = 8, 5
-"""Differences of two answers that are named, and lines of what a test found."""
+NAMED, LINES, MOST = 8, 5, 40
+"""Differences of two answers that are named; lines of what a test finds without a part of the text, and of what the grade found."""
+LONG = 60
+"""Characters of what is said of two answers, from which on it isn't said twice if it is the same."""
 LEFT_OUT = (ast.If, ast.Assign, ast.AugAssign, ast.Expr, ast.Continue, ast.Break)
 """Kinds of statements that may be left out."""
 
@@ -94,26 +96,31 @@ class _Examined:
         known = lab.functions and not is_archive()
         self._solution = executed(lab.material(REFERENCE, term), lab.material_folder / REFERENCE) if known else None
 
-    def beside(self, exchange: Exchange, words: Callable[[Exchange], str]) -> str:
+    def beside(self, exchange: Exchange, words: Words) -> str:
         if self._solution is None:
             return ""
         try:
             told = words(_again(exchange, exchange.arguments, self._solution))
-            return f" The reference: {'the same' if told == words(exchange) else told}."
+            return f" The reference: {'the same' if len(told) > LONG and told == words(exchange) else told}."
         except Failed:
             return ""
 
-    def what_if(
-        self, exchange: Exchange, change: str, arguments: Sequence[Any], words: Callable[[Exchange], str], **shown: Any
-    ) -> Question:
+    def what_if(self, exchange: Exchange, change: str, arguments: Sequence[Any], words: Words, **more: Any) -> Question:
         asked = f"If {change}: what would your `{exchange.function}` return then, and why?"
         try:
             then = _again(exchange, arguments, self._submission)
             differs = different(exchange.answer, then.answer)
-            told = f"{differs or 'The answer is the same'}. Then: {words(then)}. Before: {words(exchange)}."
+            told = f"{differs or 'The answer is the same'}. Then: {_said(words, then)}. Before: {_said(words, exchange)}."
         except Failed as failure:
             differs, told = "it fails", f"It would have no such result: {failure.words}"
-        return Question(asked, told, dull=not differs, **shown)
+        return Question(asked, told, dull=not differs, **more)
+
+
+def _said(words: Words, exchange: Exchange) -> str:
+    try:
+        return words(exchange)
+    except Failed as failure:
+        return failure.message
 
 
 def _again(exchange: Exchange, arguments: Sequence[Any], who: Submission) -> Exchange:
@@ -167,7 +174,8 @@ def returned(exchange: Exchange, oral: Oral) -> Question:
 
 
 def _text(exchange: Exchange) -> str:
-    return exchange.answer if isinstance(exchange.answer, str) else shown(exchange.answer)
+    lines = exchange.answer if isinstance(exchange.answer, list) else [exchange.answer]
+    return "\n".join(lines) if lines and all(isinstance(line, str) for line in lines) else shown(exchange.answer)
 
 
 Again = Callable[[Contents, Lab, Watch], Grade]
@@ -230,7 +238,7 @@ def _of_findings(done: Grade) -> Sequence[Question]:
         if not (outcome := result.outcome).passed:
             points = f"{result.score:g} of {result.test.points:g} points"
             asked = f"This test gives your submission {points}. What does your code do there, and what should it do?"
-            told = report(replace(result, outcome=replace(outcome, given="", drawing="")), done, whole=False)
+            told = report(replace(result, outcome=replace(outcome, given="", drawing="")), done)
             given = outcome.given or ("" if outcome.picture else outcome.drawing)
-            return [Question(asked, told, given, outcome.picture, about=result.test.name)]
+            return [Question(asked, "\n".join(told.splitlines()[:MOST]), given, outcome.picture, about=result.test.name)]
     return []

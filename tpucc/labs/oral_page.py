@@ -13,8 +13,8 @@ from tpucc.see.kit import document, soft
 from tpucc.see.svg import NOTHING, Markup, beside, escaped, inlined, joined, tag
 
 FOR = (
-    "For the examiner, not for students. Questions and answers show what hidden tests ask. An answer is what the submission did, and beside "
-    "it what the lab's own solution does. It is computed, and no verdict: another way may be as good."
+    "For the examiner, not for students. Questions and answers show what hidden tests ask. An answer is what the submission did, and what "
+    "the lab's own solution does. It is computed, and no verdict: another way may be as good."
 )
 
 
@@ -38,4 +38,6 @@ def _parts(number: int, question: Question) -> tuple[Markup, Markup]:
         svg = question.picture()
         (key,) = re.findall(r'<svg[^>]* id="(\w+)"', svg)
         drawn = tag("div", inlined(beside(svg, key, str(number))), class_="chart")
-    return tag("article", head, tag("p", asked), tag("pre", given) if given else NOTHING, drawn), tag("article", head, tag("pre", answer))
+    return tag(
+        "article", head, tag("p", Markup(re.sub("`([^`]+)`", r"<code>\1</code>", asked))), tag("pre", given) if given else NOTHING, drawn
+    ), tag("article", head, tag("pre", answer))

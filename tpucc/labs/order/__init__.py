@@ -236,7 +236,8 @@ def _made(exchange: Exchange, given: Setting) -> tuple[TileProgram, Int64]:
     tiles: TileProgram = exchange.arguments[0]
     require_fit(len(tiles) <= MOST)
     order = read_order(exchange.answer, len(tiles))
-    require_fit(not wrong(tiles, order, given.rules))
+    problem = wrong(tiles, order, given.rules)
+    require_fit(not problem, problem)
     return tiles, order
 
 

@@ -157,7 +157,7 @@ def _shown(stage: Stage, model: Model) -> dict[str, str]:
 def _made(exchange: Exchange) -> tuple[ProductLayer, list[str], WrittenProduct]:
     """A layer and its lines, which are few. Raises `Failed` and `ProgramError`."""
     layer, lines = exchange.arguments[0], lines_of(exchange.answer)
-    require_fit(len(lines) <= MOST)
+    require_fit(len(lines) <= MOST, f"{len(lines)} lines")
     return layer, lines, read_product(layer, lines)
 
 

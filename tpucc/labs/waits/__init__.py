@@ -248,7 +248,8 @@ def _made(exchange: Exchange, given: Setting) -> tuple[Answer, dict[str, Any]]:
     """The waits for a short listing, which they order, and what a question on them shows. Raises `Failed`."""
     listing: Listing = exchange.arguments[0]
     waits = read_waits(exchange.answer, listing, given.rules)
-    require_fit(len(waits) > 0 and len(listing) <= MOST and not unordered(listing, waits, given.target, given.rules.page))
+    problem = unordered(listing, waits, given.target, given.rules.page)
+    require_fit(len(waits) > 0 and len(listing) <= MOST and not problem, problem)
     made = Answer(listing, waits, given, built_in_spent(listing, given.rules, given.target))
     return made, {"given": f"{shown(listing)}\nyour waits: {', '.join(map(as_words, waits))}", "picture": made.beside.svg}
 
