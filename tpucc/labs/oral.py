@@ -1,13 +1,14 @@
 """An oral sheet: questions made of what a submission did in the lab's own tests, with answers for the examiner.
 
 The tests run as for a grade, in the same jail, and calls are kept with their answers. Of these the lab `asks`; another kind of question is
-what a short call returns. One more is about a part of the submission's text: the tests run again without it. The last one is what the grade
+what a short call returns. One more is about a change of the submission's text: the tests run again with it. The last one is what the grade
 found first.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -37,14 +38,18 @@ LIVELY = 5
 """Calls of which a question is made, until one isn't dull."""
 SHORT = 300
 """Characters of a call, and of its answer, that can be worked out at a table."""
-TRIED = 5
-"""Parts of the text without which the tests run, until the submission is wrong without one, and goes on."""
+MISSED = "No test loses points by it."
+TRIED = 6
+"""Changes of the text with which the tests run, until the submission goes on with one, and is wrong."""
 NAMED, LINES, MOST = 8, 5, 40
-"""Differences of two answers that are named; lines of what a test finds without a part of the text, and of what the grade found."""
+"""Differences of two answers that are named; lines of what a test finds after a change of the text, and of what the grade found."""
 LONG = 60
 """Characters of what is said of two answers, from which on it isn't said twice if it is the same."""
-LEFT_OUT = (ast.If, ast.Assign, ast.AugAssign, ast.Expr, ast.Continue, ast.Break)
-"""Kinds of statements that may be left out."""
+LEFT_OUT = (ast.If, ast.AugAssign, ast.Expr, ast.Continue, ast.Break)
+"""Kinds of statements that may be left out. Without one that gives a value a name, most functions end with an exception."""
+OTHER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "+": "-", "-": "+", "==": "!=", "!=": "=="}
+SIGN = re.compile(r"[<>=!]=|[<>+-]|\b\d+\b")
+"""An operator, or a number."""
 
 
 def examined(lab: Lab, path: Path, term: Term, seed: int, jail: Jail) -> tuple[Grade, Sequence[Question]]:
@@ -75,7 +80,7 @@ def examined(lab: Lab, path: Path, term: Term, seed: int, jail: Jail) -> tuple[G
     done = replace(done, lab=lab, tests=done.tests[:-1])
     if done.problem:
         return done, ()
-    questions += _of_parts(contents, again, done, draw, WANTED + 1 - len(questions))
+    questions += _of_changes(contents, again, done, draw, WANTED + 1 - len(questions))
     return done, (*questions, *_of_findings(done))
 
 
@@ -182,21 +187,21 @@ Again = Callable[[Contents, Lab, Watch], Grade]
 """The grade of a changed submission by the tests of a lab, which is watched."""
 
 
-def _of_parts(contents: Contents, again: Again, done: Grade, draw: Random, count: int) -> Sequence[Question]:
-    """Questions on parts of the submission's text. Those come first without which it goes on, and is wrong."""
-    parts, found = list(_parts(contents, done.lab)), list[Question]()
-    for _, name, first, last in sorted(draw.sample(parts, len(parts)), key=lambda part: part[0])[: max(TRIED, count)]:
+def _of_changes(contents: Contents, again: Again, done: Grade, draw: Random, count: int) -> Sequence[Question]:
+    """Questions on changes of the submission's text. Those come first with which it goes on, and is wrong."""
+    changes, found = list(_changes(contents, done.lab)), list[Question]()
+    for name, first, last, line in draw.sample(changes, min(len(changes), max(TRIED, count))):
         lines = _lines(contents.files[name])
-        own, blanks = lines[first:last], lines[first][: -len(lines[first].lstrip())]
-        text = "\n".join([*lines[:first], *([f"{blanks}pass"] if done.lab.functions else []), *lines[last:]])
+        text = "\n".join([*lines[:first], line, *lines[last:]])
         lost = _first_lost(replace(contents, files={**contents.files, name: text.encode()}), again, done)
-        told = f"Without it `{lost.test.name}` loses points: {lost.outcome.message}" if lost else "No test loses points without it."
-        asked, answer = "What would become of your results without this, and why?", "\n".join(told.splitlines()[:LINES])
+        told = f"`{lost.test.name}` loses points: {lost.outcome.message}" if lost else MISSED
+        asked, answer = "What would become of your results with this change, and why?", "\n".join(told.splitlines()[:LINES])
+        given = f"{dedent(chr(10).join(lines[first:last]))}\n→ {line.strip().removesuffix('pass') or '(left out)'}"
         dull = lost is None or bool(lost.outcome.trouble)
-        found.append(Question(asked, answer, dedent("\n".join(own)), dull=dull, about=f"{name}, line {first + 1}"))
+        found.append(Question(asked, answer, given, dull=dull, about=f"{name}, line {first + 1}"))
         if sum(not each.dull for each in found) == count:
             break
-    return sorted(found, key=lambda each: each.dull)[:count]
+    return sorted(found, key=lambda each: (each.dull, each.answer == MISSED))[:count]
 
 
 def _lines(content: bytes) -> list[str]:
@@ -204,16 +209,33 @@ def _lines(content: bytes) -> list[str]:
     return content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _parts(contents: Contents, lab: Lab) -> Iterator[tuple[bool, str, int, int]]:
-    """The files and lines (from the first, and before the last) of statements in Python, or of the instructions of a text that a lab asks
-    for. Those stand last, by `True`, without which most functions end with an exception: a value that gets a name."""
+def _changes(contents: Contents, lab: Lab) -> Iterator[tuple[str, int, int, str]]:
+    """Changes of a file: the first line, the line behind the last, and a line in their place. A statement of Python is left out, a number
+    is one more, an operator is another; of a text that a lab asks for, an instruction is left out."""
     for name, content in sorted(contents.files.items()):
+        lines = _lines(content)
         if not lab.functions and name in lab.files(contents.term):
-            yield from ((False, name, n, n + 1) for n, line in enumerate(_lines(content)) if line.partition(";")[0].strip())
+            yield from ((name, n, n + 1, "") for n, line in enumerate(lines) if line.partition(";")[0].strip())
         tree = parsed(content) if lab.functions and name.endswith(".py") else ""
         for node in () if isinstance(tree, str) else ast.walk(tree):
             if isinstance(node, LEFT_OUT) and not isinstance(getattr(node, "value", None), ast.Constant):
-                yield isinstance(node, ast.Assign), name, node.lineno - 1, node.end_lineno or node.lineno
+                line = lines[node.lineno - 1]
+                yield name, node.lineno - 1, node.end_lineno or node.lineno, f"{line[: len(line) - len(line.lstrip())]}pass"
+            elif (at := _place(node)) is not None:
+                line, first, last = lines[at.lineno - 1].encode(), at.col_offset, at.end_col_offset or 0
+                changed = SIGN.sub(lambda sign: OTHER.get(sign[0]) or str(int(sign[0]) + 1), line[first:last].decode(), count=1)
+                if changed != line[first:last].decode():
+                    yield name, at.lineno - 1, at.lineno, f"{line[:first].decode()}{changed}{line[last:].decode()}"
+
+
+def _place(node: ast.AST) -> ast.expr | None:
+    """Where a number or an operator stands in one line."""
+    match node:
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            return node
+        case ast.Compare(left=left, comparators=[right]) | ast.BinOp(left=left, right=right) if left.end_lineno == right.lineno:
+            return ast.Constant(0, lineno=right.lineno, col_offset=left.end_col_offset, end_col_offset=right.col_offset)
+    return None
 
 
 def _first_lost(contents: Contents, again: Again, done: Grade) -> Result | None:

@@ -33,11 +33,11 @@ def _parts(number: int, question: Question) -> tuple[Markup, Markup]:
     """A question and its answer."""
     head = tag("h3", escaped(f"{number}. {printable(question.about)}"))
     asked, given, answer = (escaped(printable_lines(text)) for text in (question.asked, question.given, question.answer))
+    asked = Markup(re.sub("`([^`]+)`", r"<code>\1</code>", asked))
     drawn = NOTHING
     if question.picture:
         svg = question.picture()
         (key,) = re.findall(r'<svg[^>]* id="(\w+)"', svg)
         drawn = tag("div", inlined(beside(svg, key, str(number))), class_="chart")
-    return tag(
-        "article", head, tag("p", Markup(re.sub("`([^`]+)`", r"<code>\1</code>", asked))), tag("pre", given) if given else NOTHING, drawn
-    ), tag("article", head, tag("pre", answer))
+    shown = tag("article", head, tag("p", asked), tag("pre", given) if given else NOTHING, drawn)
+    return shown, tag("article", head, tag("pre", answer))
