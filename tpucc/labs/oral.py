@@ -70,7 +70,7 @@ def examined(lab: Lab, path: Path, term: Term, seed: int, jail: Jail) -> tuple[G
         return replace(test, run=run)
 
     def ask(submission: Submission) -> Outcome:
-        questions.extend(_of_calls(kept, (*lab.asks, returned), _Examined(lab, term, draw, submission)))
+        questions.extend(_of_calls(kept, (*lab.asks, returned), Examined(lab, term, draw, submission)))
         return Outcome(1, "")
 
     def again(changed: Contents, of: Lab, watch: Watch | None = None) -> Grade:
@@ -80,7 +80,8 @@ def examined(lab: Lab, path: Path, term: Term, seed: int, jail: Jail) -> tuple[G
     done = replace(done, lab=lab, tests=done.tests[:-1])
     if done.problem:
         return done, ()
-    questions += _of_changes(contents, again, done, draw, WANTED + 1 - len(questions))
+    if done.score:
+        questions += _of_changes(contents, again, done, draw, WANTED + 1 - len(questions))
     return done, (*questions, *_of_findings(done))
 
 
@@ -93,7 +94,7 @@ def _with(lab: Lab, changed: Callable[[Test], Test], *more: Test) -> Lab:
     return replace(lab, public=lambda term: tuple(map(changed, lab.public(term))), hidden=hidden)
 
 
-class _Examined:
+class Examined:
     """A submission, as `lab.Oral` has it."""
 
     def __init__(self, lab: Lab, term: Term, draw: Random, submission: Submission) -> None:
@@ -140,7 +141,10 @@ def different(before: Plain, after: Plain) -> str:
         places = map(tuple, np.argwhere(arrays[0] != arrays[1]).tolist())
         told = [f"[{', '.join(map(str, place))}] from {arrays[0][place]} to {arrays[1][place]}" for place in places]
         return f"These entries change: {some(told, NAMED)}" if told else ""
-    one, other = (Counter(each.splitlines() if isinstance(each, str) else map(shown, each or ())) for each in (before, after))
+    one, other = (
+        Counter(each.splitlines() if isinstance(each, str) else map(shown, each if isinstance(each, list) else [each]))
+        for each in (before, after)
+    )
     sides = [(some([f"`{text.strip()}`" for text in side], NAMED), word) for side, word in ((other - one, "new"), (one - other, "gone"))]
     return ", ".join(f"{word}: {texts}" for texts, word in sides if texts)
 
@@ -173,7 +177,8 @@ def _made(ask: Asks, kept: Sequence[Exchange], oral: Oral) -> Iterator[Question]
 def returned(exchange: Exchange, oral: Oral) -> Question:
     """What a call returns, where both are short."""
     call, answer = call_text(exchange.function, exchange.arguments), _text(exchange)
-    require_fit(bool(exchange.arguments) and ":" not in exchange.function and max(len(call), len(answer)) <= SHORT)
+    whole = "…" not in call + answer and max(len(call), len(answer)) <= SHORT
+    require_fit(whole and bool(exchange.arguments) and ":" not in exchange.function)
     asked = f"What does your `{exchange.function}` return for this call? Go through your lines."
     return Question(asked, f"{answer}\n{oral.beside(exchange, _text).strip()}", call, dull=len(answer) < 3)
 
@@ -222,10 +227,11 @@ def _changes(contents: Contents, lab: Lab) -> Iterator[tuple[str, int, int, str]
                 line = lines[node.lineno - 1]
                 yield name, node.lineno - 1, node.end_lineno or node.lineno, f"{line[: len(line) - len(line.lstrip())]}pass"
             elif (at := _place(node)) is not None:
-                line, first, last = lines[at.lineno - 1].encode(), at.col_offset, at.end_col_offset or 0
-                changed = SIGN.sub(lambda sign: OTHER.get(sign[0]) or str(int(sign[0]) + 1), line[first:last].decode(), count=1)
-                if changed != line[first:last].decode():
-                    yield name, at.lineno - 1, at.lineno, f"{line[:first].decode()}{changed}{line[last:].decode()}"
+                text, ends = lines[at.lineno - 1].encode(), (at.col_offset, at.end_col_offset or 0)
+                before, own, behind = (part.decode("utf-8", "replace") for part in (text[: ends[0]], text[slice(*ends)], text[ends[1] :]))
+                changed = SIGN.sub(lambda sign: OTHER.get(sign[0]) or str(int(sign[0]) + 1), own, count=1)
+                if changed != own:
+                    yield name, at.lineno - 1, at.lineno, f"{before}{changed}{behind}"
 
 
 def _place(node: ast.AST) -> ast.expr | None:
@@ -234,7 +240,7 @@ def _place(node: ast.AST) -> ast.expr | None:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return node
         case ast.Compare(left=left, comparators=[right]) | ast.BinOp(left=left, right=right) if left.end_lineno == right.lineno:
-            return ast.Constant(0, lineno=right.lineno, col_offset=left.end_col_offset, end_col_offset=right.col_offset)
+            return ast.Constant(0, lineno=right.lineno, col_offset=left.end_col_offset or 0, end_col_offset=right.col_offset)
     return None
 
 
