@@ -288,7 +288,7 @@ def landed(exchange: Exchange, oral: Oral) -> Question:
         if starts[n] < lowest + lives.rows[b]:
             lowest = max(lowest, rounded(int(starts[n] + lives.rows[n]), align))
     taken = some([f"buffer {n} has rows {starts[n]:,} to {starts[n] + lives.rows[n] - 1:,}" for n in others], NAMED)
-    words = f"It has {lives.rows[b]:,} rows, and is alive from instruction {lives.first[b]} to {lives.last[b]}; {taken}. "
+    words = f"It has {counted(int(lives.rows[b]), 'row')}, and is alive from instruction {lives.first[b]} to {lives.last[b]}; {taken}. "
     words += f"The lowest gap for it begins at row {lowest:,}; the submission chose row {starts[b]:,}."
     words += oral.beside(exchange, lambda other: f"row {_made(other, oral.rules)[1][b]:,}")
     asked = f"Why did buffer {b} land on row {starts[b]:,}, and not lower or higher?"
