@@ -108,6 +108,27 @@ def test_a_sheet_of_functions_has_three_calls_a_change_and_what_failed(tmp_path:
         assert question.answer.split("\n")[0][:40].replace("'", "&#39;") not in head
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("made_before")
+def test_a_changed_line_is_the_students_and_loses_these_points(tmp_path: Path) -> None:
+    lab, folder = find("quantisation"), written(tmp_path / "anna", "quantisation")
+    given = {line.strip() for line in lab.files(TERM)["quantisation.py"].splitlines()}
+    for seed in (1, 2):
+        _, questions = examined(lab, folder, TERM, seed, NONE)
+        (question,) = (each for each in questions if each.about.startswith("quantisation.py, line "))
+        lines, number = (folder / "quantisation.py").read_text().splitlines(), int(question.about.rpartition(" ")[2])
+        old, new = question.given.split("\n→ ")
+        assert old.splitlines()[0] == lines[number - 1].strip()
+        assert old.splitlines()[0] not in given
+        blanks = lines[number - 1][: len(lines[number - 1]) - len(lines[number - 1].lstrip())]
+        lines[number - 1 : number - 1 + len(old.splitlines())] = [blanks + new.replace("(left out)", "pass")]
+        changed = written(tmp_path / f"changed{seed}", "quantisation")
+        (changed / "quantisation.py").write_text("\n".join(lines))
+        graded = grade_contents(lab, contents_of(lab, changed, TERM), seed, NONE)
+        failed = next(result for result in graded.results if not result.outcome.passed)
+        assert question.answer.startswith(f"`{failed.test.name}` loses points: {failed.outcome.message.splitlines()[0]}")
+
+
 # What fails
 
 

@@ -193,8 +193,11 @@ Again = Callable[[Contents, Lab, Watch], Grade]
 
 
 def _of_changes(contents: Contents, again: Again, done: Grade, draw: Random, count: int) -> Sequence[Question]:
-    """Questions on changes of the submission's text. Those come first with which it goes on, and is wrong."""
-    changes, found = list(_changes(contents, done.lab)), list[Question]()
+    """Questions on changes of the submission's text, of lines that the lab doesn't give. Those come first with which it goes on, and is
+    wrong."""
+    begun = {line.strip() for text in done.lab.files(done.term).values() for line in text.splitlines()}
+    changes = [each for each in _changes(contents, done.lab) if _lines(contents.files[each[0]])[each[1]].strip() not in begun]
+    found = list[Question]()
     for name, first, last, line in draw.sample(changes, min(len(changes), max(TRIED, count))):
         lines = _lines(contents.files[name])
         text = "\n".join([*lines[:first], line, *lines[last:]])

@@ -191,8 +191,8 @@ def fewer(exchange: Exchange, oral: Oral) -> Question:
 
 def _counts(exchange: Exchange) -> str:
     _, lines, product = _made(exchange)
-    switches = int(np.count_nonzero(product.records["flags"] & Flag.SWITCH))
-    return f"{counted(len(lines), 'line')}, {counted(len(product.groups), 'accumulator group')}, {switches} switches to a tile"
+    switches = counted(int(np.count_nonzero(product.records["flags"] & Flag.SWITCH)), "switch", "switches")
+    return f"{counted(len(lines), 'line')}, {counted(len(product.groups), 'accumulator group')}, {switches} to a tile"
 
 
 LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden, asks=(multiplied, fewer))

@@ -250,7 +250,7 @@ def _made(exchange: Exchange, given: Setting) -> tuple[Answer, dict[str, Any]]:
     waits = read_waits(exchange.answer, listing, given.rules)
     problem = unordered(listing, waits, given.target, given.rules.page)
     require_fit(len(waits) > 0 and len(listing) <= MOST and not problem, problem)
-    made = Answer(listing, waits, given, built_in_spent(listing, given.rules, given.target))
+    made = Answer(listing, waits, given, {})
     return made, {"given": f"{shown(listing)}\nyour waits: {', '.join(map(as_words, waits))}", "picture": made.beside.svg}
 
 
