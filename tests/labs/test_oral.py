@@ -145,6 +145,10 @@ def test_what_cannot_be_asked_has_no_sheet(tmp_path: Path, capsys: pytest.Captur
 def test_options_that_belong_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("lab", "oral", 0, tmp_path, "--per-student", "-o", tmp_path / "sheet.html") == 2
     assert "--per-student and --key FILE belong together" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_a_student_has_the_own_variant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "key").write_text("a secret of sixteen bytes and more")
     given = ("--term", "spring", "--key", tmp_path / "key", "--per-student", "--seed", 1)
     assert run("lab", "oral", 0, written(tmp_path / "anna", "puzzles"), *given, "-o", tmp_path / "sheet.html") == 0
@@ -164,6 +168,7 @@ def test_a_submission_that_always_fails_is_asked_why(body: str, tmp_path: Path) 
     assert not re.search(r"<script>alert|<b>mine|<i>anna", page)
 
 
+@pytest.mark.long
 def test_text_of_a_submission_is_no_markup(tmp_path: Path) -> None:
     folder = written(tmp_path / "anna", "puzzles")
     for file in folder.glob("*.asm"):
@@ -275,18 +280,6 @@ def test_what_an_instruction_wins_by_its_place() -> None:
     took, best = (order.cycles(tiles, np.array(each)) for each in (moved, answer))
     assert f"the program take {took} cycles, not {best}." in question.answer
     assert question.answer.endswith(f"The reference: {best} cycles.")
-
-
-def test_what_the_matrix_unit_waits_for() -> None:
-    tiles = order.two_tiles(find("order").rules(TERM))[1].tiles
-    question, answer = asked("order", order.stands, "order", tiles)
-    first, last = numbers(question.asked)
-    program = order.scheduled(tiles, np.array(answer))
-    timeline = order.time_program(program)
-    matrix = program.machine.engine_of[program.instructions["opcode"]] == order.Engine.MATRIX
-    assert not (matrix & (timeline.start <= last) & (timeline.end > first)).any()
-    assert (matrix & (timeline.start > last)).any()
-    assert (matrix & (timeline.end <= first)).any()
 
 
 @each([1, 2, 5])

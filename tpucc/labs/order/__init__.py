@@ -14,7 +14,6 @@ import numpy as np
 from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
-from tpucc.isa.listing.instructions import instruction_texts
 from tpucc.labs.call_text import shown
 from tpucc.labs.judging import Scale, in_the_mean, judged
 from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit, words_of
@@ -24,7 +23,6 @@ from tpucc.labs.solutions import Solution, recorded
 from tpucc.labs.timelines import Beside
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
-from tpucc.machines.v1 import Engine
 from tpucc.numerics import Int64
 from tpucc.plugins.failures import Failed
 from tpucc.sim.timing import time_program
@@ -266,19 +264,6 @@ def sooner(exchange: Exchange, oral: Oral) -> Question:
     raise Failed("result", "no instruction wins anything by itself")
 
 
-def stands(exchange: Exchange, oral: Oral) -> Question:
-    """What the matrix unit waits for longest between its products."""
-    tiles, order = _made(exchange, oral.rules)
-    own = Timed(scheduled(tiles, order))
-    stretches = [each for each in map(own.waiting.__getitem__, range(len(own.waiting.unit))) if each.unit == Engine.MATRIX and each.start]
-    require_fit(bool(stretches))
-    found = max(stretches, key=lambda each: each.end - each.start)
-    (text,) = instruction_texts(own.program.machine, own.program.instructions[[found.instruction]])
-    asked = f"In cycles {found.start:,} to {found.end - 1:,} the matrix unit stands still. What would have to come sooner? Why doesn't it?"
-    words = f"Before `{text}` it waits for {found.words}. The program takes {own.timeline.makespan:,} cycles."
-    return Question(asked, words + oral.beside(exchange, lambda each: _taken(each, oral.rules)), **_shown(tiles, order))
-
-
 def twice(exchange: Exchange, oral: Oral) -> Question:
     """What becomes of a program that has the submission's own order already."""
     tiles, order = _made(exchange, oral.rules)
@@ -286,4 +271,4 @@ def twice(exchange: Exchange, oral: Oral) -> Question:
     return oral.what_if(exchange, words, (in_order(tiles, order),), lambda each: _taken(each, oral.rules), **_shown(tiles, order))
 
 
-LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden, asks=(sooner, stands, twice))
+LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden, asks=(sooner, twice))
