@@ -266,7 +266,7 @@ def _first_lost(contents: Contents, again: Again, done: Grade) -> Result | None:
 def _of_findings(done: Grade) -> Sequence[Question]:
     """A question on the first test that isn't right."""
     for result in done.results[: len(done.tests)]:
-        if not (outcome := result.outcome).passed:
+        if not (outcome := result.outcome).passed and not result.fault:
             points = f"{result.score:g} of {result.test.points:g} points"
             asked = f"This test gives your submission {points}. What does your code do there, and what should it do?"
             told = report(replace(result, outcome=replace(outcome, given="", drawing="")), done)
