@@ -10,6 +10,7 @@ import click
 from tpucc.cli.columns import described, filled
 from tpucc.cli.lab_grading import grade_lab, warn_of_small
 from tpucc.cli.lab_mine import mine
+from tpucc.cli.lab_oral import oral
 from tpucc.cli.lab_shared import end, follow, heading, lab_and_term, lab_option, only_option, term_name, term_option, write_pictures
 from tpucc.cli.messages import say, tell
 from tpucc.cli.options import FILE
@@ -146,6 +147,7 @@ def show_or_check_puzzle(number: int | None, path: Path | None, term: str | None
 
 command.add_command(grade_lab)
 command.add_command(mine)
+command.add_command(oral)
 
 
 @command.command("collect")

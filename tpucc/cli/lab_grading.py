@@ -30,24 +30,32 @@ SMALL_SEED = 2**32
 """Seeds below can all be tried in little time."""
 
 
-@click.command("grade")
-@click.argument("path", type=FILE, default=Path("."), metavar="DIR")
-@lab_option
-@term_option
-@click.option(
+seed_option = click.option(
     "--seed",
     type=click.IntRange(0),
     envvar=SEED,
     help=f"Draws the hidden tests (default: {SEED} of the environment, or one that nobody knows, which is said).",
 )
+trust_option = click.option("--trust", is_flag=True, help="Grade without isolation: only for submissions that you have read.")
+per_student_option = click.option(
+    "--per-student", is_flag=True, help="Each has the variant of a student, the name of its file or folder; with --key."
+)
+key_option = click.option("--key", type=FILE, metavar="FILE", help="With --per-student: the secret that `start --student` had.")
+
+
+@click.command("grade")
+@click.argument("path", type=FILE, default=Path("."), metavar="DIR")
+@lab_option
+@term_option
+@seed_option
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write Gradescope's results, after every test.")
 @click.option("--details", is_flag=True, help="With --json: what hidden tests found, too. Not for students.")
 @only_option
-@click.option("--trust", is_flag=True, help="Grade without isolation: only for submissions that you have read.")
+@trust_option
 @click.option("--all", "whole_class", is_flag=True, help="DIR has a submission in each file or folder: grade them all.")
 @click.option("--into", type=FILE, metavar="RESULTS", help="With --all: the folder for each one's results, and where to go on from.")
-@click.option("--per-student", is_flag=True, help="Each has the variant of a student, the name of its file or folder; with --key.")
-@click.option("--key", type=FILE, metavar="FILE", help="With --per-student: the secret that `start --student` had.")
+@per_student_option
+@key_option
 @click.option("-o", "--output", type=FILE, metavar="GRADES.csv", help="With --all: the table.")
 @click.option("--likeness", type=FILE, metavar="PAGE.html", help="With --all: a page of submissions that are alike or unusual.")
 @click.option("--earlier", type=FILE, multiple=True, metavar="DIR", help="With --likeness: submissions of earlier terms; repeatable.")
@@ -88,10 +96,10 @@ def grade_lab(
         seed = earlier_seed(table["into"], lab, names) if seed is None else seed
         table["output"] = table["output"] or _named_after(table["into"], ".csv")
     secret = [path, table["into"], table["output"]] if whole_class else [json_file] if json_file is not None and details else []
-    _require_closed(jail, secret, [path.absolute().parent, json_file, Path()])
+    require_closed(jail, secret, [path.absolute().parent, json_file, Path()])
     seed = random_seed() if seed is None else seed
     if not whole_class:
-        _require_closed(jail, _beside(path, lab))
+        require_closed(jail, beside(path, lab))
     click.echo(heading(lab, variant))
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
     if not whole_class:
@@ -107,8 +115,7 @@ def grade_lab(
 def _require_pairs(whole: bool, single: bool, keyed: tuple[bool, bool], likeness: Path | None, earlier: Sequence[Path]) -> None:
     """Raises `click.UsageError` for an option without the one that it needs: those of one submission belong to no `whole` class, and those
     of a class to no `single` one; and `UsageError` E0551 for a folder that isn't there."""
-    if keyed[0] != keyed[1]:
-        raise click.UsageError("--per-student and --key FILE belong together")
+    require_keyed(*keyed)
     for each in earlier:
         require_there(each)
     if whole and single:
@@ -117,13 +124,19 @@ def _require_pairs(whole: bool, single: bool, keyed: tuple[bool, bool], likeness
         raise click.UsageError("--likeness compares the submissions of a class (--all); --earlier says with which others")
 
 
+def require_keyed(per_student: bool, keyed: bool) -> None:
+    """Raises `click.UsageError` for one of the two options without the other."""
+    if per_student != keyed:
+        raise click.UsageError("--per-student and --key FILE belong together")
+
+
 def _named_after(path: Path, ending: str) -> Path:
     """A place beside a folder, which may be the current one."""
     named = path if path.name else path.absolute()
     return named.parent / f"{named.name}{ending}"
 
 
-def _require_closed(jail: Jail, secret: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
+def require_closed(jail: Jail, secret: Sequence[Path], others: Sequence[Path | None] = ()) -> None:
     """Raises `UsageError` E0552 for a folder or a file that submissions could read. A jail of file modes shows the whole system, and there
     only what is `secret` is asked for, as far as it is there: others' work, results with what hidden tests found, tables with the seed.
     The `others` may lie where jails show the interpreter."""
@@ -135,7 +148,7 @@ def _require_closed(jail: Jail, secret: Sequence[Path], others: Sequence[Path | 
             raise UsageError(Diagnostic("E0552", message, help=(jail.advice(quote(shown)),)))
 
 
-def _beside(path: Path, lab: Lab) -> list[Path]:
+def beside(path: Path, lab: Lab) -> list[Path]:
     """Others' submissions of the lab in the folder in which one lies."""
     found = submissions(path.absolute().parent, lab)
     return [each for each in found if each != path.absolute() and (each.suffix == ".py" or (each / lab.file).is_file())]

@@ -94,6 +94,8 @@ def _several(value: Any, limits: Limits, depth: int) -> str:
 
 
 def _array(values: AnyArray, limits: Limits) -> str:
+    if values.ndim > 1 and not values.size:
+        return f"np.zeros({list(values.shape)}, np.{values.dtype.name})"
     text = np.array2string(values, threshold=limits.elements, edgeitems=3, separator=", ", max_line_width=10**9, formatter={"all": str})
     said = " ".join(text.split()).replace("...", "…")
     kind = values.dtype.name

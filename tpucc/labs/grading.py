@@ -22,12 +22,15 @@ from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import MODULE, Child
-from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Lab, Outcome, Submission, Term, Test, lost
+from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Exchange, Lab, Outcome, Submission, Term, Test, lost
 from tpucc.labs.likeness import likeness
 from tpucc.labs.solutions import Here
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
 from tpucc.plugins.failures import Failed, failed, failing, failure_behind
+
+KEPT = 16
+"""Calls of a test that are kept with their answers: a submission decides how large these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,14 +327,17 @@ def run(test: Test, submission: Submission, seed: int = 0) -> Result:
 
 
 class _Noted:
-    """A submission whose last call is noted."""
+    """A submission whose last call is noted, and its first calls with their answers."""
 
     def __init__(self, submission: Submission, asked: Asked) -> None:
         self._submission, self._asked = submission, asked
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         self._asked.call = function, arguments
-        return self._submission.call(function, *arguments, seconds=seconds)
+        answer = self._submission.call(function, *arguments, seconds=seconds)
+        if len(self._asked.exchanges) < KEPT:
+            self._asked.exchanges.append(Exchange(function, arguments, answer))
+        return answer
 
     def defines(self) -> tuple[str, ...]:
         return self._submission.defines()

@@ -41,12 +41,23 @@ Call = tuple[str, tuple[Any, ...]]
 """A function of a submission, and what it is called with."""
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A call of a submission, and its answer; the test's name, once it is known."""
+
+    function: str
+    arguments: tuple[Any, ...]
+    answer: Plain
+    test: str = ""
+
+
 @dataclass(slots=True)
 class Asked:
-    """What a submission was asked last, and what draws the inputs of its answers."""
+    """What a submission was asked last, what draws the inputs of its answers, and the first calls that it has answered."""
 
     call: Call | None = None
     seed: int = 0
+    exchanges: list[Exchange] = field(default_factory=list)
 
 
 ASKED: ContextVar[Asked | None] = ContextVar("ASKED", default=None)
@@ -153,13 +164,55 @@ AS_WRITTEN = Term()
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What is `asked` of a student in an oral examination, with a text that is `given` and a picture, an SVG; and the `answer`, for the
+    examiner. It is `dull` if nothing happens in the answer: then another one is looked for. `about` is where it comes from."""
+
+    asked: str
+    answer: str
+    given: str = ""
+    picture: Callable[[], str] | None = None
+    dull: bool = False
+    about: str = ""
+
+
+Words = Callable[[Exchange], str]
+"""Says what is to be known of an answer. Raises `Failed`."""
+
+
+class Oral(Protocol):
+    """What a lab's questions are made with: the term's `rules`, a source of numbers, and the submission, which is there to be called."""
+
+    rules: Any
+    draw: Random
+
+    def beside(self, exchange: Exchange, words: Words) -> str:
+        """What words say of the same call of the lab's own solution, as a sentence that a blank begins; nothing where that isn't known."""
+
+    def what_if(self, exchange: Exchange, change: str, arguments: Sequence[Any], words: Words, **more: Any) -> Question:
+        """What the submission returns for other arguments, whose `change` stands behind "If", and what `words` say of the old and the new
+        exchange. `more` is what else the question has."""
+
+
+Asks = Callable[[Exchange, Oral], Question]
+"""Makes a question of a call. Raises `Failed`, or `Error`, where none can be made of it."""
+
+
+def require_fit(holds: bool, otherwise: str = "no question is made of this") -> None:
+    """Raises `Failed` where a call isn't one of which a question is made."""
+    if not holds:
+        raise Failed("wrong", otherwise)
+
+
+@dataclass(frozen=True, slots=True)
 class Lab:
     """A lab: what the student writes, and the tests of it. `declared` makes one of its folder.
 
     `file` is the submission's main file, or `program` where there is one; `functions` are what it defines. A lab without functions asks for
     texts only, and needs no child.
-    `public(term)` are the tests that `check` runs, `hidden(term, seed)` those that only `grade` runs. `words(term)` are put into the
-    handout, the skeleton and the solutions for `{{name}}`; all of these lie in `material`. `ranks` names the measure by which a leaderboard
+    `public(term)` are the tests that `check` runs, `hidden(term, seed)` those that only `grade` runs. All follow from
+    `rules(term)`, and so do `words(term)`, which are put into the handout, the skeleton and the solutions for `{{name}}`; these lie in
+    `material`. `ranks` names the measure by which a leaderboard
     sorts, the least first; empty for a lab without one.
     """
 
@@ -174,6 +227,7 @@ class Lab:
     functions: tuple[str, ...]
     public: Callable[[Term], Sequence[Test]]
     hidden: Callable[[Term, int], Sequence[Test]]
+    rules: Callable[[Term], Any]
     words: Callable[[Term], Mapping[str, Any]]
     folder: Path
     ranks: str = ""
@@ -187,6 +241,8 @@ class Lab:
     """Packages that tests need beyond those of tpucc."""
     begun: Callable[[Term], Mapping[str, str]] | None = None
     """The files that a student begins with, by their names, where it isn't `file` with the text `skeleton.py`."""
+    asks: Sequence[Asks] = ()
+    """What makes questions of an oral examination, each of another kind."""
 
     def require(self) -> None:
         """Raises `UsageError` E0963 where a package isn't installed that tests need."""
@@ -257,12 +313,13 @@ def declared(
     hidden: Callable[[Rules, Random, str], Sequence[Test]],
     words: Callable[[Rules], Mapping[str, Any]] = lambda _: {},
     begun: Callable[[Rules], Mapping[str, str]] | None = None,
+    asks: Sequence[Asks] = (),
 ) -> Lab:
     """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests.
 
     `rules` are what differs between terms; words and tests follow from them. Their fields are words, too, as in `words_of`. `hidden` gives
     tests like the public ones, for a source of numbers that is the seed's, and the seed as a text; that they are hidden, and are named so,
-    is added here.
+    is added here. `asks` make questions of what a submission did.
     """
 
     def all_hidden(term: Term, seed: int) -> Sequence[Test]:
@@ -276,5 +333,7 @@ def declared(
         public=lambda term: public(rules(term)),
         hidden=all_hidden,
         begun=None if begun is None else lambda term: begun(rules(term)),
+        asks=asks,
+        rules=rules,
         **declaration(folder),
     )

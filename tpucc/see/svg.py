@@ -164,9 +164,9 @@ def inlined(svg: str) -> Markup:
     return Markup(svg.strip().replace(_style(), "", 1))
 
 
-def beside(svg: str, key: str) -> str:
-    """A picture whose ids, which begin with `key`, are others than those of one of its kind on the same page."""
-    return re.sub(rf'(id="|url\(#){key}(?=[-")])', rf"\g<1>{key}-narrow", svg)
+def beside(svg: str, key: str, more: str = "narrow") -> str:
+    """A picture whose ids, which begin with `key`, are others than those of one of its kind on the same page: `more` is added to them."""
+    return re.sub(rf'(id="|url\(#){key}(?=[-")])', rf"\g<1>{key}-{more}", svg)
 
 
 def _style() -> Markup:

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tpucc import api
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, some
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.judging import Scale, in_the_mean, integers, judged, some_right
-from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared
+from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.plugins.failures import Failed
@@ -28,6 +28,8 @@ Number = TypeVar("Number", int, Int64)
 MEMORY = Scale(1.06, 1.45)
 """Of the quotient of peak and lower bound, as a geometric mean."""
 ROWS = 2**17
+FEWEST, MOST, NAMED = 4, 24, 8
+"""Buffers of an allocation that a question is about, and buffers that its answer names."""
 PROGRAM_ROWS = 4096
 """The unified buffer's rows in the tests of programs: each of their buffers could have rows of its own."""
 
@@ -44,7 +46,7 @@ class Rules:
     @property
     def first(self) -> int:
         """The first row at which a buffer may begin."""
-        return _rounded(self.below, self.alignment)
+        return rounded(self.below, self.alignment)
 
     @property
     def lost(self) -> int:
@@ -115,7 +117,7 @@ def ask(submission: Submission, lives: Lives, rows: int, rules: Rules) -> Int64:
     """The first row of each buffer. Raises `Wrong` for an allocation that isn't right, `Refused` for a `TooLarge`, and `Failed`."""
     starts = _answer(submission, lives, rows, rules)
     if problem := wrong(lives, starts, rows, rules):
-        raise Wrong(problem, found=str(starts.tolist()), **_drawn(lives, starts, rules, problem))
+        raise Wrong(problem, found=str(starts.tolist()), **drawn(lives, starts, rules, problem))
     return starts
 
 
@@ -137,7 +139,7 @@ def _answer(submission: Submission, lives: Lives, rows: int, rules: Rules) -> In
 
 def whole(lives: Lives, align: int) -> Lives:
     """The lives with rows rounded up to the alignment: of these, `bound` is exact to the row."""
-    return replace(lives, rows=_rounded(lives.rows, align))
+    return replace(lives, rows=rounded(lives.rows, align))
 
 
 def wrong(lives: Lives, starts: Int64, rows: int, rules: Rules) -> str:
@@ -169,15 +171,15 @@ def placed(lives: Lives, rows: int, rules: Rules, submission: Submission) -> Out
     """One allocation, which must be right: its peak and the lower bound, both of rows rounded up to the alignment."""
     starts = ask(submission, lives, rows, rules)
     message = _counts(lives, starts, rules)
-    return Outcome(1, message, **_drawn(lives, starts, rules, message))
+    return Outcome(1, message, **drawn(lives, starts, rules, message))
 
 
 def _counts(lives: Lives, starts: Int64, rules: Rules) -> str:
     needed = bound(lives, rules.alignment)
-    return f"{counted(len(starts), 'buffer')} in {_used(lives, starts, rules):,} rows; {needed:,} are needed at one time"
+    return f"{counted(len(starts), 'buffer')} in {used(lives, starts, rules):,} rows; {needed:,} are needed at one time"
 
 
-def _drawn(lives: Lives, starts: Int64, rules: Rules, message: str) -> dict[str, Any]:
+def drawn(lives: Lives, starts: Int64, rules: Rules, message: str) -> dict[str, Any]:
     """An outcome's pictures, where its rows exist: buffers have the rows that count, rounded up to the alignment."""
     if starts.min(initial=0) < 0 or starts.max(initial=0) > ROWS:
         return {}
@@ -231,9 +233,9 @@ def tight(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outco
 def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """How many rows are used, against the least that any allocator needs. One wrong allocation loses all points."""
     found = [(lives, ask(submission, lives, ROWS, rules)) for lives in cases]
-    rows = [(_used(lives, starts, rules), bound(lives, rules.alignment)) for lives, starts in found]
+    rows = [(used(lives, starts, rules), bound(lives, rules.alignment)) for lives, starts in found]
     outcome, worst = in_the_mean("peak ÷ lower bound", MEMORY, rows, "peak ÷ bound")
-    return replace(outcome, **_drawn(*found[worst], rules, outcome.message))
+    return replace(outcome, **drawn(*found[worst], rules, outcome.message))
 
 
 def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
@@ -255,18 +257,61 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
 
 def bound(lives: Lives, align: int) -> int:
     """The most rows that are alive at one time, each buffer's rounded up to the alignment: no allocation has fewer."""
-    return int(largest_live_sum(lives.first, lives.last, _rounded(lives.rows, align)))
+    return int(largest_live_sum(lives.first, lives.last, rounded(lives.rows, align)))
 
 
-def _used(lives: Lives, starts: Int64, rules: Rules) -> int:
+def used(lives: Lives, starts: Int64, rules: Rules) -> int:
     """The peak without the host's rows, rounded up to the alignment."""
-    return _rounded(lives.peak(starts), rules.alignment) - rules.first
+    return rounded(lives.peak(starts), rules.alignment) - rules.first
 
 
-def _rounded(rows: Number, align: int) -> Number:
+def rounded(rows: Number, align: int) -> Number:
     return -(-rows // align) * align
+
+
+def _made(exchange: Exchange, rules: Rules) -> tuple[Lives, Int64]:
+    """The allocation of a few buffers, right or wrong, to rows that exist. Raises `Failed`."""
+    lives = exchange.arguments[0]
+    require_fit(FEWEST <= len(lives.rows) <= MOST)
+    starts = integers(exchange.answer, lives.rows.shape, "rows").astype(np.int64)
+    require_fit(starts.min() >= 0 and starts.max() <= ROWS)
+    return lives, starts
+
+
+def landed(exchange: Exchange, oral: Oral) -> Question:
+    """Why a buffer lies where it lies."""
+    lives, starts = _made(exchange, oral.rules)
+    b, align, lowest = oral.draw.randrange(len(starts)), oral.rules.alignment, oral.rules.first
+    both = (lives.first <= lives.last[b]) & (lives.last >= lives.first[b]) & (np.arange(len(starts)) != b)
+    others = [n for n in np.argsort(starts, kind="stable").tolist() if both[n]]
+    for n in others:
+        if starts[n] < lowest + lives.rows[b]:
+            lowest = max(lowest, rounded(int(starts[n] + lives.rows[n]), align))
+    taken = some([f"buffer {n} has rows {starts[n]:,} to {starts[n] + lives.rows[n] - 1:,}" for n in others], NAMED)
+    words = f"It has {counted(int(lives.rows[b]), 'row')}, and is alive from instruction {lives.first[b]} to {lives.last[b]}; {taken}. "
+    words += f"The lowest gap for it begins at row {lowest:,}; the submission chose row {starts[b]:,}."
+    words += oral.beside(exchange, lambda other: f"row {_made(other, oral.rules)[1][b]:,}")
+    asked = f"Why did buffer {b} land on row {starts[b]:,}, and not lower or higher?"
+    return Question(asked, words, **_shown(lives, starts, oral.rules), dull=bool(starts[b] == oral.rules.first))
+
+
+def larger(exchange: Exchange, oral: Oral) -> Question:
+    """What a buffer changes that has more rows."""
+    lives, starts = _made(exchange, oral.rules)
+    b = oral.draw.randrange(len(starts))
+    given = replace(lives, rows=lives.rows + oral.rules.alignment * (np.arange(len(starts)) == b))
+    words = f"buffer {b} had {given.rows[b]} rows and not {lives.rows[b]}"
+
+    def said(each: Exchange) -> str:
+        return _counts(*_made(each, oral.rules), oral.rules)
+
+    return oral.what_if(exchange, words, (given, exchange.arguments[1]), said, **_shown(lives, starts, oral.rules))
+
+
+def _shown(lives: Lives, starts: Int64, rules: Rules) -> dict[str, Any]:
+    return {"picture": drawn(lives, starts, rules, _counts(lives, starts, rules)).get("picture")}
 
 
 MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
-LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden, asks=(landed, larger))

@@ -14,8 +14,9 @@ import numpy as np
 from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
+from tpucc.labs.call_text import shown
 from tpucc.labs.judging import Scale, in_the_mean, judged
-from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared, words_of
+from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit, words_of
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
 from tpucc.labs.solutions import Solution, recorded
@@ -23,6 +24,7 @@ from tpucc.labs.timelines import Beside
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import Int64
+from tpucc.plugins.failures import Failed
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target
 
@@ -32,6 +34,8 @@ TO_WIN = 1.3
 """What programs take at least, as they are given, in the reference's cycles."""
 TRIED = 6
 """How many programs are drawn until one has so much to win; then the best of them is taken."""
+MOST, TRIED = 40, 40
+"""Instructions of a program that a question is about, and pairs of them that are exchanged until cycles are lost."""
 SIZES = {"unified_buffer_rows": 1024, "accumulator_rows": 64}
 MACHINES: Mapping[Family, Mapping[str, float]] = {
     reuse: {"weight_bandwidth": 1e6},
@@ -225,4 +229,46 @@ def integers(cases: Cases, submission: Submission) -> Outcome:
     return Outcome(1, f"equal; {verdict.cycles:,} cycles")
 
 
-LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden)
+def _made(exchange: Exchange, given: Setting) -> tuple[TileProgram, Int64]:
+    """A short program and its order, which is valid. Raises `Failed`."""
+    tiles: TileProgram = exchange.arguments[0]
+    require_fit(len(tiles) <= MOST)
+    order = read_order(exchange.answer, len(tiles))
+    problem = wrong(tiles, order, given.rules)
+    require_fit(not problem, problem)
+    return tiles, order
+
+
+def _shown(tiles: TileProgram, order: Int64) -> dict[str, Any]:
+    own = Timed(scheduled(tiles, order))
+    return {"given": f"{shown(tiles)}\nyour order: {order.tolist()}", "picture": Beside(own, "yours", spent(own)).svg}
+
+
+def _taken(exchange: Exchange, given: Setting) -> str:
+    return f"{cycles(*_made(exchange, given)):,} cycles"
+
+
+def sooner(exchange: Exchange, oral: Oral) -> Question:
+    """What it wins that an instruction stands before one that it came after."""
+    tiles, order = _made(exchange, oral.rules)
+    place, best = np.argsort(order).tolist(), cycles(tiles, order)
+    pairs = [(a, b) for a in range(len(place)) for b in range(a) if place[b] > place[a]]
+    for a, b in oral.draw.sample(pairs, min(TRIED, len(pairs))):
+        kept = order[order != a]
+        back = np.insert(kept, np.flatnonzero(kept == b)[0] + 1, a)
+        if not wrong(tiles, back, oral.rules.rules) and (took := cycles(tiles, back)) > best:
+            one, other = (f"instruction {number} `{tiles[number].text}`" for number in (a, b))
+            asked = f"In your order, {one} stands before {other}, and it came after. What does that win, and what was it for?"
+            words = f"Moved back, right behind instruction {b}, it makes the program take {took:,} cycles, not {best:,}."
+            return Question(asked, words + oral.beside(exchange, lambda each: _taken(each, oral.rules)), **_shown(tiles, order))
+    raise Failed("result", "no instruction wins anything by itself")
+
+
+def twice(exchange: Exchange, oral: Oral) -> Question:
+    """What becomes of a program that has the submission's own order already."""
+    tiles, order = _made(exchange, oral.rules)
+    words = "the program came in the order that you returned, its instructions numbered so"
+    return oral.what_if(exchange, words, (in_order(tiles, order),), lambda each: _taken(each, oral.rules), **_shown(tiles, order))
+
+
+LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden, asks=(sooner, twice))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from tpucc.ir import Graph
-from tpucc.labs.judging import all_or_nothing, some_right
-from tpucc.labs.lab import Outcome, Submission, Test, declared
-from tpucc.labs.passes.comparing import Rules, compiled, rewritten, rules
+from tpucc.ir.node import Output
+from tpucc.labs.judging import all_or_nothing, read_graph, some_right
+from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Test, declared, require_fit
+from tpucc.labs.passes.comparing import Rules, compiled, node_words, rewritten, rules
 from tpucc.labs.passes.motifs import graphs
+from tpucc.see.pictures import graph_svg
 
 PLAIN: Mapping[str, str] = {"fold_constants": "folds", "fuse_bias": "right", "fuse_activation": "activated"}
 """What each pass has to do in every graph."""
@@ -54,6 +57,7 @@ HIDDEN: Mapping[str, Kinds] = {
         "pinned values": (2, ("pinned before", "pinned after")),
     },
 }
+GONE = "it is gone"
 WITHOUT_A_FAULT = 10
 """The points of a pass that is right for every kind of graph: one that isn't can't be used, however rare its fault is."""
 Judge = Callable[[str, Rules, Sequence[Graph], str, Submission], Outcome]
@@ -108,4 +112,35 @@ def all_of(function: str, rules: Rules, cases: Sequence[Graph], key: str, submis
     return all_or_nothing(several(function, rules, cases, key, submission))
 
 
-LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)
+def became(exchange: Exchange, oral: Oral) -> Question:
+    """What became of an operator, or why it stayed."""
+    graph, name = exchange.arguments[0], oral.draw.choice(_operators(exchange))
+    asked = f"What has your `{exchange.function}` made of `{name} = {node_words(graph[name])}`, and what had to hold for that?"
+    words = f"{_now(exchange, name)}.{oral.beside(exchange, lambda other: _now(other, name))}"
+    return Question(asked, words, **_shown(exchange), dull=_now(exchange, name) == node_words(graph[name]))
+
+
+def read_twice(exchange: Exchange, oral: Oral) -> Question:
+    """What a pass leaves when a value that it took away is an output, too."""
+    graph: Graph = exchange.arguments[0]
+    require_fit(bool(gone := [name for name in _operators(exchange) if _now(exchange, name) == GONE]))
+    given = replace(graph, outputs=(*graph.outputs, Output("one_more", name := oral.draw.choice(gone))))
+    words = f"{name} were an output of the model, too"
+    return oral.what_if(exchange, words, (given,), lambda each: _now(each, name), **_shown(exchange))
+
+
+def _operators(exchange: Exchange) -> list[str]:
+    return [node.name for node in exchange.arguments[0] if not node.is_input and node.op != "constant"]
+
+
+def _now(exchange: Exchange, name: str) -> str:
+    """What a pass made of a node."""
+    made = read_graph(exchange.answer, exchange.arguments[0]).by_name.get(name)
+    return node_words(made) if made else GONE
+
+
+def _shown(exchange: Exchange) -> dict[str, Any]:
+    return {"picture": partial(graph_svg, exchange.arguments[0], f"What {exchange.function} gets")}
+
+
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden, asks=(became, read_twice))

@@ -139,13 +139,13 @@ def _differs(wanted: Node, made: Graph) -> str:
     """How the node of this name differs from the one that is wanted, in words; nothing when it doesn't."""
     found = made.by_name.get(wanted.name)
     if found is None:
-        return f"{wanted.name} is gone; it should be {_words(wanted)}"
+        return f"{wanted.name} is gone; it should be {node_words(wanted)}"
     if wanted.op == found.op == "constant":
         return "" if wanted.type == found.type else f"{wanted.name} is of type {found.type}, expected {wanted.type}"
     places = zip_longest(wanted.operands[: len(found.operands)], found.operands)
     operands = tuple(ANY if of == ANY and _is_constant(made, name) else name for of, name in places)
     if comparable(replace(found, operands=operands)) != comparable(wanted):
-        return f"{wanted.name} is {_words(found)}\nand should be {_words(wanted)}"
+        return f"{wanted.name} is {node_words(found)}\nand should be {node_words(wanted)}"
     return ""
 
 
@@ -153,7 +153,7 @@ def _is_constant(graph: Graph, name: str) -> bool:
     return graph[name].op == "constant"
 
 
-def _words(node: Node) -> str:
+def node_words(node: Node) -> str:
     """A node as the text form has it, without a constant's value."""
     operands = ", ".join("a constant" if name == ANY else print_name(name) for name in node.operands)
     if node.op == "constant":

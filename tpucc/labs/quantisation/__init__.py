@@ -11,11 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from tpucc.labs.judging import Scale
-from tpucc.labs.lab import Outcome, Submission, Test, declared
+from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Test, declared, require_fit
 from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
-from tpucc.labs.quantisation.rules import Rules, exact_integers, exact_weights, pair, rules
+from tpucc.labs.quantisation.rules import Rules, element_text, exact_integers, exact_weights, integers, pair, rules
 from tpucc.numerics import ZERO_SCALE, AnyArray, Float32, Float64
 
+MOST = 200
+"""Elements of a call of which one is asked about."""
 BINS, LINES = 64, 8
 Range = tuple[float, float]
 
@@ -243,4 +245,33 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[Case]:
         yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
 
 
-LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)
+def element(exchange: Exchange, oral: Oral) -> Question:
+    """How an element becomes an integer: a tie, if there is one."""
+    require_fit(exchange.function in ("quantise", "requantise") and 0 < exchange.arguments[0].size <= MOST)
+    values, factor, zero = exchange.arguments
+    texts = {place: element_text(exchange.function, values, factor, zero, place) for place in np.ndindex(values.shape)}
+    place = oral.draw.choice([place for place, text in texts.items() if "tie" in text] or list(texts))
+    said, _, tie = texts[place].partition("; ")
+    words = f"{integers(exchange.answer, values.shape, exchange.function)[place]}{f': {tie}' if tie else ''}. "
+    words += f"Ties go {oral.rules.ties_go}; integers are {oral.rules.low} to {oral.rules.high}."
+    asked = f"{said}. Which integer does your `{exchange.function}` make of it? Say what is computed in which type, and in which order."
+    return Question(asked, words + oral.beside(exchange, lambda other: str(other.answer[place])), dull=not tie)
+
+
+def defect(exchange: Exchange, oral: Oral) -> Question:
+    """What a sample that is far too large does to a range."""
+    samples = exchange.arguments[0]
+    require_fit(exchange.function == "calibrate" and samples.size > MOST and bool(np.isfinite(samples).all()))
+    given = samples.copy()
+    given.flat[oral.draw.randrange(given.size)] = 20 * np.abs(samples).max()
+    words = f"one of these {samples.size:,} samples were a defect, 20 times the largest"
+    return oral.what_if(exchange, words, (given,), lambda each: "integers from {:.4g} to {:.4g}".format(*_reach(each, oral.rules)))
+
+
+def _reach(exchange: Exchange, rule: Rules) -> Range:
+    """The values of the least and of the largest integer."""
+    scale, zero = pair(exchange.answer, rule)
+    return (rule.low - zero) * scale, (rule.high - zero) * scale
+
+
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden, asks=(element, defect))

@@ -82,14 +82,16 @@ def exact_integers(
     if expected is None:
         return np.clip(found, rules.low, rules.high)
 
-    def said(place: tuple[int, ...]) -> str:
-        by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
-        of, factor_of = ("value", "scale") if function == "quantise" else ("accumulator", "multiplier")
-        given = f"{of} {values[place]!s}, {factor_of} {by!s}, zero point {zero}{_tie(function, values[place], by)}"
-        return f"{function}, element {list(place)}: {given}"
-
-    _require_equal(found, expected, said)
+    _require_equal(found, expected, lambda place: element_text(function, values, factor, zero, place))
     return found
+
+
+def element_text(function: str, values: AnyArray, factor: AnyArray | float, zero: int, place: tuple[int, ...]) -> str:
+    """What an element becomes an integer of, in words, and whether it is a tie."""
+    by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
+    of, factor_of = ("value", "scale") if function == "quantise" else ("accumulator", "multiplier")
+    given = f"{of} {values[place]!s}, {factor_of} {by!s}, zero point {zero}{_tie(function, values[place], by)}"
+    return f"{function}, element {list(place)}: {given}"
 
 
 def _require_equal(found: AnyArray, expected: AnyArray, said: Callable[[tuple[int, ...]], str]) -> None:

@@ -9,13 +9,17 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tpucc.diagnostics import Error, ProgramError
+import msgspec
+import numpy as np
+
+from tpucc.diagnostics import Error, ProgramError, counted
 from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
 from tpucc.labs.judging import Scale, judged
-from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared
+from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Test, Wrong, declared, require_fit
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
-from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, order_text, rules, visits_of
+from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, numbered_visits, order_text, rules, visits_of
+from tpucc.machines.v1 import Flag
 from tpucc.plugins.failures import failure_behind
 from tpucc.stages import Stages
 from tpucc.stages.product_lines import read_product
@@ -25,6 +29,8 @@ CYCLES = Scale(1.1, 1.6)
 """Of the quotient of a program's cycles and those of the built-in lowering."""
 WHOSE = "E0525"
 """Says only which stage made an invalid program; other diagnostics say what is wrong with it."""
+MOST = 40
+"""Lines of a layer that a question is about."""
 WIDEST = 200
 """Characters of a line that a message shows."""
 
@@ -148,4 +154,45 @@ def _shown(stage: Stage, model: Model) -> dict[str, str]:
     return {"given": f"{described(layer)}\nof the model\n{model.source}", "found": "\n".join(lines), "drawing": drawing}
 
 
-LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)
+def _made(exchange: Exchange) -> tuple[ProductLayer, list[str], WrittenProduct]:
+    """A layer and its lines, which are few. Raises `Failed` and `ProgramError`."""
+    layer, lines = exchange.arguments[0], lines_of(exchange.answer)
+    require_fit(len(lines) <= MOST, f"{len(lines)} lines")
+    return layer, lines, read_product(layer, lines)
+
+
+def _given(layer: ProductLayer, lines: Sequence[str]) -> str:
+    return "\n".join([described(layer), "your lines:", *lines])
+
+
+def multiplied(exchange: Exchange, oral: Oral) -> Question:
+    """Which part of the product a line is."""
+    layer, lines, product = _made(exchange)
+    own, visits = [line for line in lines if line.strip()[0] not in ".;"], numbered_visits(layer, product)
+    require_fit(bool(visits))
+    number = oral.draw.choice(sorted(visits))
+    visit, flags = visits[number], int(product.records["flags"][number])
+    adds = "adds to a sum that is begun" if flags & Flag.ACCUMULATE else "begins a sum"
+    words = f"Rows {visit.row} to {visit.row + visit.rows - 1} of column block n={visit.n}, level k={visit.k}. It {adds}, and its tile is "
+    words += "switched to." if flags & Flag.SWITCH else "that of the multiply before it."
+    asked = f"Which part of the product is `{own[number].strip()}`? Why does it have these flags and no others?"
+    return Question(asked, f"{words}\n{order_text(layer, list(visits.values()))}", _given(layer, lines))
+
+
+def fewer(exchange: Exchange, oral: Oral) -> Question:
+    """What changes with fewer accumulators."""
+    layer, lines, _ = _made(exchange)
+    most = layer.target.accumulator_rows
+    rows = oral.draw.choice((most // 2, most // 3, most // 4))
+    words = f"the machine had {rows} rows of accumulators and not {most}"
+    given = replace(layer, target=msgspec.structs.replace(layer.target, accumulator_rows=rows))
+    return oral.what_if(exchange, words, (given,), _counts, given=_given(layer, lines))
+
+
+def _counts(exchange: Exchange) -> str:
+    _, lines, product = _made(exchange)
+    switches = counted(int(np.count_nonzero(product.records["flags"] & Flag.SWITCH)), "switch", "switches")
+    return f"{counted(len(lines), 'line')}, {counted(len(product.groups), 'accumulator group')}, {switches} to a tile"
+
+
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden, asks=(multiplied, fewer))

@@ -85,16 +85,21 @@ def sums_of(layer: ProductLayer, product: WrittenProduct) -> Iterator[Sum]:
 
 def visits_of(layer: ProductLayer, product: WrittenProduct) -> list[Visit]:
     """The multiplies of a layer's lines in their order, as far as they are activated; none of lines that walk no end of rows."""
+    return list(numbered_visits(layer, product).values())
+
+
+def numbered_visits(layer: ProductLayer, product: WrittenProduct) -> dict[int, Visit]:
+    """The same, by their instructions."""
     code = product.records
     if (code["outer"].astype(float) * code["inner"]).sum() > MOST_ROWS:
-        return []
+        return {}
     visits: dict[int, Visit] = {}
     for each in sums_of(layer, product):
         tiles = [tile for _, tile, _ in each.multiplies]
         for turn, (index, _, rows) in enumerate(each.multiplies):
             if rows:
                 visits[index] = Visit(each.row, rows, _level(layer, each.n, tiles, turn), each.n)
-    return [visits[index] for index in sorted(visits)]
+    return dict(sorted(visits.items()))
 
 
 def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, lines: Sequence[str]) -> str:

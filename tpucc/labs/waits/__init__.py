@@ -13,10 +13,22 @@ import numpy as np
 
 from tpucc import api
 from tpucc.explain.timed import Timed
+from tpucc.labs.call_text import shown
 from tpucc.labs.judging import Scale, in_the_mean, judged
-from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared
+from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit
 from tpucc.labs.timelines import Beside
-from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, program_of, read_waits, unordered
+from tpucc.labs.waits.checks import (
+    Rules,
+    as_words,
+    built_in,
+    built_in_spent,
+    instead,
+    needless,
+    ordered_pairs,
+    program_of,
+    read_waits,
+    unordered,
+)
 from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.schedule.listing import Listing
@@ -26,6 +38,8 @@ from tpucc.stages import Stages
 from tpucc.target import Target, load_target
 
 SIZES = {"unified_buffer_rows": 256, "accumulator_rows": 96}
+MOST = 28
+"""Instructions of a listing that a question is about."""
 ROW_A_CYCLE = 4e6
 """The host link's bytes a second of a row a cycle."""
 CYCLES, WAITS = Scale(1.02, 1.25), Scale(1.05, 1.5)
@@ -230,6 +244,50 @@ def program(batch: int, given: Setting, submission: Submission) -> Outcome:
     return Outcome(1, f"equal; {waits:,} waits, {verdict.cycles:,} cycles")
 
 
+def _made(exchange: Exchange, given: Setting) -> tuple[Answer, dict[str, Any]]:
+    """The waits for a short listing, which they order, and what a question on them shows. Raises `Failed`."""
+    listing: Listing = exchange.arguments[0]
+    waits = read_waits(exchange.answer, listing, given.rules)
+    problem = unordered(listing, waits, given.target, given.rules.page)
+    require_fit(len(waits) > 0 and len(listing) <= MOST and not problem, problem)
+    made = Answer(listing, waits, given, {})
+    return made, {"given": f"{shown(listing)}\nyour waits: {', '.join(map(as_words, waits))}", "picture": made.beside.svg}
+
+
+def needed(exchange: Exchange, oral: Oral) -> Question:
+    """Which conflict a wait orders."""
+    made, more = _made(exchange, oral.rules)
+    wait = oral.draw.choice(made.waits)
+    others = [other for other in made.waits if other is not wait]
+    problem = unordered(made.listing, others, oral.rules.target, oral.rules.rules.page)
+    asked = f"What is your wait {as_words(wait)} for, and what may go wrong without it?"
+    return Question(asked, f"Without it: {problem or 'nothing, as the other waits order all conflicts'}.", **more)
+
+
+def not_needed(exchange: Exchange, oral: Oral) -> Question:
+    """What orders two instructions that conflict and have no wait between them."""
+    made, more = _made(exchange, oral.rules)
+    apart = ordered_pairs(made.listing, made.waits, oral.rules.rules.page)
+    require_fit(bool(apart))
+    pair = oral.draw.choice(apart)
+    asked = f"Instructions {pair[0]} and {pair[1]} of two engines share rows, and none of your waits is for these two. What orders them?"
+    return Question(asked, f"{instead(made.listing, pair, made.waits)}.", **more)
+
+
+def once_more(exchange: Exchange, oral: Oral) -> Question:
+    """Which waits an instruction needs that stands once more at the end."""
+    made, more = _made(exchange, oral.rules)
+    number = oral.draw.randrange(len(made.listing))
+    order = np.append(np.arange(len(made.listing)), number)
+    listing = Listing(made.listing.records[order], made.listing.layer[order], np.arange(len(order)))
+    words = f"instruction {number} stood once more at the end, as instruction {len(made.listing)}"
+
+    def said(each: Exchange) -> str:
+        return f"{cycles_of(each.arguments[0], _made(each, oral.rules)[0].waits, oral.rules)} cycles"
+
+    return oral.what_if(exchange, words, (listing,), said, **more)
+
+
 MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
-LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden)
+LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden, asks=(needed, not_needed, once_more))

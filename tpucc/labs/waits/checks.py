@@ -131,9 +131,8 @@ def needless(listing: Listing, waits: Sequence[Wait], page: int) -> tuple[Wait, 
 
     The waits must order all.
     """
-    touched = pages(effects(listing.records), page)
-    ordered = [(before, after) for after, needs in enumerate(conflicts(touched).tolist()) for before in needs if before >= 0]
-    single, engines = [wait._replace(engines=(other,)) for wait in waits for other in wait.engines], touched.engine.tolist()
+    ordered, engines = _conflicts(listing, page)
+    single = _single(waits)
     for number, wait in enumerate(single):
         others = _order(engines, [*single[:number], *single[number + 1 :]])
         if all(nx.has_path(others, *pair) for pair in ordered):
@@ -141,8 +140,36 @@ def needless(listing: Listing, waits: Sequence[Wait], page: int) -> tuple[Wait, 
             between = [pair for pair in ordered if (engines[pair[0]], engines[pair[1]]) == (wait.engines[0], wait.engine)]
             first = [pair for pair in between if pair[0] < wait.before <= pair[1]]
             first += [pair for pair in ordered if nx.has_path(with_it, *pair) and not nx.has_path(until, *pair)]
-            return wait, _instead(listing, min(first, key=lambda pair: pair[1]), others) if first else NOTHING
+            return wait, _by(listing, min(first, key=lambda pair: pair[1]), others) if first else NOTHING
     return None
+
+
+def _conflicts(listing: Listing, page: int) -> tuple[list[tuple[int, int]], list[int]]:
+    """The pairs of instructions that need an order, and the engine of each instruction."""
+    touched = pages(effects(listing.records), page)
+    pairs = [(before, after) for after, needs in enumerate(conflicts(touched).tolist()) for before in needs if before >= 0]
+    return pairs, touched.engine.tolist()
+
+
+def _single(waits: Sequence[Wait]) -> list[Wait]:
+    """The same waits, each for one engine."""
+    return [wait._replace(engines=(other,)) for wait in waits for other in wait.engines]
+
+
+def ordered_pairs(listing: Listing, waits: Sequence[Wait], page: int) -> list[tuple[int, int]]:
+    """The conflicts of two engines of which one doesn't wait for the other between them: other waits order these."""
+    pairs, engines = _conflicts(listing, page)
+    direct = {(wait.engines[0], wait.engine, wait.before) for wait in _single(waits)}
+    return [
+        (one, other)
+        for one, other in pairs
+        if engines[one] != engines[other] and not any((engines[one], engines[other], n) in direct for n in range(one + 1, other + 1))
+    ]
+
+
+def instead(listing: Listing, conflict: tuple[int, int], waits: Sequence[Wait]) -> str:
+    """Which of these waits have one instruction run before another."""
+    return _by(listing, conflict, _order(effects(listing.records).engine.tolist(), _single(waits)))
 
 
 def _order(engines: Sequence[int], waits: Sequence[Wait]) -> nx.DiGraph:
@@ -159,7 +186,7 @@ def _order(engines: Sequence[int], waits: Sequence[Wait]) -> nx.DiGraph:
     return order
 
 
-def _instead(listing: Listing, conflict: tuple[int, int], order: nx.DiGraph) -> str:
+def _by(listing: Listing, conflict: tuple[int, int], order: nx.DiGraph) -> str:
     """Which waits of this order have one instruction run before another."""
     edges = [order.edges[edge] for edge in pairwise(nx.shortest_path(order, *conflict))]
     words = " and ".join(as_words(edge["wait"]) for edge in edges if "wait" in edge)
