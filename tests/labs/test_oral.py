@@ -70,7 +70,7 @@ def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     assert made[0] == made[1] != made[2]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_an_instruction_that_is_left_out_loses_these_points(tmp_path: Path) -> None:
     lab, folder = find("puzzles"), written(tmp_path / "anna", "puzzles")
     done, questions = examined(lab, folder, TERM, 1, NONE)
@@ -147,7 +147,7 @@ def test_options_that_belong_together(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "--per-student and --key FILE belong together" in capsys.readouterr().err
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_student_has_the_own_variant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "key").write_text("a secret of sixteen bytes and more")
     given = ("--term", "spring", "--key", tmp_path / "key", "--per-student", "--seed", 1)
@@ -156,7 +156,7 @@ def test_a_student_has_the_own_variant(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @each(["raise RuntimeError('<b>mine')", "raise SystemExit(0)", "import os; os._exit(0)", "return '</pre><script>alert(1)</script>'"])
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.usefixtures("made_before")
 def test_a_submission_that_always_fails_is_asked_why(body: str, tmp_path: Path) -> None:
     (tmp_path / "allocation.py").write_text(f"def allocate(lives, rows):\n    {body}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ WAITING = 10.0
 """Seconds by the clock after which a call is ended that has computed next to nothing: no machine is so busy that it holds up a call by so
 much, and what it waits for doesn't come."""
 PATIENCE = 3
-"""Calls that may take too long; after these, nothing is asked any more."""
+"""Calls of a function that may take too long; after these, it isn't asked any more."""
 BUDGET = 60.0
 """Seconds of processor time of a submission in all: of its calls, and of loading it again after those that end. Tests need a few. By the
 clock, the grader waits `BY_THE_CLOCK` times as long for all of it."""
@@ -43,7 +44,7 @@ class Child:
     def __init__(self, jail: Jail, cell: Cell, modules: Sequence[str]) -> None:
         self._process, self._cell = Process(jail, cell, modules), cell
         self._file = jail.place(cell)
-        self._late, self._spent, self._waited = 0, 0.0, 0.0
+        self._late, self._spent, self._waited = Counter[str](), 0.0, 0.0
         self._began = False
         self._names: tuple[str, ...] = ()
 
@@ -75,8 +76,10 @@ class Child:
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         """What the submission's function returns. Raises `Failed`; after a time-out or an end the next call has a fresh process."""
         limit = seconds or CALL
-        if self._late >= PATIENCE:
-            raise Failed("time", f"not asked: {PATIENCE} calls took too long")
+        if self._late[LOAD]:  # what doesn't load the first time isn't loaded again
+            raise Failed("time", f"not asked: {LOAD} took too long")
+        if self._late[function] >= PATIENCE:
+            raise Failed("time", f"not asked: {PATIENCE} calls of {function} took too long")
         if self._spent >= BUDGET or self._waited >= BUDGET * BY_THE_CLOCK:
             most = f"{BUDGET:g} s of processor time, and {BUDGET * BY_THE_CLOCK:g} s by the clock"
             raise Failed("time", f"not asked: all calls together have {most}")
@@ -127,7 +130,7 @@ class Child:
         """A failure to answer, with what was asked."""
         message = failure.message
         if answer.limit:
-            self._late += PATIENCE if doing == LOAD else 1  # what doesn't load the first time isn't loaded again
+            self._late[doing] += 1
         computed = answer.limit == "processor"
         used, most = (self._spent, BUDGET) if computed else (self._waited, BUDGET * BY_THE_CLOCK)
         if answer.limit in ("processor", "clock") and used > most - ROUNDED and doing != LOAD:

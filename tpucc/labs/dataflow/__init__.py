@@ -29,7 +29,7 @@ from tpucc.target import load_target
 
 Fact = tuple[int, ...]
 """A row that is live; a row and a host's row that hold the same; an instruction that stays."""
-EXAMPLE: Motif = (("w < A; d = w", 1), ("d > B; a < 0; w < A; d = a + w; c = d", 1, 2), ("a > C",))
+EXAMPLE: Motif = (("w < A; v < B; d = w", 1), ("d > C; a < 0; w < A; d = a + w; c = d", 1, 2), ("v < B; a = a + v; a > D",))
 """The plan of the handout."""
 FUNCTIONS: Mapping[str, tuple[str, str]] = {"live": ("after", "rows"), "held": ("before", "pairs of a row and a host's row")}
 """Of each analysis, at which side of an instruction its facts are, and what they are."""
@@ -67,7 +67,8 @@ def _table(given: Plan, rules: Rules) -> str:
     lines = []
     for p, (first, end, after) in enumerate(given.parts):
         for n in range(first, end):
-            part = f"{p}, then {' or '.join(map(str, after)) or 'the end'}" if n == first else ""
+            then = [*map(str, after), *(["the end"] if rules.anywhere or not after else [])]
+            part = f"{p}, then {' or '.join(then)}" if n == first else ""
             said = " | ".join(_said(some[n]) if some else "…" for some in facts)
             lines.append(f"| {part} | {n} | `{given.code[n].text}` | {said} |")
     return "\n".join(lines)
@@ -212,8 +213,9 @@ def _lost(given: Plan, stays: frozenset[int], rules: Rules) -> str:
         before, after = (given.effect(walk, some, rules, numbers) for some in (whole, stays))
         for (what, value), own in zip(before, [*after, *[None] * len(before)], strict=False):
             if own != (what, value):
-                return f". With the part{'s' * (len(walk) > 1)} {listed(list(map(str, walk)))}, this is no longer what it was: {what}"
-    return ". The host gets what it got before"
+                sent = f"the part{'s' * (len(walk) > 1)} {listed(list(map(str, walk)))}"
+                return f". And what stays in all gives the host something else: with {sent}, {what}, has another value"
+    return ". What stays in all gives the host what it got before"
 
 
 def timed(rules: Rules, given: Plan, submission: Submission) -> Outcome:
