@@ -48,6 +48,18 @@ def test_classes_one_hot_or_as_numbers() -> None:
     assert measured(CLASSES, (classes + 1) % 3).quantised == 0.0  # type: ignore[union-attr]
 
 
+def test_the_first_row_is_the_example() -> None:
+    outputs = truth(CLASSES)
+    wanted = outputs.argmax(axis=1)
+    wanted[0] = (wanted[0] + 1) % 3
+    found = measured(CLASSES, wanted)
+    assert isinstance(found, Accuracy)
+    assert found.example is not None
+    assert (found.example.answer, found.example.label) == (outputs[0].argmax(), wanted[0])
+    assert np.array_equal(found.example.output, outputs[0])
+    assert np.array_equal(found.example.inputs["x"], X[0])
+
+
 def test_values_have_their_own_measures() -> None:
     wanted = truth(ONE).astype(np.float64)
     wanted[0] += 0.5
