@@ -48,6 +48,11 @@ def test_classes_one_hot_or_as_numbers() -> None:
     assert measured(CLASSES, (classes + 1) % 3).quantised == 0.0  # type: ignore[union-attr]
 
 
+def test_labels_beyond_int64_are_no_classes() -> None:
+    assert isinstance(measured(CLASSES, np.full(10, 1e300)), str)
+    assert isinstance(measured(CLASSES, np.full(10, 1.0)), Accuracy)
+
+
 def test_the_first_row_is_the_example() -> None:
     outputs = truth(CLASSES)
     wanted = outputs.argmax(axis=1)

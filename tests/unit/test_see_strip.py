@@ -100,6 +100,11 @@ def test_without_held_out_rows_it_has_the_types() -> None:
     assert any("f32[2, 4]" in text for text in words)
 
 
+def test_a_model_without_the_device_has_no_boxes() -> None:
+    exe = tpucc.compile_source("model m(x: f32[2, 4]):\n    return softmax(x)\n")
+    assert not [group for group in drawn(exe).iter(f"{SPACE}g") if group.get("data-layers")]
+
+
 def test_on_a_narrow_page_the_boxes_are_below() -> None:
     exe = executable_of("05_digits_cnn")
     wide, narrow = drawn(exe), drawn(exe, across=366.0)

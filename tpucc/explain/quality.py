@@ -166,7 +166,7 @@ def _entries(labels: AnyArray) -> str:
 def _classes_of(labels: AnyArray, kind: TensorType) -> AnyArray | str | None:
     """The class of each row; None for labels that are values of the output; or why they are neither, as a sentence."""
     columns = int(np.prod(kind.shape[1:], dtype=np.int64))
-    if labels.dtype.kind == "f" and labels.size == len(labels) and columns > 1 and (labels == np.rint(labels)).all():
+    if labels.dtype.kind == "f" and labels.size == len(labels) and columns > 1 and _are_whole(labels):
         labels = labels.astype(np.int64)  # classes as many tools write them
     width = int(np.prod(labels.shape[1:], dtype=np.int64))
     if labels.dtype.kind not in "biuf":
@@ -187,6 +187,11 @@ def _classes_of(labels: AnyArray, kind: TensorType) -> AnyArray | str | None:
     if width == columns and kind.dtype == "f32":
         return None
     return f"the labels aren't used: {_entries(labels)} fit no output of shape {list(kind.shape)}; expected a class or a value for each row"
+
+
+def _are_whole(labels: AnyArray) -> bool:
+    """Whether floats are integers that int64 has."""
+    return bool((labels == np.rint(labels)).all() and np.abs(labels).max(initial=0) < 2.0**63)
 
 
 def _is_one_hot(labels: AnyArray) -> bool:

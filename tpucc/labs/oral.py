@@ -13,10 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from random import Random
 from textwrap import dedent
+from tokenize import detect_encoding
 from typing import Any
 
 import numpy as np
@@ -108,17 +110,20 @@ class Examined:
         try:
             told = words(_again(exchange, exchange.arguments, self._solution))
             return f" The reference: {'the same' if len(told) > LONG and told == words(exchange) else told}."
-        except Failed:
-            return ""
+        except Failed as failure:
+            return f" The reference: {failure.message}."
 
     def what_if(self, exchange: Exchange, change: str, arguments: Sequence[Any], words: Words, **more: Any) -> Question:
         asked = f"If {change}: what would your `{exchange.function}` return then, and why?"
         try:
+            if different(exchange.answer, _again(exchange, exchange.arguments, self._submission).answer):
+                return Question(asked, "Called again without a change, it returns something else than before.", dull=True, **more)
             then = _again(exchange, arguments, self._submission)
             differs = different(exchange.answer, then.answer)
             told = f"{differs or 'The answer is the same'}. Then: {_said(words, then)}. Before: {_said(words, exchange)}."
         except Failed as failure:
-            differs, told = "it fails", f"It would have no such result: {failure.words}"
+            differs = "it fails"
+            told = f"It would have no such result: {failure.words}{self.beside(replace(exchange, arguments=tuple(arguments)), words)}"
         return Question(asked, told, dull=not differs, **more)
 
 
@@ -196,12 +201,14 @@ def _of_changes(contents: Contents, again: Again, done: Grade, draw: Random, cou
     """Questions on changes of the submission's text, of lines that the lab doesn't give. Those come first with which it goes on, and is
     wrong."""
     begun = {line.strip() for text in done.lab.files(done.term).values() for line in text.splitlines()}
-    changes = [each for each in _changes(contents, done.lab) if _lines(contents.files[each[0]])[each[1]].strip() not in begun]
+    changes = [each for each in _changes(contents, done.lab) if _lines(contents.files[each[0]])[0][each[1]].strip() not in begun]
     found = list[Question]()
     for name, first, last, line in draw.sample(changes, min(len(changes), max(TRIED, count))):
-        lines = _lines(contents.files[name])
-        text = "\n".join([*lines[:first], line, *lines[last:]])
-        lost = _first_lost(replace(contents, files={**contents.files, name: text.encode()}), again, done)
+        lines, encoding = _lines(contents.files[name])
+        text = "\n".join([*lines[:first], line, *lines[last:]]).encode(encoding)
+        if done.lab.functions and isinstance(parsed(text), str):
+            continue  # it is no Python any more
+        lost = _first_lost(replace(contents, files={**contents.files, name: text}), again, done)
         told = f"`{lost.test.name}` loses points: {lost.outcome.message}" if lost else MISSED
         asked, answer = "What would become of your results with this change, and why?", "\n".join(told.splitlines()[:LINES])
         given = f"{dedent(chr(10).join(lines[first:last]))}\n→ {line.strip().removesuffix('pass') or '(left out)'}"
@@ -212,19 +219,23 @@ def _of_changes(contents: Contents, again: Again, done: Grade, draw: Random, cou
     return sorted(found, key=lambda each: (each.dull, each.answer == MISSED))[:count]
 
 
-def _lines(content: bytes) -> list[str]:
-    """The lines of a file as Python counts them."""
-    return content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+def _lines(content: bytes) -> tuple[list[str], str]:
+    """The lines of a file as Python counts them, and its encoding; none of a file that isn't text."""
+    try:
+        encoding, _ = detect_encoding(BytesIO(content).readline)
+        return content.decode(encoding).replace("\r\n", "\n").replace("\r", "\n").split("\n"), encoding
+    except (SyntaxError, UnicodeDecodeError):
+        return [], "utf-8"
 
 
 def _changes(contents: Contents, lab: Lab) -> Iterator[tuple[str, int, int, str]]:
     """Changes of a file: the first line, the line behind the last, and a line in their place. A statement of Python is left out, a number
     is one more, an operator is another; of a text that a lab asks for, an instruction is left out."""
     for name, content in sorted(contents.files.items()):
-        lines = _lines(content)
+        lines, _ = _lines(content)
         if not lab.functions and name in lab.files(contents.term):
             yield from ((name, n, n + 1, "") for n, line in enumerate(lines) if line.partition(";")[0].strip())
-        tree = parsed(content) if lab.functions and name.endswith(".py") else ""
+        tree = parsed(content) if lab.functions and lines and name.endswith(".py") else ""
         for node in () if isinstance(tree, str) else ast.walk(tree):
             if isinstance(node, LEFT_OUT) and not isinstance(getattr(node, "value", None), ast.Constant):
                 line = lines[node.lineno - 1]

@@ -79,7 +79,7 @@ def _joined_up_to(limit: int, cycles: Mapping[int, int]) -> list[list[int]]:
 def _boxes(runtime: Timed, start: float, end: float, top: float) -> Markup:
     """An arrow and a box for each group, filled by its share."""
     stats, parts = runtime.stats, list[Markup]()
-    groups = grouped(stats, int((end - start) // ROOM))
+    groups = grouped(stats, int((end - start) // ROOM)) if stats["cycles"] else []
     each = (end - start) / max(1, len(groups))
     for index, group in enumerate(groups):
         x = start + index * each
