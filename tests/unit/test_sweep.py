@@ -134,10 +134,7 @@ def test_axes_of_python_values_are_those_of_the_command_line() -> None:
     "program", [pytest.param("02_iris", marks=pytest.mark.long), "hosted", pytest.param("05_digits_cnn", marks=pytest.mark.soak)]
 )
 def test_what_points_share_gives_the_program_of_a_compile_alone(program: str, tmp_path: Path) -> None:
-    """For each number of the machine, halved and doubled, after each other, so that each finds what those before have made.
-
-    How the digits CNN packs its images depends on every number: each point has its own program.
-    """
+    """For each number of the machine, halved and doubled, after each other, so that each finds what those before have made."""
     path, compiler, base = folder() / f"{program}.tpu", Compiler(), load_target("tpu_v1")
     if program == "hosted":
         path = tmp_path / "hosted.tpu"
@@ -151,8 +148,7 @@ def test_what_points_share_gives_the_program_of_a_compile_alone(program: str, tm
         assert program_of == alone.program, (name, value)
         assert time_program(program_of).makespan == alone.stats["cycles"]
     assert compiler.made["models"] == 1
-    points = len(changes) + 1
-    assert compiler.made["programs"] in (range(points) if program != "05_digits_cnn" else (points,))
+    assert compiler.made["programs"] <= len(changes), "some points have one program"
 
 
 IMAGE = """
