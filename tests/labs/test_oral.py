@@ -18,9 +18,9 @@ from tpucc.guest.jails import NONE
 from tpucc.ir.parser import parse_graph
 from tpucc.labs import allocation, find, order, passes, quantisation, tiling, waits
 from tpucc.labs.allocation.families import layered
-from tpucc.labs.grading import contents_of, grade_contents
+from tpucc.labs.grading import Contents, Grade, contents_of, grade_contents
 from tpucc.labs.lab import Exchange, Lab, Question, Term
-from tpucc.labs.oral import Examined, different, examined, returned
+from tpucc.labs.oral import Examined, _of_changes, different, examined, returned
 from tpucc.labs.oral_page import oral_page
 from tpucc.labs.solutions import Here, executed
 from tpucc.labs.waits.families import chains
@@ -190,6 +190,57 @@ def test_how_answers_differ(before: str, after: str, told: str) -> None:
 def test_answers_of_any_form_differ(before: str, after: str) -> None:
     assert different(eval(before), eval(after))
     assert not different(eval(before), eval(before))
+
+
+def asked_of(body: str, lives: Lives, rows: int, ask: Any) -> Question:
+    """A question on a call of an allocator that is written here."""
+    defined: dict[str, Any] = {}
+    exec(body, defined)
+    lab, submission = find("allocation"), Here(defined, Path("allocation.py"))
+    return ask(Exchange("allocate", (lives, rows), submission.call("allocate", lives, rows)), Examined(lab, TERM, Random(1), submission))
+
+
+ONE_AFTER_THE_OTHER = "import numpy as np\ndef allocate(lives, rows):\n    return np.cumsum(lives.rows) - lives.rows"
+BY_DICE = "import numpy as np\nturn = []\ndef allocate(lives, rows):\n    turn.append(0)\n    return np.cumsum(lives.rows) + len(turn)"
+
+
+def test_the_reference_says_why_it_returns_nothing() -> None:
+    both = Lives(*np.array([[0, 9, 8], [0, 9, 8]], np.int64).T)
+    assert "The reference: " in (told := asked_of(ONE_AFTER_THE_OTHER, both, 12, returned).answer)
+    assert "TooLarge" in told
+
+
+def test_no_change_is_blamed_for_what_differs_without_it() -> None:
+    question = asked_of(BY_DICE, lives_of(1), 2**17, allocation.larger)
+    assert question.answer == "Called again without a change, it returns something else than before."
+    assert question.dull
+
+
+LATIN = """# -*- coding: latin-1 -*-
+NAME = 'é'
+
+def allocate(lives, rows):
+    try: print('')
+    except OSError: raise
+    return [1]
+"""
+
+
+def test_a_changed_file_is_python_in_its_own_encoding(tmp_path: Path) -> None:
+    (tmp_path / "allocation.py").write_bytes(LATIN.encode("latin-1"))
+    lab, tried = find("allocation"), list[bytes]()
+    done = Grade(lab, TERM, "")
+
+    def again(changed: Contents, *_: Any) -> Grade:
+        tried.append(changed.files["allocation.py"])
+        return done
+
+    for seed in range(9):
+        _of_changes(contents_of(lab, tmp_path, TERM), again, done, Random(seed), 9)
+    assert tried
+    for content in tried:
+        assert "NAME = 'é'".encode("latin-1") in content
+        compile(content, "allocation.py", "exec")
 
 
 def lives_of(seed: int) -> Lives:

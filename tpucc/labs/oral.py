@@ -111,7 +111,7 @@ class Examined:
             told = words(_again(exchange, exchange.arguments, self._solution))
             return f" The reference: {'the same' if len(told) > LONG and told == words(exchange) else told}."
         except Failed as failure:
-            return f" The reference: {failure.message}."
+            return f" The reference: {failure.raised}."
 
     def what_if(self, exchange: Exchange, change: str, arguments: Sequence[Any], words: Words, **more: Any) -> Question:
         asked = f"If {change}: what would your `{exchange.function}` return then, and why?"
@@ -131,7 +131,7 @@ def _said(words: Words, exchange: Exchange) -> str:
     try:
         return words(exchange)
     except Failed as failure:
-        return failure.message
+        return failure.raised
 
 
 def _again(exchange: Exchange, arguments: Sequence[Any], who: Submission) -> Exchange:

@@ -130,7 +130,7 @@ def read_twice(exchange: Exchange, oral: Oral) -> Question:
 
 
 def _operators(exchange: Exchange) -> list[str]:
-    return [node.name for node in exchange.arguments[0] if not node.is_input and node.op != "constant"]
+    return [node.name for node in exchange.arguments[0] if node.operands]
 
 
 def _now(exchange: Exchange, name: str) -> str:

@@ -88,20 +88,19 @@ def _boxes(runtime: Timed, start: float, end: float, top: float) -> Markup:
 
 
 def _box(runtime: Timed, group: Sequence[int], x: float, top: float, width: float) -> Markup:
-    """Of several layers it has the name of the call that they are in, or that the one with the most cycles is in, and dots."""
-    layers, whole = attribution(runtime.program).layers, max(1, runtime.stats["cycles"])
-    own = [(shown(layers[place].name), runtime.stats["layers"][place]["cycles"]) for place in group]
-    kinds = {kind_of_layer(layers[place].kind, layers[place].multiplies) for place in group}
-    cycles, kind = sum(each for _, each in own), kinds.pop() if len(kinds) == 1 else Kind.MATRIX
-    largest = sorted(own, key=lambda layer: -layer[1])[:MOST_NAMES]
-    named, calls = largest[0][0], {name.partition(".")[0] for name, _ in own}
-    if len(own) > 1:
-        named = named.partition(".")[0] + (" …" if len(calls) > 1 else "")
-    most = [f"{each} {counted(count, 'cycle')}" for each, count in largest]
-    about = title(", ".join([*most, *([counted(len(own) - MOST_NAMES, "other layer")] if len(own) > MOST_NAMES else [])]))
-    words = (fitted_name(named, SMALL, width - 4), 14), (percent(cycles, whole), 29)
+    """Of several layers it has the colour of the one with the most cycles, and the name of the call that this is in; dots, if others
+    aren't in that call."""
+    layers, stats = attribution(runtime.program).layers, runtime.stats
+    cycles = {place: stats["layers"][place]["cycles"] for place in sorted(group, key=lambda place: -stats["layers"][place]["cycles"])}
+    largest, whole, mine = layers[next(iter(cycles))], max(1, stats["cycles"]), sum(cycles.values())
+    named, calls = shown(largest.name), {layers[place].name.partition(".")[0] for place in group}
+    if len(group) > 1:
+        named = shown(largest.name.partition(".")[0]) + (" …" if len(calls) > 1 else "")
+    told = [f"{shown(layers[place].name)} {counted(own, 'cycle')}" for place, own in cycles.items()][:MOST_NAMES]
+    about = title(", ".join([*told, *([counted(len(group) - MOST_NAMES, "other layer")] if len(group) > MOST_NAMES else [])]))
+    words, kind = ((fitted_name(named, SMALL, width - 4), 14), (percent(mine, whole), 29)), kind_of_layer(largest.kind, largest.multiplies)
     lines = [label(text, x + width / 2, top + y, SMALL, anchor="middle") for text, y in words]
-    filled = kind_rect(kind, x, top, width * cycles / whole, HIGH, stroke_opacity=0)
+    filled = kind_rect(kind, x, top, width * mine / whole, HIGH, stroke_opacity=0)
     frame = kind_rect(kind, x, top, width, HIGH, fill_opacity=0)
     places = " ".join(map(str, group))
     return tag("g", about, filled, frame, *lines, data_layers=places)
@@ -136,7 +135,7 @@ def _thumb(example: Example) -> Drawn | None:
     if values.dtype.kind in "iub" and values.ndim < 2:
         numbers = [*map(str, values.reshape(-1)[:MOST_NUMBERS].tolist()), *(["…"] if values.size > MOST_NUMBERS else [])]
         return _lines([(f"{shown(name)}:", "ink"), *((" ".join(numbers[place : place + 3]), "ink") for place in range(0, len(numbers), 3))])
-    cells = _cells(np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0))
+    cells = _cells(_finite(values))
     side = SIDE / max(cells.shape)
     high = max(side, 12.0) if len(cells) == 1 else side
     width, height = cells.shape[1] * side, cells.shape[0] * high
@@ -155,16 +154,20 @@ def _cells(values: Float64) -> Float64:
     return image[:: -(-image.shape[0] // MOST_CELLS), :: -(-image.shape[1] // MOST_CELLS)]
 
 
+def _finite(values: AnyArray) -> Float64:
+    """The values, and 0 for each that isn't finite."""
+    return np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
+
+
 def _parts(values: Float64) -> Float64:
-    """The values from the least, 0, to the largest, 1; what isn't finite counts as 0."""
-    finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(finite.min()), float(finite.max())
-    return (finite - low) / (high - low) if high > low else np.zeros(values.shape)
+    """The values from the least, 0, to the largest, 1."""
+    low, high = float(values.min()), float(values.max())
+    return (values - low) / (high - low) if high > low else np.zeros(values.shape)
 
 
 def _outcome(example: Example, accuracy: Accuracy) -> Drawn:
     """A bar for each class, the largest dark, and beside them what the row is said to be, and how many rows are right."""
-    output: AnyArray = example.output.reshape(-1).astype(np.float64)
+    output = _finite(example.output.reshape(-1))
     verdict = "right" if example.answer == example.label else f"not {example.label}"
     said = (f"class {example.answer}, {verdict}", f"{share(accuracy.quantised)} of {accuracy.rows:,}", "rows are right")
     bars = joined(_bars(_parts(output), example.answer)) if 1 < output.size <= BARS else NOTHING
