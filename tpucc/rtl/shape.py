@@ -84,7 +84,8 @@ def _obstacles(target: Target, row_cycles: float) -> Iterator[str]:
     if row_cycles != int(row_cycles) or row_cycles < 1:
         yield f"a row takes {row_cycles:g} cycles on the host link of {name}, and the hardware moves a row in whole cycles"
     if target.host_row_bytes not in (0, target.mxu):
-        yield f"rows are padded to {target.host_row_bytes} bytes on the host link of {name}, and the hardware moves whole rows (--set host_row_bytes={target.mxu})"
+        whole = f"--set host_row_bytes={target.mxu}"
+        yield f"rows are padded to {target.host_row_bytes} bytes on the host link of {name}, and the hardware moves whole rows ({whole})"
     if target.tile_fetch_cycles < target.mxu:
         yield f"a tile arrives in {target.tile_fetch_cycles} cycles on {name}, and the FIFO takes one row a cycle"
 
