@@ -121,6 +121,9 @@ site: $(SITE) ## the book and the playground as a site in build/site, and a craw
 book: $(SITE) ## the compiler's code in reading order, as one page in build/book, which a browser also prints
 	$(BIN)/python docs/site/book.py
 
+slides: $(READY) ## slides of the book's chapters for twelve weeks, with notes, in build/slides
+	$(BIN)/python docs/site/slides.py
+
 $(PLAYGROUND): | $(READY)
 	$(BIN)/python docs/playground/build_playground.py -o $(@D)
 	@touch $@
@@ -141,4 +144,4 @@ data: $(READY) ## make the data of programs/ again, from scikit-learn's
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults fingerprints soak walks pages docs site book play editor train data clean
+.PHONY: help run test quick check processors versions format lint types imports fix bench golden faults fingerprints soak walks pages docs site book slides play editor train data clean
