@@ -175,10 +175,10 @@ def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 def usual_pages() -> tuple[Mapping[str, str], str]:
-    """Those that are made in seconds, and the beginning of the page of measured figures: every program as it stands."""
+    """Those that are made in seconds with the pictures, and the beginning of the page of measured figures: every program as it stands."""
     with ProcessPoolExecutor(PROCESSES) as pool:
-        measured, quick = pool.submit(programs_as_they_stand), pool.submit(quick_pages)
-    return quick.result(), f"{MADE}\n{measured.result()}"
+        measured, quick, drawn = map(pool.submit, (programs_as_they_stand, quick_pages, picture_files))
+    return {**quick.result(), **drawn.result()}, f"{MADE}\n{measured.result()}"
 
 
 def tables() -> Mapping[str, str]:
@@ -313,7 +313,7 @@ def stale_usual() -> Iterator[str]:
 def wrong_pages(options: Namespace) -> Iterator[str]:
     """What is not as the code says, of the pages that the options name."""
     if options.usual:
-        return chain(stale_usual(), stale_patterns(), stale(picture_files()))
+        return chain(stale_usual(), stale_patterns())
     if options.tables:
         return chain(stale(tables()), missing_rows())
     if options.quick:
