@@ -20,6 +20,7 @@ from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
 from instructions_page import instructions_page, training_instructions_page
 from labs_page import labs_page
+from marks_page import marks_page
 from measure import programs_as_they_stand, programs_page, row_heads
 from notebook_page import executed
 from onnx_operators import onnx_operators_page
@@ -51,6 +52,7 @@ DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
 MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "reference/training.md"
 ASSUMPTIONS = "reference/assumptions.md"
+MARKS = "instructors/marks.md"
 WITH_COMMANDS = (
     "systolic.md",
     "cli.md",
@@ -168,6 +170,7 @@ def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
             measured[TRAINED] = pool.submit(training_page, trained_on_host)
         if (PROGRAMS / "paper").is_dir():
             measured[PAPER] = pool.submit(paper_page)
+        measured[MARKS] = pool.submit(marks_page)
         written = {page: pool.submit(with_outputs, text_of(page), page) for page in (GRADED, *TRAINING)}
         quick = pool.submit(quick_pages)
     whole = {path: made.result() for path, made in written.items()}

@@ -22,10 +22,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.labs.test_jails import run_here
-from tests.labs.test_labs import Here
 from tests.support import lab_solutions
 from tests.support.cases import one_of
 from tests.support.command_line import run
+from tests.support.lab_results import Here
 from tests.support.lab_solutions import files_of, main_file, mistakes, reference
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_grading, progress

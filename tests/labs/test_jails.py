@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.labs.test_labs import SEED
 from tests.support.cases import one_of
+from tests.support.lab_results import SEED
 from tests.support.lab_solutions import jailed, main_file
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_grading

@@ -19,10 +19,10 @@ from tpucc.ir.parser import parse_graph
 from tpucc.labs import allocation, find, order, passes, quantisation, tiling, waits
 from tpucc.labs.allocation.families import layered
 from tpucc.labs.grading import Contents, Grade, contents_of, grade_contents
+from tpucc.labs.here import Here, executed
 from tpucc.labs.lab import Exchange, Lab, Question, Term
 from tpucc.labs.oral import Examined, _of_changes, different, examined, returned
 from tpucc.labs.oral_page import oral_page
-from tpucc.labs.solutions import Here, executed
 from tpucc.labs.waits.families import chains
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.lowering.liveness import largest_live_sum

@@ -22,9 +22,9 @@ from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import MODULE, Child
+from tpucc.labs.here import Here
 from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Exchange, Lab, Outcome, Submission, Term, Test, lost
 from tpucc.labs.likeness import likeness
-from tpucc.labs.solutions import Here
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
 from tpucc.plugins.failures import Failed, failed, failing, failure_behind

@@ -28,10 +28,11 @@ from tpucc.guest.jails import Jail
 from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text, shown
 from tpucc.labs.grading import Contents, Grade, Result, Watch, contents_of, grade_contents, workshop_of
+from tpucc.labs.here import executed
 from tpucc.labs.lab import ASKED, Asked, Asks, Exchange, Lab, Oral, Outcome, Question, Submission, Term, Test, Words, require_fit
 from tpucc.labs.likeness import parsed
 from tpucc.labs.results import report
-from tpucc.labs.solutions import REFERENCE, executed, is_archive
+from tpucc.labs.solutions import REFERENCE, is_archive
 from tpucc.plugins.failures import Failed
 
 WANTED = 3
