@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from tpucc.guest.serving import function_of
 from tpucc.guest.values import Plain, packed, require_plain, unpacked
@@ -15,6 +18,27 @@ from tpucc.labs.lab import Lab, Term, Test
 from tpucc.plugins.failures import Failed
 
 SEED = 20
+LONGEST_CALL = 10.0
+"""Seconds of processor time of a call: what takes as long doesn't end."""
+
+
+@contextmanager
+def _ended_after(seconds: float) -> Iterator[None]:
+    """Raises `TimeoutError` in the body after so much processor time, where the system can and this is the main thread."""
+
+    def late(*_: object) -> NoReturn:
+        raise TimeoutError(f"takes longer than {seconds:g} s")
+
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 class Here:
@@ -24,16 +48,24 @@ class Here:
         files = {"submission.py": given} if isinstance(given, str) else given
         self._files = {name: text for name, text in files.items() if isinstance(text, str)}
         self._module: dict[str, Any] = {"__name__": "submission", "__file__": "submission.py"}
+        self._late = set[str]()
         self._module |= {name: function for name, function in files.items() if callable(function)}
         for name, text in self._files.items():
             if name.endswith(".py"):
                 exec(compile(text, "submission.py", "exec", dont_inherit=True), self._module)
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        """After a call that doesn't end the function isn't asked again, as a grader does after some."""
+        if function in self._late:
+            raise Failed("time", f"not asked: a call of {function} took too long")
         try:
             copies = pickle.loads(pickle.dumps(arguments))
-            answer: Any = function_of(SimpleNamespace(**self._module), function)(*copies)
+            with _ended_after(LONGEST_CALL):
+                answer: Any = function_of(SimpleNamespace(**self._module), function)(*copies)
             return require_plain(unpacked(packed(answer)))
+        except TimeoutError as late:
+            self._late.add(function)
+            raise Failed("time", str(late)) from None
         except Exception as error:
             raise Failed(type(error).__name__, str(error)) from None
 
