@@ -63,7 +63,12 @@ def _lost(program: Plain, after: Callable[[Sums, Sums, Sums], Sums]) -> set[int]
     # lab 8 end
 
 
-NOTHING = {"name": "nop", "reads": [], "writes": [], "sums_read": [], "sums_written": [], "tile": None, "switch": False, "waits": []}
+NOTHING: Mapping[str, object] = {
+    "name": "nop",
+    **{rows: [] for rows in ("reads", "writes", "sums_read", "sums_written", "waits")},
+    "tile": None,
+    "switch": False,
+}
 """What an instruction has that does nothing, but for its engine."""
 
 
