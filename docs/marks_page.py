@@ -8,10 +8,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.support.lab_marks import Marks, marks  # noqa: E402
-from tests.support.lab_results import SEED  # noqa: E402
-from tpucc.labs import labs  # noqa: E402
-from tpucc.labs.lab import Lab, Term  # noqa: E402
+from tests.support.lab_marks import Marks, marks
+from tests.support.lab_results import SEED
+from tpucc.labs import labs
+from tpucc.labs.lab import Lab, Term
 
 TERM = Term("spring")
 HEAD = f"""# What solutions earn

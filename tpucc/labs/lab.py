@@ -360,7 +360,7 @@ def _beyond(skeleton: Callable[[], Submission], run: Callable[[Submission], Outc
     asked = ASKED.get()
     if not outcome.share or asked is None or not all(_same(skeleton(), each) for each in asked.exchanges):
         return outcome
-    return replace(outcome, share=0, message=f"{outcome.message}; but it is what the skeleton answers, which earns nothing")
+    return replace(outcome, share=0, message=f"valid, but the skeleton's own answers, which earn nothing: {outcome.message}", call=None)
 
 
 def _same(skeleton: Submission, exchange: Exchange) -> bool:
