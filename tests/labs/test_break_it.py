@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.lab_results import SEED, results
+from tests.support.lab_results import SEED, Here, results
 from tests.support.lab_solutions import files_of, reference
 from tpucc.isa.assembler import assemble
 from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, fifo, hazards, verify
 from tpucc.labs import find
-from tpucc.labs.break_it import rule_of
-from tpucc.labs.break_it.faulty import DETECTORS
+from tpucc.labs.break_it import programs, rule_of
+from tpucc.labs.break_it.faulty import DETECTORS, SHOWN
 from tpucc.labs.break_it.mutants import MODEL, compiled, mutants, short
 from tpucc.labs.break_it.rules import RULES, Rule, line, plain
-from tpucc.labs.lab import Term
+from tpucc.labs.lab import Term, filled, words_of
 from tpucc.labs.strip import stripped
 from tpucc.machines.v1 import Flag, Opcode
 
@@ -78,9 +78,11 @@ def test_programs_have_the_faults_that_are_asked_for(rule: Rule) -> None:
 
 @rules
 def test_every_wrong_detector_is_wrong_somewhere(rule: Rule) -> None:
-    cases = [*mutants(rule, Random(3), [compiled(3, 7, 5)], 15, 15), *short(rule, Random(3), 150, 150)]
+    """On a few short programs, too; and those of public tests see a program otherwise than it is."""
+    cases = short(rule, Random(3), 8, 8)
     for detector in DETECTORS[rule.name]:
         assert any(detector.find(case.program, rule) != set(case.faults) for case in cases), detector.bug
+    assert all(detector.sees for detector in DETECTORS[rule.name][:SHOWN])
 
 
 def test_every_rule_is_some_terms_and_has_a_reference() -> None:
@@ -91,6 +93,14 @@ def test_every_rule_is_some_terms_and_has_a_reference() -> None:
     assert [result.test.name for result in found if not result.outcome.passed] == []
 
 
+@rules
+def test_the_references_programs_show_every_bug(rule: Rule) -> None:
+    submission = Here(filled(reference(find("break_it")).read_text("utf-8"), words_of(rule)))
+    own = [(program, set(rule.faults(program))) for program, _ in programs(rule, submission)]
+    hidden = [each.bug for each in DETECTORS[rule.name] if all(each.find(program, rule) == faults for program, faults in own)]
+    assert hidden == []
+
+
 def test_what_is_wrong_is_shown() -> None:
     lab = find("break_it")
     (found,) = results(lab, lab.files(Term()), Term(), "one change")
@@ -98,6 +108,9 @@ def test_what_is_wrong_is_shown() -> None:
     assert "0 of 12 bugs caught" in told.message
     assert "which nothing has written" in told.expected
     assert told.found == "[]"
+    numbers, *shown = told.given.splitlines()
+    assert re.findall(r"\d+", numbers)[0] == told.expected.partition(":")[0]
+    assert shown[:2] == ["49 instructions, a FIFO of 2 tiles", "   0 read_weights       asks for tile 0"]
     assert any(row.startswith(">") for row in told.drawing.splitlines())
     assert max(map(len, told.drawing.splitlines())) <= 78
 

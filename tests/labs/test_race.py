@@ -72,12 +72,16 @@ def test_measures_are_of_right_programs_only() -> None:
 
 
 def test_what_fails_is_told_with_the_network_and_each_function() -> None:
-    text = "def order(tiles):\n    return []\n\n\ndef rewrite(graph):\n    return graph\n"
+    allocate = "def allocate(lives, rows): return lives.rows.cumsum() - lives.rows"
+    text = f"{allocate}\ndef order(tiles): return []\ndef rewrite(graph): return graph\n"
     found = outcome_of(partial(outcome, text, None))
     assert found.share == 0
     assert "the stage order returned" in found.message
     assert "model dense" in found.given
-    assert found.found == "order alone is wrong; rewrite alone is right"
+    assert found.found == "order alone is wrong; allocate alone is right; rewrite alone is right"
+    biased = outcome_of(partial(outcome, main_file(LAB, "forgets_the_bias"), None)).found
+    assert biased.startswith('rewrite returned\ngraph dense "dense.tpu"\n')
+    assert "add" not in biased
     with pytest.raises(Failed, match="defines none of"):
         outcome("def lower(layer):\n    return []\n", None)
 

@@ -167,6 +167,7 @@ def check_listings(seeds: range) -> None:
         ("matrix_multiply ub=zero acc=0 rows=1", "nothing in the unified buffer is named zero"),
         ("matrix_multiply ub=0 acc=0 rows=1, swich", "swich"),
         ("synchronize engine=martix wait=host", "no engine is named martix"),
+        ("synchronize engine=host wait=matrix+activation", "several engines are joined by |: matrix|activation"),
         ("read_weights tile=-1", "tile"),
         (".division parts=2 items=2 order=both", "both isn't an order of parts"),
     ]

@@ -5,6 +5,7 @@ The machine's listing and the tile program's share this: what differs is the ope
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import NoReturn
@@ -140,8 +141,10 @@ def _number(machine: Machine, spec: Spec, space: Space, word: Word) -> int:
         if text not in known and space == "function":
             word.fail("E0713", f"{spec.mnemonic} has no function {printable(text)}", f"its functions are {listed([*known])}")
         elif text not in known:
+            several = [name for name in re.split(r"\W", text) if name in known]
+            near = f"several engines are joined by |: {'|'.join(several)}" if len(several) > 1 else did_you_mean(text, known)
             choices = f"the engines are {listed([*known])}, several joined by |"
-            word.fail("E0713", f"no engine is named {printable(text)}", did_you_mean(text, known) or choices)
+            word.fail("E0713", f"no engine is named {printable(text)}", near or choices)
     return sum({1 << known[text] for text in texts}) if space == "engines" else known[texts[0]]
 
 

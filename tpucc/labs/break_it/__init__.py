@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from textwrap import fill
@@ -17,7 +17,7 @@ from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.rules import RULES, Faults, Plain, Rule, line, plain
 from tpucc.labs.judging import Scale, in_words, shortened
-from tpucc.labs.lab import Outcome, Submission, Term, Test, declared
+from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, lost
 from tpucc.labs.solutions import is_archive, recorded
 from tpucc.plugins.failures import Failed
 from tpucc.target import load_target
@@ -46,8 +46,10 @@ def _words(rule: Rule) -> Mapping[str, Any]:
         "told": fill(rule.says, 120),
         "codes": f"{listed(rule.codes)} {'is' if len(rule.codes) == 1 else 'are'}",
         "caught": CAUGHT,
-        "detectors": "\n".join(f"- {detector.bug};" for detector in detectors[:SHOWN]),
+        "detectors": "\n".join(f"- {detector.bug}" for detector in detectors[:SHOWN]),
+        "kept_too": "\n".join(f"- *{other.name}*: {other.kept}" for other in RULES.values() if other != rule),
         "programs": PROGRAMS,
+        "shown": SHOWN,
         "others": len(detectors) - SHOWN,
     }
 
@@ -55,9 +57,10 @@ def _words(rule: Rule) -> Mapping[str, Any]:
 def _public(rule: Rule) -> Sequence[Test]:
     return (
         Test("sound programs", 5, partial(caught, _sound, False)),
-        Test("one change", 20, partial(caught, partial(_public_changes, rule), True)),
+        Test("one change", 15, partial(caught, partial(_public_cases, public_changes, rule), True)),
+        Test("short programs", 5, partial(caught, partial(_public_cases, public_short, rule), False)),
         Test("programs", 5, partial(readable, rule)),
-        *(_exposing(rule, number, 8) for number in range(SHOWN)),
+        *_exposing(rule, range(SHOWN), 16),
     )
 
 
@@ -66,7 +69,7 @@ def _hidden(rule: Rule, draw: Random, seed: str) -> Sequence[Test]:
     return (
         Test("one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True)),
         Test("short programs", 15, partial(caught, partial(_short, rule, f"{seed}/break_it/short", 40), False)),
-        *(_exposing(rule, number, 8) for number in range(SHOWN, len(DETECTORS[rule.name]))),
+        *_exposing(rule, range(SHOWN, len(DETECTORS[rule.name])), 24),
     )
 
 
@@ -84,22 +87,39 @@ def _changed(rule: Rule, seed: str, sizes: Sequence[Size], count: int) -> Sequen
     return mutants(rule, Random(seed), [compiled(*size) for size in sizes], count, count)
 
 
+Told = Sequence[tuple[Plain, str, Faults]]
+"""Program, change and faults of each case: values that an archive can have recorded."""
+
+
 @recorded
-def public_changes(rule: str) -> Sequence[tuple[Plain, str, Faults]]:
-    """Those of the public test for a rule by its name: program, change and faults of each."""
-    return [(case.program, case.change, dict(case.faults)) for case in _changed(RULES[rule], "public", SIZES, 12)]
+def public_changes(rule: str) -> Told:
+    """The programs with one change of the public test for a rule by its name."""
+    return _told(_changed(RULES[rule], "public", SIZES, 12))
 
 
-def _public_changes(rule: Rule) -> Sequence[Case]:
-    return [Case(*said) for said in public_changes(rule.name)]
+@recorded
+def public_short(rule: str) -> Told:
+    """The short programs of the public test."""
+    return _told(_short(RULES[rule], "public", len(DETECTORS[rule])))
 
 
+def _told(cases: Sequence[Case]) -> Told:
+    return [(case.program, case.change, dict(case.faults)) for case in cases]
+
+
+def _public_cases(told: Callable[[str], Told], rule: Rule) -> Sequence[Case]:
+    return [Case(*said) for said in told(rule.name)]
+
+
+@cache
 def _short(rule: Rule, seed: str, count: int) -> Sequence[Case]:
     return short(rule, Random(seed), count, count)
 
 
-def _exposing(rule: Rule, number: int, points: float) -> Test:
-    return Test(f"detector {number + 1}", points, partial(exposed, rule, DETECTORS[rule.name][number]))
+def _exposing(rule: Rule, numbers: Sequence[int], points: float) -> Iterator[Test]:
+    """Tests of detectors by their numbers, with these points in all."""
+    for number in numbers:
+        yield Test(f"detector {number + 1}", points / len(numbers), partial(exposed, rule, DETECTORS[rule.name][number]))
 
 
 def reported(submission: Submission, program: Plain) -> set[int]:
@@ -122,8 +142,11 @@ def caught(drawn: Callable[[], Sequence[Case]], ranked: bool, submission: Submis
     bugs = sum(bool(case.faults) for case in cases)
     score, alarms, first = 0, 0, Outcome(1, "")
     for case in cases:
-        found = reported(submission, case.program)
-        false, missed = sorted(found - set(case.faults)), bool(case.faults) and min(case.faults) not in found
+        try:
+            found = reported(submission, case.program)
+        except Failed as failure:
+            return replace(lost(failure), given=_listing(case.program))
+        missed, false = case.verdict(found)
         score += bool(case.faults) and not missed
         alarms += bool(false)
         if (false or missed) and first.passed:
@@ -137,13 +160,24 @@ def caught(drawn: Callable[[], Sequence[Case]], ranked: bool, submission: Submis
 
 
 def _shown(case: Case, found: set[int], at: int) -> Outcome:
-    """The first program that was judged wrongly, around the instruction that matters."""
+    """The first program that was judged wrongly, with the numbers at fault before it. Of a longer one, the instructions around the one that
+    matters are drawn as well."""
+    numbers, lines = listed(list(map(str, case.faults))) or "none", _lines(case.program, at)
     faults = "; ".join(f"{number}: {why}" for number, why in list(case.faults.items())[:3]) or "no instruction is at fault"
-    code = case.program["instructions"]
-    start, end = max(0, at - NEAR), min(len(code), at + NEAR + 1)
-    lines = [f"{'>' if number == at else ' '}{line(number, code[number])}"[:78] for number in range(start, end)]
-    drawing = "\n".join([*["..."] * (start > 0), *lines, *["..."] * (end < len(code))])
-    return Outcome(0, case.change, expected=faults, found=str(sorted(found)), drawing=drawing)
+    start, end = max(0, at - NEAR), min(len(lines), at + NEAR + 1)
+    drawing = "\n".join([*["..."] * (start > 0), *lines[start:end], *["..."] * (end < len(lines))])
+    given = f"at fault: {numbers}\n{_listing(case.program, at)}"
+    return Outcome(0, case.change, given=given, expected=faults, found=str(sorted(found)), drawing=drawing * (end - start < len(lines)))
+
+
+def _listing(program: Plain, at: int = -1) -> str:
+    """A program as messages show it, with a mark at an instruction."""
+    lines = _lines(program, at)
+    return "\n".join([f"{counted(len(lines), 'instruction')}, a FIFO of {counted(program['fifo'], 'tile')}", *lines])
+
+
+def _lines(program: Plain, at: int) -> list[str]:
+    return [f"{'>' if number == at else ' '}{line(number, each)}"[:78] for number, each in enumerate(program["instructions"])]
 
 
 def programs(rule: Rule, submission: Submission) -> list[tuple[Plain, bool]]:

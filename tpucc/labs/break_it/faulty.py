@@ -44,6 +44,12 @@ def _dense(rows: list[int]) -> list[int]:
     return list(range(rows[0], rows[-1] + 1)) if rows else []
 
 
+def _written_anywhere(program: Plain) -> Plain:
+    """Reads of a row that some instruction writes are none."""
+    written = {row for each in program["instructions"] for row in each["writes"]}
+    return _with(program, [{**each, "reads": [row for row in each["reads"] if row not in written]} for each in program["instructions"]])
+
+
 def _lost(program: Plain, after: Callable[[Sums, Sums, Sums], Sums]) -> set[int]:
     """The multiplies that begin a sum where one waits to be activated. `after` gives the rows whose sums wait, of those that waited before
     an instruction, those that it reads and those that it writes."""
@@ -55,6 +61,15 @@ def _lost(program: Plain, after: Callable[[Sums, Sums, Sums], Sums]) -> set[int]
         waiting = after(waiting, added, written)
     return found
     # lab 8 end
+
+
+NOTHING: Mapping[str, object] = {
+    "name": "nop",
+    **{rows: [] for rows in ("reads", "writes", "sums_read", "sums_written", "waits")},
+    "tile": None,
+    "switch": False,
+}
+"""What an instruction has that does nothing, but for its engine."""
 
 
 def _remembers_the_last_multiply(program: Plain, _: Rule) -> set[int]:
@@ -95,6 +110,29 @@ def _reads_before_writes(program: Plain, rule: Rule) -> set[int]:
     return {number for number in rule.faults(program) if number in rule.faults(earlier(number))}
 
 
+def _all_that_it_has_waited_for(program: Plain) -> Plain:
+    """A wait for an engine has the engines, too, for which this one has waited at any time before."""
+    met, seen = dict[str, set[str]](), list[Mapping[str, object]]()
+    for each in program["instructions"]:
+        waits = list[tuple[str, list[str]]]()
+        for engine, others in each["waits"]:
+            more = set(others).union(*(met.get(other, ()) for other in others)) - {engine}
+            met[engine] = met.get(engine, set()) | more
+            waits.append((engine, sorted(more)))
+        seen.append({**each, "waits": waits})
+    return _with(program, seen)
+
+
+def _knows_later_waits(program: Plain, rule: Rule) -> set[int]:
+    """What an engine has waited for since its last instruction comes with a wait for it: as if it had done something since."""
+    seen, numbers, begun = list[Mapping[str, object]](), list[int](), set[str]()
+    for number, each in enumerate(program["instructions"]):
+        begun.add(each["engine"])
+        seen += [each, *({**NOTHING, "engine": engine} for engine, _ in each["waits"] if engine in begun)]
+        numbers += [number] * (len(seen) - len(numbers))
+    return {numbers[place] for place in rule.faults(_with(program, seen))}
+
+
 def _no_chains(program: Plain, rule: Rule) -> set[int]:
     """A wait for an engine says nothing of those that this one has waited for: each engine knows its own waits alone."""
     found, code = set[int](), program["instructions"]
@@ -108,6 +146,8 @@ DETECTORS: Mapping[str, tuple[Detector, ...]] = {
     "unwritten": (
         _seeing("it looks at the first row that an instruction reads, not at the others", lambda i: {"reads": i["reads"][:1]}),
         _seeing("it thinks that only the host engine writes rows", lambda i: {"writes": i["writes"] if i["engine"] == "host" else []}),
+        _seeing("it thinks that rows are read which lie between two that are", lambda i: {"reads": _dense(i["reads"])}),
+        _blind("it asks whether a row is written anywhere in the program, not whether before", _written_anywhere),
         _seeing("it thinks that rows are written which lie between two that are", lambda i: {"writes": _dense(i["writes"])}),
         _seeing(
             "it takes an instruction's own writes for earlier ones", lambda i: {"reads": [r for r in i["reads"] if r not in i["writes"]]}
@@ -123,6 +163,14 @@ DETECTORS: Mapping[str, tuple[Detector, ...]] = {
             "it looks at the first accumulator row of a multiply, not at the others", lambda i: {"sums_written": i["sums_written"][:1]}
         ),
         _seeing(
+            "it looks at the first accumulator row of an activate, not at the others",
+            lambda i: {"sums_read": i["sums_read"] if i["sums_written"] else i["sums_read"][:1]},
+        ),
+        _seeing(
+            "it thinks that a multiply that accumulates activates the sums that it reads",
+            lambda i: {"sums_written": [] if i["sums_read"] else i["sums_written"]},
+        ),
+        _seeing(
             "it thinks that one activate activates all sums",
             lambda i: {"sums_read": list(range(64))} if i["sums_read"] and not i["sums_written"] else {},
         ),
@@ -132,6 +180,8 @@ DETECTORS: Mapping[str, tuple[Detector, ...]] = {
     "fifo": (
         _blind("it takes any number of tiles for few enough", lambda program: {**program, "fifo": 10**9}),
         _blind("it allows one tile more than the FIFO holds", lambda program: {**program, "fifo": program["fifo"] + 1}),
+        _seeing("it takes tile 0 for no tile", lambda i: {"tile": i["tile"] or None}),
+        _seeing("it thinks that every multiply switches", lambda i: {"switch": bool(i["sums_written"])}),
         _blind("it counts a tile that is asked for again only once", _asks_for_a_tile_once),
         _seeing("it doesn't see that convolve switches", lambda i: {"switch": i["switch"] and i["name"] != "convolve"}),
         Detector("it lets a switch without a tile take the next one that is asked for", _counts_below_zero),
@@ -139,16 +189,22 @@ DETECTORS: Mapping[str, tuple[Detector, ...]] = {
     "race": (
         _seeing("it doesn't look at accumulators", lambda _: {"sums_read": [], "sums_written": []}),
         _seeing(
-            "it thinks that a wait for one engine is a wait for all",
-            lambda i: {"waits": [(engine, list(ENGINES)) for engine, _ in i["waits"]]},
+            "it thinks that two reads of a row collide",
+            lambda i: {"writes": sorted({*i["reads"], *i["writes"]})},
         ),
+        _seeing(
+            "it takes the engine that waits for the one that is waited for, and that one for the one that waits",
+            lambda i: {"waits": [(other, [engine]) for engine, others in i["waits"] for other in others]},
+        ),
+        _blind("it thinks that a wait for an engine is one for all those, too, which that one has waited for", _all_that_it_has_waited_for),
         _seeing(
             "it thinks that the engine that is waited for waits too",
             lambda i: {"waits": i["waits"] + [(other, [engine]) for engine, others in i["waits"] for other in others]},
         ),
         Detector("it sees no collision where a row is overwritten that was read", _reads_before_writes),
         Detector("it thinks that a wait for an engine says nothing of those which that one has waited for", _no_chains),
+        Detector("it takes what the engine that is waited for knows now, not what it knew when it began", _knows_later_waits),
     ),
 }
 """By the name of the rule. The first `SHOWN` are in the public tests; each of these is the rule on what it sees."""
-SHOWN = 2
+SHOWN = 4

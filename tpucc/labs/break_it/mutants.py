@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any, cast
 
 from tpucc import api
 from tpucc.diagnostics import counted
+from tpucc.labs.break_it.faulty import DETECTORS, NOTHING
 from tpucc.labs.break_it.rules import ENGINES, Faults, Plain, PlainInstruction, Rule, plain
 
-WAITS = 0.6
-"""How many instructions of short programs are waits, where these matter."""
+WAITS, RELAYS = 0.6, 0.2
+"""How many instructions of short programs are waits, where these matter, and how many programs are relays."""
+CHOSEN_AMONG = 500
+"""Short programs of which some are chosen."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,10 @@ class Case:
     program: Plain
     change: str
     faults: Faults
+
+    def verdict(self, found: Set[int]) -> tuple[bool, list[int]]:
+        """What is said of an answer: whether it misses the first fault, and what it reports that is none."""
+        return bool(self.faults) and min(self.faults) not in found, sorted(found - set(self.faults))
 
 
 @cache
@@ -113,18 +121,28 @@ def mutants(rule: Rule, draw: Random, bases: Sequence[Plain], bugs: int, harmles
 
 
 def short(rule: Rule, draw: Random, bugs: int, harmless: int) -> list[Case]:
-    """Short random programs: so many that break the rule, and so many that don't."""
+    """Short random programs: so many that break the rule, and so many that don't. Some of them were chosen among others, so that each of
+    the rule's wrong detectors fails on a few, if it can."""
 
     def made() -> Case:
-        program = Plain(fifo=draw.choice((1, 2, 3)), instructions=list(_random(draw, WAITS if rule.name == "race" else 0)))
+        waits = WAITS if rule.name == "race" else 0
+        code = _relay(draw) if waits and draw.random() < RELAYS else _random(draw, waits)
+        program = Plain(fifo=draw.choice((1, 2, 3)), instructions=list(code))
         return Case(program, "", rule.faults(program))
 
-    return _several(draw, made, bugs, harmless)
+    detectors = DETECTORS[rule.name]
+    few = min(bugs, harmless) // len(detectors)
+    drawn = [made() for _ in range(CHOSEN_AMONG if few else 0)]
+    chosen = dict[int, Case]()
+    for detector in detectors:
+        failed = (number for number, case in enumerate(drawn) if any(case.verdict(detector.find(case.program, rule))))
+        chosen |= {number: drawn[number] for number in islice(failed, few)}
+    return _several(draw, made, bugs, harmless, list(chosen.values()))
 
 
-def _several(draw: Random, make: Callable[[], Case | None], bugs: int, harmless: int) -> list[Case]:
-    """Cases that are made until so many break the rule and so many don't, in an order that says nothing."""
-    broken, sound = list[Case](), list[Case]()
+def _several(draw: Random, make: Callable[[], Case | None], bugs: int, harmless: int, first: Sequence[Case] = ()) -> list[Case]:
+    """Cases that are made until so many break the rule and so many don't, the `first` among them, in an order that says nothing."""
+    broken, sound = [case for case in first if case.faults], [case for case in first if not case.faults]
     while len(broken) < bugs or len(sound) < harmless:
         if (case := make()) is not None:
             kept, most = (broken, bugs) if case.faults else (sound, harmless)
@@ -140,9 +158,37 @@ def _random(draw: Random, waits: float) -> Iterator[PlainInstruction]:
         yield _synchronize(draw) if draw.random() < waits else _any(draw)
 
 
+def _relay(draw: Random) -> Iterator[PlainInstruction]:
+    """Two engines touch a row, and a third one waits for the first before the second waits for it: that orders the two if the third does
+    something in between."""
+    first, second, third = draw.sample(("host", "matrix", "activation"), 3)
+    row, other = draw.sample(range(5), 2)
+    yield _touching(third, other)
+    yield _touching(first, row)
+    yield _waiting(third, [first])
+    if draw.random() < 0.5:
+        yield _touching(third, other)
+    yield _waiting(second, [third])
+    yield _touching(second, row)
+
+
+def _touching(engine: str, row: int) -> PlainInstruction:
+    """An instruction of an engine that touches a row of the unified buffer."""
+    match engine:
+        case "host":
+            return _instruction("read_host_memory", engine, writes=[row])
+        case "matrix":
+            return _instruction("matrix_multiply", engine, reads=[row], sums_written=[row])
+        case _:
+            return _instruction("vector", engine, reads=[row], writes=[row])
+
+
 def _synchronize(draw: Random) -> PlainInstruction:
     engine = draw.choice(ENGINES)
-    others = draw.sample([name for name in ENGINES if name != engine], draw.choice((1, 1, 2)))
+    return _waiting(engine, draw.sample([name for name in ENGINES if name != engine], draw.choice((1, 1, 2))))
+
+
+def _waiting(engine: str, others: list[str]) -> PlainInstruction:
     return _instruction("synchronize", "control", waits=[(engine, others)])
 
 
@@ -173,5 +219,4 @@ def _rows(draw: Random) -> list[int]:
 
 def _instruction(name: str, engine: str, **more: Any) -> PlainInstruction:
     """An instruction that does nothing but what `more` says."""
-    rows: dict[str, list[int]] = {"reads": [], "writes": [], "sums_read": [], "sums_written": []}
-    return cast(PlainInstruction, {"name": name, "engine": engine, **rows, "tile": None, "switch": False, "waits": [], **more})
+    return cast(PlainInstruction, {**NOTHING, "name": name, "engine": engine, **more})

@@ -102,6 +102,10 @@ class Rule:
     name: str
     says: str
     codes: tuple[str, ...]
+    kept: str
+    """What holds in a program that keeps the rule."""
+    hint: str
+    """In what a detector can be wrong."""
 
     def faults(self, program: Plain) -> Faults:
         """What the lab's own solution finds. An archive for students has no solution."""
@@ -110,5 +114,8 @@ class Rule:
 
 
 DECLARED = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
-RULES = {name: Rule(name, " ".join(said["says"].split()), tuple(said["codes"])) for name, said in DECLARED.items()}
+RULES = {
+    name: Rule(name, " ".join(said["says"].split()), tuple(said["codes"]), said["kept"], " ".join(said["hint"].split()))
+    for name, said in DECLARED.items()
+}
 """The rules by their names."""

@@ -32,9 +32,10 @@ CYCLES = Scale(1.06, 1.25)
 """Of the quotient of cycles and the reference's, as a geometric mean."""
 TO_WIN = 1.3
 """What programs take at least, as they are given, in the reference's cycles."""
-TRIED = 6
+TRIED = 40
 """How many programs are drawn until one has so much to win; then the best of them is taken."""
-MOST, TRIED = 40, 40
+NOTHING_WON = "One program takes as long as in the order as given, which loses all points"
+MOST, EXCHANGED = 40, 40
 """Instructions of a program that a question is about, and pairs of them that are exchanged until cycles are lost."""
 SIZES = {"unified_buffer_rows": 1024, "accumulator_rows": 64}
 MACHINES: Mapping[Family, Mapping[str, float]] = {
@@ -208,15 +209,13 @@ def fast(cases: Cases, submission: Submission) -> Outcome:
     pairs = [(cycles(case.tiles, order), best_cycles(case)) for case, order in found]
     outcome, worst = in_the_mean("cycles ÷ reference", CYCLES, pairs)
     (case, order), (own, least) = found[worst], pairs[worst]
-    message = f"{outcome.message}: {own:,} cycles, the reference's {least:,}, in the order as given {as_given(case):,}"
     won = all(own <= CYCLES.full * best or own < as_given(case) for (own, best), (case, _) in zip(pairs, found, strict=True))
-    message += "" if won else ". One program takes as long as in the order as given, which loses all points"
     beside = Beside(Timed(scheduled(case.tiles, order)), "reference", best_spent(case))
-    outcome = replace(outcome, message=message, share=outcome.share if won else 0, **beside.drawings())
+    outcome = replace(outcome, share=outcome.share if won else 0, **beside.drawings())
     if outcome.passed:
-        return outcome
-    why = f"{message}. {beside.slower()}".rstrip()
-    return replace(outcome, message=why, found=str(order.tolist()), call=("order", (case.tiles,)))
+        return replace(outcome, message=f"{outcome.message}: {own:,} cycles, the reference's {least:,}")
+    lines = ["" if won else NOTHING_WON, f"{outcome.message}. As given it takes {as_given(case):,} cycles", beside.slower()]
+    return replace(outcome, message="\n".join(filter(None, lines)), found=str(order.tolist()), call=("order", (case.tiles,)))
 
 
 def integers(cases: Cases, submission: Submission) -> Outcome:
@@ -253,7 +252,7 @@ def sooner(exchange: Exchange, oral: Oral) -> Question:
     tiles, order = _made(exchange, oral.rules)
     place, best = np.argsort(order).tolist(), cycles(tiles, order)
     pairs = [(a, b) for a in range(len(place)) for b in range(a) if place[b] > place[a]]
-    for a, b in oral.draw.sample(pairs, min(TRIED, len(pairs))):
+    for a, b in oral.draw.sample(pairs, min(EXCHANGED, len(pairs))):
         kept = order[order != a]
         back = np.insert(kept, np.flatnonzero(kept == b)[0] + 1, a)
         if not wrong(tiles, back, oral.rules.rules) and (took := cycles(tiles, back)) > best:

@@ -10,16 +10,19 @@ from random import Random
 from typing import Any
 
 from tpucc.explain.comparison.pairs import spent
+from tpucc.guest.values import Plain
 from tpucc.labs.judging import Scale, geometric_mean, outcome_of
 from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
-from tpucc.labs.race.running import FUNCTIONS, Run, run
+from tpucc.labs.race.running import FUNCTIONS, REWRITE, Look, Run, run
 from tpucc.labs.timelines import Beside
 from tpucc.plugins.failures import Failed
 from tpucc.target import Target
 
 CYCLES = Scale(0.37, 0.95)
 """Of the quotient of cycles and the plain program's, as a geometric mean."""
+LONGEST = 10_000
+"""Characters of a graph that are told of a rewrite that is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +105,30 @@ def raced(networks: Sequence[Network], target: Target, edges: Sequence[Network] 
 
 
 def runs(networks: Sequence[Network], target: Target, submission: Submission) -> list[Run]:
-    """The programs of networks, which are right. Raises `Wrong` for one that isn't, with what is said of each function alone."""
+    """The programs of networks, which are right. Raises `Wrong` for one that isn't, with what is said of each function alone, and the graph
+    of a rewrite that is wrong alone."""
     functions, found = defined(submission), list[Run]()
     for network in networks:
-        made, problem = tried(network, target, submission, functions)
+        answers = list[Plain]()
+        made, problem = tried(network, target, submission, functions, answers.append)
         if made is None or problem:
             verdicts = {name: tried(network, target, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
-            alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in verdicts.items())
+            wrong_first = sorted(verdicts.items(), key=lambda verdict: not verdict[1])
+            alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in wrong_first)
+            graphs = [answer[:LONGEST] for answer in answers if isinstance(answer, str) and verdicts.get(REWRITE, problem)]
+            told = "\n".join(filter(None, [alone, *(f"{REWRITE} returned\n{graph}" for graph in graphs)]))
             expected = "the plain program's values, and no findings"
-            raise Wrong(f"{network.name}: {problem}", given=f"the network\n{network.text}", expected=expected, found=alone, call=None)
+            raise Wrong(f"{network.name}: {problem}", given=f"the network\n{network.text}", expected=expected, found=told, call=None)
         found.append(made)
     return found
 
 
-def tried(network: Network, target: Target, submission: Submission, functions: Sequence[str]) -> tuple[Run | None, str]:
+def tried(
+    network: Network, target: Target, submission: Submission, functions: Sequence[str], look: Look = lambda _: None
+) -> tuple[Run | None, str]:
     """The network compiled with these functions, if they make a program of it, and what is wrong with it."""
     try:
-        found = run(network, target, submission, functions)
+        found = run(network, target, submission, functions, look)
     except Failed as failure:
         return None, failure.words
     return found, found.wrong()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
@@ -70,7 +70,11 @@ class Run:
         return judged_beside(self.exe, self.plain)
 
 
-def rewrite(submission: Submission) -> Pass:
+Look = Callable[[Plain], object]
+"""Is shown what `rewrite` returned, whether a program can be made of it or not."""
+
+
+def rewrite(submission: Submission, look: Look) -> Pass:
     """The submission's `rewrite`, as a pass."""
 
     def run(graph: Graph, _: Context) -> Graph:
@@ -80,16 +84,17 @@ def rewrite(submission: Submission) -> Pass:
             if failure.kind != "result":
                 raise
             raise Failed("result", f"{REWRITE} {failure.message}; expected a graph") from None
+        look(answer)
         found = returned_graph(answer, graph)
         return graph if found == graph else found
 
     return GraphPass(REWRITE, "the submission's rewrite", 0, run, {})
 
 
-def run(network: Network, target: Target, submission: Submission, functions: Collection[str]) -> Run:
+def run(network: Network, target: Target, submission: Submission, functions: Collection[str], look: Look = lambda _: None) -> Run:
     """The network compiled with these functions of the submission. Raises `Failed`."""
     stages = {stage: partial(stage_result, partial(submission.call, stage), with_lines=False) for stage in STAGES if stage in functions}
-    passes = (rewrite(submission),) if REWRITE in functions else ()
+    passes = (rewrite(submission, look),) if REWRITE in functions else ()
     try:
         exe = compiled(network, target, replace(PLAIN, **stages), passes)
     except Error as error:

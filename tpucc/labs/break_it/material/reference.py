@@ -132,6 +132,20 @@ def multiply(acc, rows=1, flags=""):
     return f"matrix_multiply ub=0 acc={acc} rows={rows}{flags}"
 
 
+LATER = """
+synchronize engine=activation wait=matrix
+activate acc=0 ub=8 inner=1
+matrix_multiply ub=1 acc=1 rows=1
+WAIT
+synchronize engine=host wait=activation
+read_host_memory host=x.0 ub=1 rows=1
+synchronize engine=activation wait=matrix
+activate acc=1 ub=9 inner=1
+synchronize engine=host wait=activation
+write_host_memory ub=8 host=y.0 rows=2
+halt
+"""
+
 TEXTS = {
     "unwritten": [
         ("1", GOOD),
@@ -139,6 +153,14 @@ TEXTS = {
         ("3", COPY + "vector function=copy a=0 ub=8 ub_stride=2 inner=2" + END.replace("rows=1", "rows=3")),
         ("1", COPY + "vector function=copy a=8 ub=8 inner=1" + END),
         ("2", "write_host_memory ub=0 host=y.0 rows=1\nwrite_host_memory ub=0 host=y.0+1 rows=1\nhalt"),
+        ("1", "write_host_memory ub=0 host=y.0 rows=1\nread_host_memory host=x.0 ub=0 rows=1\nhalt"),
+        (
+            "2",
+            "read_weights tile=0\nread_host_memory host=x.0 ub=0 rows=1\nread_host_memory host=x.0 ub=2 rows=1\n"
+            + "set_configuration block=0\nsynchronize engine=matrix wait=host\nconvolve ub=0 ub_stride=2 acc=0 inner=2, switch"
+            + ACTIVATE.replace("ACC", "0").replace("inner=1", "inner=2")
+            + END.replace("rows=1", "rows=2"),
+        ),
     ],
     "lost": [
         sums(multiply(0, 2, ", switch"), multiply(0, 2, ", accumulate")),
@@ -146,8 +168,11 @@ TEXTS = {
         sums(multiply(0, 2, ", switch"), ACTIVATE.replace("ACC", "0"), multiply(1), multiply(0)),
         sums(multiply(0, 1, ", switch"), multiply(1), multiply(0)),
         sums(multiply(0, 2, ", switch"), multiply(0, 2), multiply(0, 2)),
+        sums(multiply(0, 2, ", switch"), ACTIVATE.replace("ACC", "0").replace("inner=1", "inner=2"), multiply(0, 2)),
+        sums(multiply(0, 2, ", switch"), multiply(0, 2, ", accumulate"), multiply(0, 2)),
     ],
     "fifo": [
+        sums(multiply(0, 2, ", switch"), multiply(0, 2, ", accumulate")),
         sums("read_weights tile=0", multiply(0, 2, ", switch"), multiply(0, 2, ", switch, accumulate")),
         sums(multiply(0, 2, ", switch"), "read_weights tile=0", multiply(0, 2, ", switch, accumulate")),
         sums("read_weights tile=1", "read_weights tile=1", *(multiply(0, 2, f", switch{also}") for also in ("", *[", accumulate"] * 2))),
@@ -182,6 +207,18 @@ TEXTS = {
             + "\nsynchronize engine=host wait=matrix\nread_host_memory host=x.0 ub=0 rows=1\nsynchronize engine=activation wait=host\n"
             + "activate acc=0 ub=8 inner=1\n"
             + END,
+        ),
+        (
+            "2",
+            START
+            + multiply(0, 1, ", switch")
+            + "\nsynchronize engine=activation wait=host\nvector function=copy a=0 ub=9 inner=1\n"
+            + ACTIVATE.replace("ACC", "0")
+            + END.replace("rows=1", "rows=2"),
+        ),
+        *(
+            ("2", START + multiply(0, 1, ", switch") + LATER.replace("WAIT", wait))
+            for wait in ("", "synchronize engine=activation wait=matrix")
         ),
     ],
 }
