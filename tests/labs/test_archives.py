@@ -28,7 +28,7 @@ CHECKED = """
 import json, pathlib, pickle, sys
 import tpucc
 from tpucc.labs.grading import run
-from tpucc.labs.solutions import executed
+from tpucc.labs.here import executed
 from tpucc.labs.start import place
 
 class Apart:
