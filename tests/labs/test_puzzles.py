@@ -51,6 +51,20 @@ def test_the_best_known_is_what_the_reference_has(term: Term) -> None:
 
 WRONG = {
     "a wrong value": (1, "read_host_memory host=x.0 ub=0 rows=1\nwrite_host_memory ub=0 host=y.0 rows=1\nhalt", 1, "made it", "y[0, 0] is"),
+    "tiles in another order": (
+        5,
+        solution(5, tile_is_0="tile=9", tile_is_1="tile=0").replace("tile=9", "tile=1"),
+        9,
+        "`activate acc=0 ub=0 inner=3` made it of the sums of lines 6 (tile 1) and 7 (tile 0)",
+        "y[0, 0] is",
+    ),
+    "a second part of other rows": (
+        11,
+        solution(11).replace("matrix_multiply ub=3", "matrix_multiply ub=2"),
+        11,
+        "inner=3` made it of the sums of line 9 (tile 0)",
+        "y[3, 0] is",
+    ),
     "a race": (
         2,
         "\n\n" + solution(2).replace("synchronize engine=activation wait=host", ""),
@@ -214,7 +228,7 @@ def test_a_puzzle_is_shown_of_the_folders_term_and_where_there_is_none_this_is_s
     monkeypatch.chdir(tmp_path)
     assert main(["lab", "start", "0", "lab0", "--term", "spring"]) == 0
     for name in ("handout.md", "puzzle03.asm"):
-        assert "tpucc lab puzzle 3 --term spring" in " ".join((tmp_path / "lab0" / name).read_text("utf-8").replace("; ", "").split())
+        assert "`tpucc lab puzzle 3`" in " ".join((tmp_path / "lab0" / name).read_text("utf-8").replace("; ", "").split())
     told = {}
     for asked in (("lab0",), (), ("--term", "spring")):
         capsys.readouterr()
@@ -227,6 +241,9 @@ def test_a_puzzle_is_shown_of_the_folders_term_and_where_there_is_none_this_is_s
     ends = ("lab0/puzzle03.asm", "puzzle03.asm", "puzzle03.asm --term spring")
     assert [lines[-1] for lines in told.values()] == [f"tpucc lab puzzle 3 {end}" for end in ends]
     assert [sum(line.startswith("note:") for line in lines) for lines in told.values()] == [0, 1, 0]
+    monkeypatch.chdir(tmp_path / "lab0")
+    assert main(["lab", "puzzle", "3"]) == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == told["lab0",][:-1]
 
 
 def test_so_is_a_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,28 @@ def test_a_public_test_finds_where_ties_go_and_says_that_there_is_one(function: 
     assert re.search(r"; the (quotient|product) -?\d+\.5 is a tie: expected", found.outcome.message)
 
 
+@pytest.mark.parametrize("name", ["a network", "samples with defects"])
+def test_of_a_tie_a_network_takes_either_neighbour(name: str) -> None:
+    """Where ties go costs points in the tests that are about ties alone; what is no nearest integer is refused."""
+    term = Term("2027-autumn")
+    rule, weights = rules(term), network().weights[0]
+    other = replace(rule, ties="even")
+    integers = [each.solution.call("quantise_weights", weights)[0] for each in (rule, other)]
+    assert (integers[0] != integers[1]).any()
+    test = next(test for test in find("quantisation").public(term) if test.name == name)
+    assert run_test(test, Rounding(other)).outcome.share == 1
+    found = run_test(test, Truncating(rule)).outcome
+    assert (found.share, "mend `quantise` first: quantise, element [" in found.message) == (0, True)
+
+
+class Truncating(Rounding):
+    """A submission whose `quantise` gives integers nearer to zero than they should be."""
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        answer = super().call(function, *arguments)
+        return np.trunc(answer * 0.99).astype(np.int64) if function == "quantise" else answer
+
+
 class Mistaken:
     """The rules with one mistake."""
 

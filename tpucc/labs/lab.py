@@ -277,9 +277,8 @@ class Lab:
         return self.filled((self.material_folder / name).read_text("utf-8"), term)
 
     def filled(self, text: str, term: Term) -> str:
-        """A text with the term's words; `term` and `term_option` are words of every lab. Raises `KeyError` for a word that the lab doesn't
-        have."""
-        return filled(text, {"term": term, "term_option": term.option, **self.words(term)})
+        """A text with the term's words; `term` is a word of every lab. Raises `KeyError` for a word that the lab doesn't have."""
+        return filled(text, {"term": term, **self.words(term)})
 
 
 def filled(text: str, words: Mapping[str, Any]) -> str:

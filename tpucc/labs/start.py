@@ -58,10 +58,7 @@ def _limits() -> str:
 
 def differing(lab: Lab, terms: tuple[Term, Term]) -> tuple[str, ...]:
     """The files that a student begins with whose texts differ between two terms by more than the terms' names."""
-    one, other = (
-        {name: text.replace(term.option, "").replace(str(term), "") for name, text in starting_files(lab, term).items() if name != FILE}
-        for term in terms
-    )
+    one, other = ({name: text.replace(str(term), "") for name, text in starting_files(lab, term).items() if name != FILE} for term in terms)
     return tuple(name for name in one if one[name] != other[name])
 
 

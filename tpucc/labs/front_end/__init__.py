@@ -30,7 +30,7 @@ def _words(rules: Rules) -> Mapping[str, Any]:
         "Nothing repeats along the axis `axis`: both operands must have the same size there. An operand that lacks this axis has size 1 "
         "there. Where the two sizes differ, `lag` is refused."
     )
-    differs = "| the sizes along the axis differ, which the rule of the axis forbids | E0302 | both operands |\n"
+    differs = "| the sizes along the axis differ | E0302 | both operands |\n"
     example = rules.value({"by": 2, "axis": 0}, [A, B])
     places = [f"{values[2 if name == rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
     formula, function, _ = FUNCTIONS[rules.function]

@@ -28,7 +28,7 @@ PUBLIC: Mapping[str, tuple[str, ...]] = {
         "more elements",
     ),
     "fuse_bias": ("left", "a shared product", "no constant", "a second bias", "a pinned product"),
-    "fuse_activation": ("a parameter", "after a bias", "another function", "read by two", "a range"),
+    "fuse_activation": ("a parameter", "after a bias", "another function", "read by two", "a range", "without constant weights"),
 }
 """What `check` has beside it."""
 

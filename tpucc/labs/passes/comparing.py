@@ -12,6 +12,7 @@ from random import Random
 import numpy as np
 
 from tpucc import api
+from tpucc.diagnostics import counted
 from tpucc.ir import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
@@ -25,6 +26,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.opdef import Clamp
 from tpucc.passes.base import Context, GraphPass
+from tpucc.passes.rewriter import is_pinned
 from tpucc.plugins.failures import Failed
 from tpucc.see.pictures import graph_svg
 
@@ -116,7 +118,8 @@ def different(graph: Graph, made: Graph, wanted: Graph | None) -> str:
     kept = [_nameless(node, wanted, graph) for node in wanted if node.name in graph.by_name]
     for node in kept:
         if problem := _differs(node, made):
-            return problem
+            operands = (_product_words(name, graph, made) for name in graph[node.name].operands)
+            return problem + _product_words(node.name, graph) + "".join(operands)
     names = {node.name for node in kept}
     read = {operand for node in made for operand in node.operands} | made.output_nodes
     for node in made:
@@ -147,6 +150,19 @@ def _differs(wanted: Node, made: Graph) -> str:
     if comparable(replace(found, operands=operands)) != comparable(wanted):
         return f"{wanted.name} is {node_words(found)}\nand should be {node_words(wanted)}"
     return ""
+
+
+def _product_words(name: str, *graphs: Graph) -> str:
+    """What decides whether a product is fused, in a line, of the first graph where the node is a product; nothing where it is none."""
+    graph = next((each for each in graphs if name in each.by_name and OPS[each[name].op].facts.fuses_into == "linear"), None)
+    if graph is None:
+        return ""
+    product, activation = graph[name], getattr(graph[name].attributes, "activation", "")
+    reads = [*(operand for node in graph for operand in node.operands), *(output.node for output in graph.outputs)].count(name)
+    said = [f"activation={activation!r}", f"read {counted(reads, 'time')}"]
+    said += [f"{print_name(of)} is {'a' if _is_constant(graph, of) else 'no'} constant" for of in product.operands[1:]]
+    said += [f"{print_name(each)} is pinned" for each in (name, *product.operands[1:]) if is_pinned(graph[each])]
+    return f"\nthe product {print_name(name)}: {', '.join(said)}"
 
 
 def _is_constant(graph: Graph, name: str) -> bool:

@@ -14,9 +14,9 @@ from random import Random, SystemRandom
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Error, ProgramError, Source, Span, counted, printable
+from tpucc.diagnostics import Diagnostic, Error, ProgramError, Source, Span, counted, listed, printable
 from tpucc.isa.assembler import read_listing
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import effects, resolve
 from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import Program
 from tpucc.isa.verify import RULES, Violation, verify
@@ -214,8 +214,27 @@ def _require_goal(setting: Setting, solution: Solution, text: str) -> None:
             line = _line(solution, made.instruction) if made else 0
             maker = _at(line, text) if line else f"`{made.text}`" if made else "no instruction"
             values = _values(setting.inputs), _values({name: goal}), _values({name: found})
-            message = f"{name}[{index[0]}, {index[1]}] is {found[index]}, expected {goal[index]}\n{maker} made it"
+            sums = _sums(solution, made.instruction) if made else ""
+            message = f"{name}[{index[0]}, {index[1]}] is {found[index]}, expected {goal[index]}\n{maker} made it{sums}"
             raise Wrong(message, line=line, values=values)
+
+
+def _sums(solution: Solution, activation: int) -> str:
+    """The lines of the multiplies whose sums an instruction activates, each with the tile that was in use; nothing of another instruction,
+    and of a scheduled program, whose multiplies have no lines."""
+    records = solution.program.instructions
+    touched = effects(records)
+    sums, tiles = touched.sums, resolve(records, touched).tile
+    rows = set(sums.rows(activation).tolist()) if sums.only_reads[activation] else set()
+    found: list[int] = []
+    for index in np.flatnonzero(sums.writes[:activation])[::-1].tolist():
+        if not rows.isdisjoint(written := sums.rows(index).tolist()):
+            found.insert(0, index)
+            rows.difference_update(() if sums.reads[index] else written)
+    if not found or not all(solution.lines[index] for index in found):
+        return ""
+    named = [f"{solution.lines[index]} (tile {tiles[index]})" for index in found]
+    return f" of the sums of {'lines' if len(named) > 1 else 'line'} {listed(named)}"
 
 
 def _values(arrays: Mapping[str, DeviceInts]) -> str:

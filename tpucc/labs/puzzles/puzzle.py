@@ -29,7 +29,7 @@ class Puzzle(Task):
     @property
     def begun(self) -> str:
         """The file that a student begins with."""
-        where = f"tpucc lab puzzle {self.number}{self.term.option} shows the memories and the goal."
+        where = f"`tpucc lab puzzle {self.number}` shows the memories and the goal."
         said = fill(f"{self.task} {where}", WIDTH, initial_indent="; ", subsequent_indent="; ", break_on_hyphens=False)
         return f"; {self.title[0].upper()}{self.title[1:]}\n{said}\n\n{self.text}"
 

@@ -11,7 +11,7 @@ import numpy as np
 from tpucc.floating.arithmetic import PORTABLE
 from tpucc.interop.programs import example
 from tpucc.labs.lab import Submission
-from tpucc.labs.quantisation.rules import Rules, exact_integers, exact_weights, pair
+from tpucc.labs.quantisation.rules import Rules, nearest_integers, nearest_weights, pair
 from tpucc.numerics import AnyArray, Float32
 from tpucc.plugins.failures import Failed
 
@@ -69,9 +69,9 @@ def run(rules: Rules, net: Network, samples: tuple[Float32, ...], submission: Su
     """The network with integers, each step asked of the submission. Raises `Failed` for an answer that isn't what the rules say."""
     found = [pair(submission.call("calibrate", held), rules) for held in samples]
     (scale, zero), *others = found
-    values = exact_integers(rules, "quantise", submission, net.meant[0], scale, zero)
+    values = nearest_integers(rules, "quantise", submission, net.meant[0], scale, zero)
     for n, (result_scale, result_zero) in enumerate(others):
-        weights, weight_scales = exact_weights(rules, submission, net.weights[n])
+        weights, weight_scales = nearest_weights(rules, submission, net.weights[n])
         bias = np.rint(net.biases[n] / (np.float64(scale) * weight_scales))
         sums = np.clip((values - zero) @ weights + bias, -(2**31), 2**31 - 1).astype(np.int32)
         with np.errstate(over="ignore", under="ignore"):
@@ -81,7 +81,7 @@ def run(rules: Rules, net: Network, samples: tuple[Float32, ...], submission: Su
                 f"the scales {scale:g} of {TENSORS[n]} and {result_scale:g} of {TENSORS[n + 1]} are so far apart that no float32 multiplies"
             )
             raise Failed("wrong", message)
-        values = exact_integers(rules, "requantise", submission, sums, multiplier, result_zero)
+        values = nearest_integers(rules, "requantise", submission, sums, multiplier, result_zero)
         if n < len(others) - 1:
             values = np.maximum(values, result_zero)  # ReLU
         scale, zero = result_scale, result_zero

@@ -1,7 +1,8 @@
 """The term's arithmetic of quantised values, and what a submission answers, checked: raises `Failed` with the first difference.
 
-An archive for students has recorded the solution's answers to what the public tests ask it. Where inputs depend on the submission's own
-scales, its answers are taken there as they are.
+An archive for students has recorded the solution's answers to what the public tests ask it. The integers of a network depend on the
+submission's own scales: there the nearest ones are computed, of which a tie has two. So its points are for its noise, and a mistake about
+ties loses those of the tests that are about ties.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tpucc.guest.values import Plain
 from tpucc.labs.judging import integers as plain_integers
 from tpucc.labs.lab import Submission, Term
 from tpucc.labs.solutions import Solution
-from tpucc.numerics import AnyArray, Float32, Int64, place_of_largest
+from tpucc.numerics import AnyArray, Float32, Float64, Int64, place_of_largest
 from tpucc.plugins.failures import Failed
 
 Ties = Literal["even", "away", "zero"]
@@ -77,12 +78,19 @@ def exact_integers(
     rules: Rules, function: Literal["quantise", "requantise"], submission: Submission, values: AnyArray, factor: AnyArray | float, zero: int
 ) -> Int64:
     """The integers of `quantise` or `requantise`, which must be exact."""
-    expected = rules.solution.answer(function, values, factor, zero)
+    expected = rules.solution.expected(function, values, factor, zero)
     found = integers(submission.call(function, values, factor, zero), values.shape, function)
-    if expected is None:
-        return np.clip(found, rules.low, rules.high)
+    _require_between(found, expected, expected, lambda place: element_text(function, values, factor, zero, place))
+    return found
 
-    _require_equal(found, expected, lambda place: element_text(function, values, factor, zero, place))
+
+def nearest_integers(
+    rules: Rules, function: Literal["quantise", "requantise"], submission: Submission, values: AnyArray, factor: AnyArray | float, zero: int
+) -> Int64:
+    """The integers of `quantise` or `requantise`, which must be the nearest ones. Of a tie, either neighbour is."""
+    found = integers(submission.call(function, values, factor, zero), values.shape, function)
+    low, high = (np.clip(each + zero, rules.low, rules.high).astype(np.int64) for each in _nearest(_real(function, values, factor)))
+    _require_between(found, low, high, lambda place: f"mend `{function}` first: {element_text(function, values, factor, zero, place)}")
     return found
 
 
@@ -94,39 +102,63 @@ def element_text(function: str, values: AnyArray, factor: AnyArray | float, zero
     return f"{function}, element {list(place)}: {given}"
 
 
-def _require_equal(found: AnyArray, expected: AnyArray, said: Callable[[tuple[int, ...]], str]) -> None:
-    """Raises `Failed` with the first place that differs, and what is `said` of it."""
-    if (found != expected).any():
-        place = place_of_largest(found != expected)
-        raise Failed("wrong", f"{said(place)}: expected {expected[place]}, found {found[place]}")
+def _require_between(found: AnyArray, low: AnyArray, high: AnyArray, said: Callable[[tuple[int, ...]], str]) -> None:
+    """Raises `Failed` with the first place that is below `low` or above `high`, and what is `said` of it."""
+    wrong = (found < low) | (found > high)
+    if wrong.any():
+        place = place_of_largest(wrong)
+        expected = f"{low[place]}" if low[place] == high[place] else f"{low[place]} or {high[place]}"
+        raise Failed("wrong", f"{said(place)}: expected {expected}, found {found[place]}")
+
+
+def _real(function: str, values: AnyArray, factor: AnyArray | float) -> AnyArray:
+    """The float32 quotients of values, or products of accumulators, before they are rounded."""
+    with np.errstate(all="ignore"):  # at the extremes they are infinite
+        numbers, by = np.asarray(values, np.float32), np.asarray(factor, np.float32)
+        return numbers / by if function == "quantise" else numbers * by
+
+
+def _nearest(real: AnyArray) -> tuple[Float64, Float64]:
+    """The least and the largest of the integers that are nearest to float32 numbers: those of a tie are its neighbours."""
+    exact = real.astype(np.float64)
+    return np.ceil(exact - 0.5), np.floor(exact + 0.5)
 
 
 def _tie(function: str, value: AnyArray, by: AnyArray | float) -> str:
     """`; the quotient -15.5 is a tie`, of a value's quotient or an accumulator's product, where it is one."""
-    with np.errstate(all="ignore"):  # at the extremes it is infinite, and no tie
-        exact = np.float32(value) / np.float32(by) if function == "quantise" else np.float32(value) * np.float32(by)
-        tie = np.abs(exact) % 1 == 0.5
+    real = _real(function, value, by)
+    low, high = _nearest(real)
     name = "quotient" if function == "quantise" else "product"
-    return f"; the {name} {exact:g} is a tie" if tie else ""
+    return f"; the {name} {real:g} is a tie" if low < high else ""
 
 
 def exact_weights(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
     """The integers and scales of `quantise_weights`, which must be exact."""
-    known = rules.solution.answer("quantise_weights", weights)
+    found, scales = _weights(rules, submission, weights)
+    expected, _ = rules.solution.expected("quantise_weights", weights)
+    _require_between(found, expected, expected, lambda place: f"weight {weights[place]} at {list(place)}, scale {scales[place[1]]}")
+    return found, scales
+
+
+def nearest_weights(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
+    """The same with scales that must be exact, and the nearest integers. Of a tie, either neighbour is."""
+    found, scales = _weights(rules, submission, weights)
+    low, high = (np.clip(each, -rules.high, rules.high).astype(np.int64) for each in _nearest(_real("quantise", weights, scales)))
+    said = "mend `quantise_weights` first: weight {} at {}, scale {}".format
+    _require_between(found, low, high, lambda place: said(weights[place], list(place), scales[place[1]]))
+    return found, scales
+
+
+def _weights(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
+    """The integers of `quantise_weights`, and the scales, which must be exact."""
     answer = submission.call("quantise_weights", weights)
     if not isinstance(answer, list) or len(answer) != 2:
         raise Failed("result", "quantise_weights returned no pair (integers, scales)")
-    found_scales = _floats(answer[1], weights.shape[1:])
-    if known is None:
-        if not (found_scales >= SMALLEST).all():
-            raise Failed("wrong", f"quantise_weights returned a scale below {SMALLEST:.4g}, the smallest normal float32")
-        own = integers(answer[0], weights.shape, "quantise_weights")
-        return np.clip(own, -rules.high, rules.high), found_scales.astype(np.float32)
-    expected, scales = known
-    _require_equal(found_scales, scales, lambda n: f"scale of column {n[0]}, whose largest magnitude is {np.abs(weights[:, n[0]]).max()}")
-    found = integers(answer[0], weights.shape, "quantise_weights")
-    _require_equal(found, expected, lambda place: f"weight {weights[place]} at {list(place)}, scale {scales[place[1]]}")
-    return found, scales
+    _, scales = rules.solution.expected("quantise_weights", weights)
+    found = _floats(answer[1], weights.shape[1:])
+    said = "scale of column {}, whose largest magnitude is {}".format
+    _require_between(found, scales, scales, lambda n: said(n[0], np.abs(weights[:, n[0]]).max()))
+    return integers(answer[0], weights.shape, "quantise_weights"), scales
 
 
 def pair(answer: Plain, rules: Rules) -> tuple[float, int]:

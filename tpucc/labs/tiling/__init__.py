@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Error, ProgramError, counted
-from tpucc.explain.comparison.compare import spent_more
-from tpucc.explain.comparison.pairs import spent
+from tpucc.explain.comparison.pairs import Pair, paired, spent
+from tpucc.explain.comparison.reasons import Group, reasons_of
+from tpucc.explain.critical import Limit
 from tpucc.labs.judging import Scale, judged
 from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Test, Wrong, declared, require_fit
 from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
@@ -119,12 +120,18 @@ def quick(rule: Rules, model: Model, submission: Submission) -> Outcome:
     """How many cycles a model takes, against the built-in lowering. A wrong program loses all points."""
     best = built_in_cycles(model)
     found, rows = compared(rule, model, submission)
-    quotient = sum(rows.values()) / sum(best.values())
-    message = f"{quotient:.3f} of the built-in lowering's cycles ({sum(rows.values()):,}); {CYCLES}"
-    share = CYCLES.share(quotient)
+    cycles, least = sum(rows.values()), sum(best.values())
+    share = CYCLES.share(cycles / least)
+    told = [f"{cycles / least:.3f} of the built-in lowering's cycles ({cycles:,} instead of {least:,}); {CYCLES}"]
     if share < 1:
-        message += f". {spent_more(best, rows, ('the built-in lowering', 'yours'))}"
-    return replace(found, share=share, message=message, measures={"cycles ÷ reference": quotient})
+        told = [f"{told[0]}.", *reasons_of(paired(best, rows), _why)]
+    return replace(found, share=share, message=" ".join(told), measures={"cycles ÷ reference": cycles / least})
+
+
+def _why(group: Group, _: Pair) -> str:
+    """What lines have to do with the transfers that are added around them."""
+    last = ": a result's buffer goes to the host after its last activation, and a last pass of few rows hides little of that"
+    return last if group.limit is Limit.HOST_LINK else ""
 
 
 def compared(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, Mapping[str, int]]:

@@ -17,9 +17,10 @@ def infer(attributes, types):
     """The type of `lag(a, b)`, or a RuleError.
 
     `types` are the types of a and b: `types[0].dtype` is "f32" or another data type, `types[0].shape` a tuple of sizes, and
-    `types[0].rank` says how many. `attributes.by` and `attributes.axis` are what the call says. The result is a `TensorType`:
-    `f32(2, 3)` makes f32[2, 3].
+    `types[0].rank` says how many; `types[0].brief` is the type as messages show it, such as `f32[2, 3]`. `attributes.by` and
+    `attributes.axis` are what the call says. The result is a `TensorType`: `f32(2, 3)` makes f32[2, 3].
     """
+    # of all errors only the first, and so far of operand a alone
     if types[0].dtype != "f32":
         raise RuleError("E0305", f"expected f32 values, found {types[0].brief}", about=(0,), help="dequantize it first")
     raise NotImplementedError("the rest of the rule")
