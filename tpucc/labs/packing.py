@@ -31,8 +31,8 @@ SCRIPTS = Path(__file__).parent / "gradescope"
 
 
 def for_students(lab: Lab, term: Term) -> bytes:
-    """A zip archive: the lab's folder, the pages that its texts name, tpucc with stubs where the lab's solution stands, a test that runs the
-    lab's public tests."""
+    """A zip archive: the lab's folder, the pages that its texts name, tpucc with stubs where the lab's solution stands, a test that runs
+    the lab's public tests."""
     name = f"lab{lab.number}"
     files = {f"{name}/{file}": content.encode() for file, content in starting_files(lab, term).items()}
     names = named(content.decode() for content in files.values())

@@ -50,7 +50,7 @@ def _words(rules: Rules) -> Mapping[str, Any]:
     switch = (
         "1 says: take the weight of the shadow, from this cycle on. 0 says: go on with the weight in use."
         if rules.switch == "take"
-        else "0 says: take the weight of the shadow, from this cycle on. 1 says: go on with the weight in use. The bit of the chapter is the "
+        else "0 says: take the weight of the shadow, from this cycle on. 1 says: go on with the weight in use. The chapter's bit is the "
         "other way round."
     )
     one = int(rules.switch == "take")
