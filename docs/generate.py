@@ -20,6 +20,7 @@ from dataflow_pictures import DATAFLOWS, dataflow_svg
 from float_pictures import bits_svg, halving_svg
 from instructions_page import instructions_page, training_instructions_page
 from labs_page import labs_page
+from marks_page import marks_page
 from measure import programs_as_they_stand, programs_page, row_heads
 from notebook_page import executed
 from onnx_operators import onnx_operators_page
@@ -51,6 +52,7 @@ DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
 MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "reference/training.md"
 ASSUMPTIONS = "reference/assumptions.md"
+MARKS = "instructors/marks.md"
 WITH_COMMANDS = (
     "systolic.md",
     "cli.md",
@@ -168,6 +170,7 @@ def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
             measured[TRAINED] = pool.submit(training_page, trained_on_host)
         if (PROGRAMS / "paper").is_dir():
             measured[PAPER] = pool.submit(paper_page)
+        measured[MARKS] = pool.submit(marks_page)
         written = {page: pool.submit(with_outputs, text_of(page), page) for page in (GRADED, *TRAINING)}
         quick = pool.submit(quick_pages)
     whole = {path: made.result() for path, made in written.items()}
@@ -175,10 +178,10 @@ def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 def usual_pages() -> tuple[Mapping[str, str], str]:
-    """Those that are made in seconds, and the beginning of the page of measured figures: every program as it stands."""
+    """Those that are made in seconds with the pictures, and the beginning of the page of measured figures: every program as it stands."""
     with ProcessPoolExecutor(PROCESSES) as pool:
-        measured, quick = pool.submit(programs_as_they_stand), pool.submit(quick_pages)
-    return quick.result(), f"{MADE}\n{measured.result()}"
+        measured, quick, drawn = map(pool.submit, (programs_as_they_stand, quick_pages, picture_files))
+    return {**quick.result(), **drawn.result()}, f"{MADE}\n{measured.result()}"
 
 
 def tables() -> Mapping[str, str]:
@@ -313,7 +316,7 @@ def stale_usual() -> Iterator[str]:
 def wrong_pages(options: Namespace) -> Iterator[str]:
     """What is not as the code says, of the pages that the options name."""
     if options.usual:
-        return chain(stale_usual(), stale_patterns(), stale(picture_files()))
+        return chain(stale_usual(), stale_patterns())
     if options.tables:
         return chain(stale(tables()), missing_rows())
     if options.quick:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 
@@ -107,13 +107,16 @@ def _modules() -> Mapping[str, ModuleType]:
 
 
 @cache
-def _tree(module: str) -> ast.Module:
-    return ast.parse(inspect.getsource(_modules()[module]))
+def _definitions(module: str) -> Mapping[int, list[ast.FunctionDef | ast.Lambda]]:
+    """The functions of a module by each line in which one may begin for Python: those of its decorators and its own."""
+    found: dict[int, list[ast.FunctionDef | ast.Lambda]] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(_modules()[module]))):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            for line in {node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))}:
+                found.setdefault(line, []).append(node)
+    return found
 
 
-def _syntax(function: FunctionType) -> Iterator[ast.AST]:
+def _syntax(function: FunctionType) -> Sequence[ast.AST]:
     """The definition, or the lambdas of its line."""
-    for node in ast.walk(_tree(function.__module__)):
-        lines = (node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))) if hasattr(node, "lineno") else ()
-        if isinstance(node, ast.FunctionDef | ast.Lambda) and function.__code__.co_firstlineno in lines:
-            yield node
+    return _definitions(function.__module__).get(function.__code__.co_firstlineno, ())

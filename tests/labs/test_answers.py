@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import Here
 from tests.support.cases import one_of
+from tests.support.lab_results import Here
 from tpucc.guest.values import MOST, packed, require_plain, unpacked
 from tpucc.labs import find
 from tpucc.labs.call_text import LONGEST, call_text

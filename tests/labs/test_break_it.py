@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.labs.test_labs import SEED, results
+from tests.support.lab_results import SEED, results
 from tests.support.lab_solutions import files_of, reference
 from tpucc.isa.assembler import assemble
 from tpucc.isa.program import Program

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import results, score
 from tests.support.cases import LONG, each
 from tests.support.command_line import run
+from tests.support.lab_results import results, score
 from tests.support.lab_solutions import files_of, mistakes, reference
 from tpucc.labs import find
 from tpucc.labs.circuits import Circuit, Driven

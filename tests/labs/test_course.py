@@ -22,10 +22,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.labs.test_jails import run_here
-from tests.labs.test_labs import Here
 from tests.support import lab_solutions
 from tests.support.cases import one_of
 from tests.support.command_line import run
+from tests.support.lab_results import Here
 from tests.support.lab_solutions import files_of, main_file, mistakes, reference
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_grading, progress
@@ -325,6 +325,7 @@ def test_check_says_when_much_of_the_budget_is_used(
         assert (said in capsys.readouterr().out) is told
 
 
+@pytest.mark.usefixtures("made_before")
 def test_a_class_hears_of_files_of_another_term_and_of_what_has_no_points(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -341,6 +342,7 @@ def test_a_class_hears_of_files_of_another_term_and_of_what_has_no_points(
     assert "     0  anna  f.py:2: takes long\n" in said.out
 
 
+@pytest.mark.usefixtures("made_before")
 def test_a_class_that_takes_long_says_how_far_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -357,6 +359,7 @@ def test_a_class_that_takes_long_says_how_far_it_is(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+@pytest.mark.usefixtures("made_before")
 def test_a_table_is_closed_where_submissions_could_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "class" / "anna").mkdir(parents=True)
     monkeypatch.setattr(jails.OtherUser, "reaches", lambda *_: False)
@@ -516,6 +519,7 @@ def course(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("made_before")
 def test_results_of_a_run_that_ended_in_the_middle_are_graded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("def allocate(:")
@@ -575,12 +579,13 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert len(graded) == 2 + len(rows)
 
 
+@pytest.mark.usefixtures("made_before")
 def test_results_are_kept_for_what_they_were_graded_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their isolation, version, lab, term and seed. Without isolation a submission can find the answers, and each version draws its own."""
     graded: list[str] = []
 
     def results(graders: workers.Graders, given: Callable[[int], Contents], number: int) -> workers.Results:
-        (lab, seed, jail), contents = graders._asked, given(number)
+        (lab, seed, jail, _), contents = graders._asked, given(number)
         graded.append(jail.name)
         tests = (Test("one", 1, lambda _: Outcome(1, "")),)
         digest = contents.digest

@@ -13,8 +13,9 @@ import pytest
 from tests.support.cases import one_of
 from tpucc.labs import dataflow
 from tpucc.labs.dataflow.plans import MOTIFS, Plan, Rules, mixed, plan, rules
+from tpucc.labs.here import Here
 from tpucc.labs.lab import AS_WRITTEN, Term, Wrong
-from tpucc.labs.solutions import Here, Solution
+from tpucc.labs.solutions import Solution
 
 TERMS = [AS_WRITTEN, Term("fall"), Term("2027 autumn")]
 HOST = "the host"

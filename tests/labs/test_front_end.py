@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.labs.test_labs import Here, submitted
+from tests.support.lab_results import Here, submitted
 from tests.support.lab_solutions import reference
 from tpucc.labs import find
 from tpucc.labs.front_end.comparing import refused

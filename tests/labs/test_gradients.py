@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import SEED, results, submitted
 from tests.support.cases import one_of
+from tests.support.lab_results import SEED, results, submitted
 from tests.support.lab_solutions import files_of, jailed, mistakes, reference
 from tpucc.guest.values import Plain
 from tpucc.ir import f32

@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import pickle
 import shutil
 import signal
 import stat
@@ -20,8 +21,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.labs.test_labs import SEED
 from tests.support.cases import one_of
+from tests.support.lab_results import SEED
 from tests.support.lab_solutions import jailed, main_file
 from tests.support.package_copies import keep_compiled, plain_environment
 from tpucc.cli import lab_grading
@@ -58,7 +59,7 @@ def points(jail: Jail, shared: Path, text: str, lab: Lab = LAB, every: int = 1) 
 def run_here(_: object, asked: bytes) -> tuple[bytes, str]:
     """A class's grader in this process."""
     lines: list[bytes] = []
-    workers.grade_one(asked, lines.append)
+    workers.grade_one(pickle.loads(asked), lines.append)
     return b"".join(lines), ""
 
 
@@ -352,6 +353,7 @@ def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.Mon
 
     popen = subprocess.Popen
     monkeypatch.setattr(workers.subprocess, "Popen", noted)
+    monkeypatch.setattr(classes, "workshop_of", lambda _: nullcontext())
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "anna.py").write_text("")
     (row,) = classes.grade_all(Variants(LAB, AS_WRITTEN), tmp_path / "class", 987654321, tmp_path / "results", jails.NONE)

@@ -19,10 +19,10 @@ from tpucc.ir.parser import parse_graph
 from tpucc.labs import allocation, find, order, passes, quantisation, tiling, waits
 from tpucc.labs.allocation.families import layered
 from tpucc.labs.grading import Contents, Grade, contents_of, grade_contents
+from tpucc.labs.here import Here, executed
 from tpucc.labs.lab import Exchange, Lab, Question, Term
 from tpucc.labs.oral import Examined, _of_changes, different, examined, returned
 from tpucc.labs.oral_page import oral_page
-from tpucc.labs.solutions import Here, executed
 from tpucc.labs.waits.families import chains
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.lowering.liveness import largest_live_sum
@@ -92,9 +92,10 @@ def test_an_instruction_that_is_left_out_loses_these_points(tmp_path: Path) -> N
 @pytest.mark.usefixtures("made_before")
 def test_a_sheet_of_functions_has_three_calls_a_change_and_what_failed(tmp_path: Path) -> None:
     folder = written(tmp_path / "anna", "allocation", "first_fit_in_time")
-    pages = [oral_page(*examined(find("allocation"), folder, TERM, seed, NONE), "anna") for seed in (3, 3, 4)]
+    made = [examined(find("allocation"), folder, TERM, seed, NONE) for seed in (3, 3, 4)]
+    pages = [oral_page(*each, "anna") for each in made]
     assert pages[0] == pages[1] != pages[2]
-    done, questions = examined(find("allocation"), folder, TERM, 3, NONE)
+    done, questions = made[0]
     assert len(questions) == 5
     assert len({question.asked for question in questions}) == 5
     assert questions[3].about.startswith("allocation.py, line ")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import Here
 from tests.support.cases import one_of
 from tests.support.lab_answers import rounded
+from tests.support.lab_results import Here
 from tests.support.lab_solutions import handed_in
 from tpucc import numerics
 from tpucc.guest.values import Plain

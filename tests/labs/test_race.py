@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from tests.labs.test_labs import Here
 from tests.support.cases import one_of
+from tests.support.lab_results import Here
 from tests.support.lab_solutions import main_file
 from tpucc.ir import literals
 from tpucc.ir.parser import parse_graph

@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import SEED, Here
 from tests.support.cases import one_of
+from tests.support.lab_results import SEED, Here
 from tests.support.lab_solutions import main_file
 from tpucc.labs import find
 from tpucc.labs.grading import run

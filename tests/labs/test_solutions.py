@@ -16,6 +16,7 @@ from tpucc.labs import find, solutions
 from tpucc.labs.front_end import cases
 from tpucc.labs.front_end.comparing import MOST, drawn, rule_text
 from tpucc.labs.front_end.rules import rules as rules_of_lag
+from tpucc.labs.here import Here
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.packing import references
 from tpucc.labs.passes import HIDDEN, PLAIN
@@ -23,7 +24,7 @@ from tpucc.labs.passes.comparing import _differs, wanted
 from tpucc.labs.passes.comparing import rules as rules_of_passes
 from tpucc.labs.passes.motifs import graphs
 from tpucc.labs.quantisation.rules import rules as rules_of_integers
-from tpucc.labs.solutions import Here, recorded, recorded_file, recording
+from tpucc.labs.solutions import recorded, recorded_file, recording
 from tpucc.ops.opdef import RuleError
 from tpucc.plugins.failures import Failed
 

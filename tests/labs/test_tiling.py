@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.labs.test_labs import Here
+from tests.support.lab_results import Here
 from tests.support.lab_solutions import main_file
 from tpucc.labs import find
 from tpucc.labs.lab import Term

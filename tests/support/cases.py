@@ -54,7 +54,7 @@ def each(
 
         test.__name__, test.__doc__, test.__module__ = check.__name__, check.__doc__, check.__module__
         asked = [Parameter(name, Parameter.KEYWORD_ONLY) for name in ("pytestconfig", *names)]
-        vars(test)["__signature__"] = Signature(asked)
+        vars(test).update(__signature__=Signature(asked), pytestmark=list(vars(check).get("pytestmark", ())))
         return test
 
     return grouped

@@ -8,7 +8,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +18,7 @@ from tpucc.diagnostics import printable
 from tpucc.files import read_file
 from tpucc.guest.jails import Jail
 from tpucc.guest.leftover_files import Left
-from tpucc.labs.grading import Contents, contents_of
+from tpucc.labs.grading import Contents, contents_of, workshop_of
 from tpucc.labs.lab import Lab
 from tpucc.labs.submissions import Variants, submissions
 from tpucc.labs.workers import Graders, Results, ungraded
@@ -107,8 +107,9 @@ def grade_all(
         same = {**keys[number], "digest": found.digest, "note": found.note}
         if kept and found.digest and all(kept["extra_data"].get(name) == value for name, value in same.items()):
             done(number, kept)
-    with closing(Graders(lab.number, seed, jail, jobs)) as graders:
-        for number, results in graders.results([number for number in range(len(paths)) if number not in rows], given):
+    left = [number for number in range(len(paths)) if number not in rows]
+    with workshop_of(lab) if left else nullcontext() as shared, closing(Graders(lab.number, seed, jail, jobs, shared)) as graders:
+        for number, results in graders.results(left, given):
             if "left" in results:
                 raise Left(f"{printable(paths[number].name)}: {results['left']}")
             results["extra_data"] = {**results["extra_data"], **keys[number]}

@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -22,9 +22,9 @@ from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import MODULE, Child
+from tpucc.labs.here import Here
 from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Exchange, Lab, Outcome, Submission, Term, Test, lost
 from tpucc.labs.likeness import likeness
-from tpucc.labs.solutions import Here
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest_of_graded, seen, submitted
 from tpucc.plugins.failures import Failed, failed, failing, failure_behind
@@ -155,19 +155,32 @@ def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: Sequenc
     return grade_contents(lab, contents_of(lab, path, term), seed, jail, only, watch)
 
 
-def grade_contents(lab: Lab, contents: Contents, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
-    """The same of a submission that is read already."""
+def grade_contents(
+    lab: Lab,
+    contents: Contents,
+    seed: int,
+    jail: Jail,
+    only: Sequence[str] = (),
+    watch: Watch | None = None,
+    shared: Path | None = None,
+) -> Grade:
+    """The same of a submission that is read already. The lab's workshop is made for it, unless it is `shared` with others."""
     lab.require()
     term = contents.term
     tests = chosen((*lab.public(term), *lab.hidden(term, seed)), only)
-    return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed), contents, jail, watch)
+    return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed), contents, jail, watch, shared)
 
 
-def _whole(grade: Grade, contents: Contents, jail: Jail | None, watch: Watch | None) -> Grade:
+def _whole(grade: Grade, contents: Contents, jail: Jail | None, watch: Watch | None, shared: Path | None = None) -> Grade:
     """The grade with the results of its tests. Without a jail the submission's functions are called in this process."""
     grade = replace(grade, note=contents.note, origin=contents.origin, date=contents.date, digest=contents.digest)
-    with workshop(grade.lab.modules) if grade.lab.functions and jail else nullcontext() as shared:
-        return _graded(contents, grade, shared, jail, watch)
+    with nullcontext(shared) if shared or jail is None else workshop_of(grade.lab) as there:
+        return _graded(contents, grade, there, jail, watch)
+
+
+def workshop_of(lab: Lab) -> AbstractContextManager[Path | None]:
+    """A lab's workshop; none where nothing of a submission is executed."""
+    return workshop(lab.modules) if lab.functions else nullcontext()
 
 
 def chosen(tests: Sequence[Test], only: Sequence[str]) -> Sequence[Test]:

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -19,7 +20,8 @@ from typing import Any, Protocol, TypeVar
 from tpucc.arguments import require_package
 from tpucc.back_end import STAGES
 from tpucc.diagnostics import printable
-from tpucc.guest.values import Plain
+from tpucc.guest.values import Plain, packed
+from tpucc.labs.here import executed
 from tpucc.plugins.failures import Failed
 
 
@@ -139,6 +141,8 @@ class Test:
     points: float
     run: Callable[[Submission], Outcome]
     hidden: bool = False
+    beyond: bool = False
+    """Whether nothing is earned by the answers that the skeleton gives. Else an attempt that fails would earn less than the skeleton."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,18 +328,45 @@ def declared(
     is added here. `asks` make questions of what a submission did.
     """
 
+    def all_words(term: Term) -> dict[str, Any]:
+        return {**words_of(rules(term)), **words(rules(term))}
+
+    @cache
+    def skeleton(term: Term) -> Submission:
+        file = folder / MATERIAL / "skeleton.py"
+        return executed(filled(file.read_text("utf-8"), all_words(term)), file)
+
+    def judged(tests: Sequence[Test], term: Term) -> Sequence[Test]:
+        return tuple(replace(test, run=partial(_beyond, partial(skeleton, term), test.run)) if test.beyond else test for test in tests)
+
     def all_hidden(term: Term, seed: int) -> Sequence[Test]:
-        tests = hidden(rules(term), Random(f"{seed}/{folder.name}"), str(seed))
+        tests = judged(hidden(rules(term), Random(f"{seed}/{folder.name}"), str(seed)), term)
         return tuple(replace(test, name=f"hidden: {test.name}", hidden=True) for test in tests)
 
     return Lab(
         name=folder.name,
         folder=folder,
-        words=lambda term: {**words_of(rules(term)), **words(rules(term))},
-        public=lambda term: public(rules(term)),
+        words=all_words,
+        public=lambda term: judged(public(rules(term)), term),
         hidden=all_hidden,
         begun=None if begun is None else lambda term: begun(rules(term)),
         asks=asks,
         rules=rules,
         **declaration(folder),
     )
+
+
+def _beyond(skeleton: Callable[[], Submission], run: Callable[[Submission], Outcome], submission: Submission) -> Outcome:
+    """What a test finds, without points where the submission has answered as the skeleton does."""
+    outcome = run(submission)
+    asked = ASKED.get()
+    if not outcome.share or asked is None or not all(_same(skeleton(), each) for each in asked.exchanges):
+        return outcome
+    return replace(outcome, share=0, message=f"{outcome.message}; but it is what the skeleton answers, which earns nothing")
+
+
+def _same(skeleton: Submission, exchange: Exchange) -> bool:
+    try:
+        return bool(packed(skeleton.call(exchange.function, *exchange.arguments)) == packed(exchange.answer))
+    except Failed:
+        return False

@@ -27,11 +27,12 @@ from tpucc.diagnostics import Error, some
 from tpucc.guest.jails import Jail
 from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text, shown
-from tpucc.labs.grading import Contents, Grade, Result, Watch, contents_of, grade_contents
+from tpucc.labs.grading import Contents, Grade, Result, Watch, contents_of, grade_contents, workshop_of
+from tpucc.labs.here import executed
 from tpucc.labs.lab import ASKED, Asked, Asks, Exchange, Lab, Oral, Outcome, Question, Submission, Term, Test, Words, require_fit
 from tpucc.labs.likeness import parsed
 from tpucc.labs.results import report
-from tpucc.labs.solutions import REFERENCE, executed, is_archive
+from tpucc.labs.solutions import REFERENCE, is_archive
 from tpucc.plugins.failures import Failed
 
 WANTED = 3
@@ -75,15 +76,17 @@ def examined(lab: Lab, path: Path, term: Term, seed: int, jail: Jail) -> tuple[G
         questions.extend(_of_calls(kept, (*lab.asks, returned), Examined(lab, term, draw, submission)))
         return Outcome(1, "")
 
-    def again(changed: Contents, of: Lab, watch: Watch | None = None) -> Grade:
-        return grade_contents(of, changed, seed, jail, watch=watch)
+    with workshop_of(lab) as shared:
 
-    done = again(contents, _with(lab, noted, Test("questions", 0, ask, hidden=True)))
-    done = replace(done, lab=lab, tests=done.tests[:-1])
-    if done.problem:
-        return done, ()
-    if done.score:
-        questions += _of_changes(contents, again, done, draw, WANTED + 1 - len(questions))
+        def again(changed: Contents, of: Lab, watch: Watch | None = None) -> Grade:
+            return grade_contents(of, changed, seed, jail, watch=watch, shared=shared)
+
+        done = again(contents, _with(lab, noted, Test("questions", 0, ask, hidden=True)))
+        done = replace(done, lab=lab, tests=done.tests[:-1])
+        if done.problem:
+            return done, ()
+        if done.score:
+            questions += _of_changes(contents, again, done, draw, WANTED + 1 - len(questions))
     return done, (*questions, *_of_findings(done))
 
 

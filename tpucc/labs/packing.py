@@ -15,9 +15,10 @@ from typing import Any
 from tpucc.guest.jails import grader_folder
 from tpucc.interop.programs import folder as programs_folder
 from tpucc.labs.grading import run
+from tpucc.labs.here import executed
 from tpucc.labs.lab import MATERIAL, Lab, Term
 from tpucc.labs.pages import PAGES, named, pages
-from tpucc.labs.solutions import RECORDED, REFERENCE, executed, recorded_file, recording
+from tpucc.labs.solutions import RECORDED, REFERENCE, recorded_file, recording
 from tpucc.labs.start import starting_files, text
 from tpucc.labs.strip import stripped_file
 from tpucc.version import VERSION

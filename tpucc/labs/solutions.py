@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from functools import cache, wraps
 from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from tpucc.guest.serving import function_of
-from tpucc.guest.values import Plain, packed, require_plain, unpacked
+from tpucc.guest.values import Plain, packed, unpacked
 from tpucc.labs.call_text import WHOLE, shown
+from tpucc.labs.here import Here, executed
 from tpucc.labs.lab import MATERIAL, declaration, filled, words_of
-from tpucc.plugins.failures import Failed, failed
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -77,35 +75,6 @@ def recorded(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """A submission in this process: what a module `defines`, by its names, and the text of its `file`. For tpucc's own solutions, and for
-    those who trust their code."""
-
-    defined: Mapping[str, Any]
-    file: Path
-
-    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
-        """What a function returns. Raises `Failed`."""
-        try:
-            module = SimpleNamespace(**{"__file__": str(self.file), **self.defined})
-            return require_plain(unpacked(packed(function_of(module, function)(*arguments))))
-        except Exception as error:
-            raise failed(error, lambda file: file.startswith(str(self.file.parent))) from error
-
-    def defines(self) -> tuple[str, ...]:
-        """The names of what can be called."""
-        return tuple(name for name, value in self.defined.items() if callable(value))
-
-    def text(self, name: str) -> str:
-        """No text: a lab of functions asks for none. Raises `Failed`."""
-        raise Failed("file", f"no {name} is read: the lab asks for functions")
-
-    def printed(self) -> str:
-        """Nothing: what code prints in this process is on the terminal."""
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
 class Solution:
     """The `reference.py` of the lab in the folder `lab`, with the words of a term's rules. No archive for students has it."""
 
@@ -142,10 +111,3 @@ def _submission(solution: Solution) -> Here:
         said = declaration(folder)
         raise NotImplementedError(f"lab {said['number']}: write {', '.join(said['functions'])}")
     return executed(filled((folder / MATERIAL / REFERENCE).read_text("utf-8"), words_of(solution.rules)), folder / MATERIAL / REFERENCE)
-
-
-def executed(text: str, file: Path) -> Here:
-    """The submission that the text of a file makes, which is executed in this process."""
-    defined: dict[str, Any] = {"__name__": "submission", "__file__": str(file)}
-    exec(compile(text, str(file), "exec", dont_inherit=True), defined)
-    return Here(defined, file)

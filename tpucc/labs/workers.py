@@ -1,9 +1,9 @@
 """The graders of a class: each submission is graded by a process of its own, so that whatever happens there the others go on.
 
-This file is that process, too: `python -m tpucc.labs.workers` reads a pickled lab's number, seed, jail and submission from standard input,
-so that neither the seed nor a submission stands in a command or in a file. After every test it writes all results so far to standard
+This file is that process, too: `python -m tpucc.labs.workers` reads from standard input what it is `Asked`, pickled, so that neither the
+seed nor a submission stands in a command or in a file. After every test it writes all results so far to standard
 output, as a line of JSON; `{"left": …}` says why no other submission may be graded. SIGINT, SIGTERM, and the end of the process that reads
-the results end it with all that it started.
+the results end it with all that it started. After that process's end it takes away the workshop, too, which all graders of a class share.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -46,8 +48,9 @@ def ungraded(problem: str) -> Results:
 class Graders:
     """Graders of submissions, `jobs` at a time. To be closed."""
 
-    def __init__(self, lab: int, seed: int, jail: Jail, jobs: int) -> None:
-        self._asked = lab, seed, jail
+    def __init__(self, lab: int, seed: int, jail: Jail, jobs: int, shared: Path | None = None) -> None:
+        """`shared` is the class's workshop (`cells.workshop`); without it each grader makes its own."""
+        self._asked = lab, seed, jail, shared
         self._pool = ThreadPoolExecutor(max(1, jobs))
         self._running: set[subprocess.Popen[bytes]] = set()
         self._closed = False
@@ -99,9 +102,20 @@ def main() -> None:
     for number in ENDING:
         signal.signal(number, _interrupted)
     results = os.fdopen(os.dup(1), "wb", buffering=0)
-    when_unread(results.fileno(), lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM))
+    alone = threading.Event()
+
+    def end() -> None:
+        alone.set()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+    when_unread(results.fileno(), end)
     os.dup2(2, 1)
-    grade_one(sys.stdin.buffer.read(), results.write)
+    asked = pickle.load(sys.stdin.buffer)
+    try:
+        grade_one(asked, results.write)
+    finally:
+        if alone.is_set() and asked[3] is not None:
+            shutil.rmtree(asked[3], ignore_errors=True)
 
 
 def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
@@ -111,15 +125,19 @@ def _interrupted(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def grade_one(asked: bytes, write: Callable[[bytes], object]) -> None:
+Asked = tuple[int, int, Jail, Path | None, Contents]
+"""The number of a lab, the seed, the jail, the workshop and the submission."""
+
+
+def grade_one(asked: Asked, write: Callable[[bytes], object]) -> None:
     """Grades the submission that is asked for, and writes lines."""
 
     def follow(sofar: Grade) -> None:
         write(json.dumps(as_json(sofar, details=True)).encode() + b"\n")
 
-    lab, seed, jail, contents = pickle.loads(asked)
+    lab, seed, jail, shared, contents = asked
     try:
-        grade_contents(find(str(lab)), contents, seed, jail, (), follow)
+        grade_contents(find(str(lab)), contents, seed, jail, (), follow, shared)
     except Left as left:
         write(json.dumps({"left": left.diagnostics[0].message}).encode() + b"\n")
 

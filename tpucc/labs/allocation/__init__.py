@@ -84,10 +84,10 @@ def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
     align = rules.alignment
     return (
-        Test("three buffers", 5, partial(placed, three(align), ROWS, rules)),
+        Test("three buffers", 5, partial(placed, three(align), ROWS, rules), beyond=True),
         Test("too large", 5, partial(too_large, rules)),
-        Test("a program", 5, partial(program, 8, rules)),
-        Test("random lives", 5, partial(all_placed, list(_families(Random(5), (layered, staircase), 6, align)), rules)),
+        Test("a program", 5, partial(program, 8, rules), beyond=True),
+        Test("random lives", 5, partial(all_placed, list(_families(Random(5), (layered, staircase), 6, align)), rules), beyond=True),
         Test("memory", 25, partial(memory, list(_families(Random(55), (layered, staircase, cut), 4, align)), rules)),
     )
 
@@ -96,9 +96,9 @@ def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other lives."""
     align = rules.alignment
     return (
-        Test("random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), rules)),
+        Test("random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), rules), beyond=True),
         Test("a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), rules)),
-        Test("another program", 5, partial(program, draw.randrange(9, 40), rules)),
+        Test("another program", 5, partial(program, draw.randrange(9, 40), rules), beyond=True),
         Test("memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), rules)),
     )
 

@@ -60,7 +60,7 @@ def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
     networks = list(race(Random(9), rules.wastes))
     return (
-        Test("one network", 5, partial(right, [first(rules.wastes)], rules.target)),
+        Test("one network", 5, partial(right, [first(rules.wastes)], rules.target), beyond=True),
         Test("race", 40, partial(raced, networks, rules.target, None)),
     )
 
@@ -69,7 +69,7 @@ def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: networks of the same families, and of the sizes at which mistakes hide."""
     unseen, networks = list(edges(draw, rules.target.accumulator_rows)), list(race(draw, rules.wastes))
     return (
-        Test("edges", 10, partial(right, unseen, rules.target)),
+        Test("edges", 10, partial(right, unseen, rules.target), beyond=True),
         Test("race", 45, partial(raced, networks, rules.target, unseen)),
     )
 

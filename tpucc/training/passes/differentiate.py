@@ -78,9 +78,10 @@ class _Backward:
         """Each operator behind which states get no gradient, though the loss depends on them; these states, and why."""
         left = [name for name in self._wanted if name in self._active and name not in self._gradients]
         for node in self._graph:
-            for operand in node.operands if node.name in self._gradients else ():
+            operands = node.operands if left and node.name in self._gradients else ()
+            for operand in (name for name in operands if name in self._active and name not in self._gradients):
                 behind = leading_to(self._graph.nodes, {operand})
-                if operand not in self._gradients and (weights := [name for name in left if name in behind]):
+                if weights := [name for name in left if name in behind]:
                     left = [name for name in left if name not in weights]
                     why = f"the gradient of {node.op} is 0, for a small change of {operand} doesn't change its result"
                     yield node, listed(weights), why
