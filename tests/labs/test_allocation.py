@@ -6,6 +6,7 @@ import inspect
 import re
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +16,39 @@ from tests.labs.test_labs import ROOT
 from tests.support.cases import one_of
 from tests.support.lab_results import Here, submitted
 from tests.support.lab_solutions import files_of, main_file, reference
+from tpucc.guest.values import Plain
 from tpucc.labs import find
-from tpucc.labs.allocation import Rules, bound, rules, too_large, wrong
+from tpucc.labs.allocation import CALLS, Rules, bound, rules, too_large, wrong
 from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.labs.grading import run
 from tpucc.labs.judging import outcome_of
 from tpucc.labs.lab import Term
 from tpucc.labs.strip import stripped
 from tpucc.schedule.allocate import Lives
+
+
+class Counted(Here):
+    """A submission that notes the buffers of each call."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.buffers = list[int]()
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        self.buffers.append(len(arguments[0].rows))
+        return super().call(function, *arguments, seconds=seconds)
+
+
+@pytest.mark.long
+def test_the_handout_says_how_many_calls_there_are() -> None:
+    lab, submission = find("allocation"), Counted(main_file(find("allocation")))
+    found = {}
+    for said, tests in (("checking", lab.public(Term())), ("grading", lab.hidden(Term(), 20))):
+        for test in tests:
+            run(test, submission)
+        found[said] = len(submission.buffers)
+    assert {said: count / CALLS[said] for said, count in found.items()} == pytest.approx({"checking": 1, "grading": 1}, rel=0.1)
+    assert max(submission.buffers) == pytest.approx(CALLS["buffers"], rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.support.lab_solutions import files_of, jailed, mistakes, reference
 from tpucc.guest.values import Plain
 from tpucc.ir import f32
 from tpucc.labs import find
-from tpucc.labs.gradients import PUBLICLY, _cases
+from tpucc.labs.gradients import LINES, PUBLICLY, _cases
 from tpucc.labs.gradients.cases import KINKED, OPERATORS, SHAPED, SMOOTH, Case, Rules, rules
 from tpucc.labs.gradients.rule_graphs import ask
 from tpucc.labs.gradients.training import STEPS, curves_text, gradients_of, network
@@ -132,6 +132,17 @@ def test_a_message_names_the_types_that_an_operator_refuses() -> None:
     text = "def smooth(g):\n    return [g.dy @ g.dy]\n"
     (result,) = results(LAB, text, Term(), only="smooth: one value")
     assert re.search(r"ValueError: matmul\(f32\[\d\], f32\[\d\]\): ", result.outcome.message)
+    assert re.fullmatch(r"tanh\(x\) with x \[\d\]", result.outcome.given)
+
+
+def test_of_a_pool_the_window_that_is_wrong_stands_first_and_arrays_are_cut() -> None:
+    (result,) = results(LAB, "def kinked(g):\n    return [g.operands[0].zeros()]\n", Term("spring"), only="kinked: shapes")
+    call, window, *given = result.outcome.given.splitlines()
+    assert re.fullmatch(r"max_pool\(x, size=\(2, 2\)\) with x \[.*\]", call)
+    assert re.match(r"x\[\d, \d:\d, \d:\d, \d\] = \[\[", window)
+    assert result.outcome.found.startswith("dx[")
+    assert given.index("… 12 more lines") > LINES
+    assert result.outcome.expected.count("\n") == 1 + 1 + LINES
 
 
 @pytest.mark.parametrize(

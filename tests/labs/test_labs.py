@@ -89,6 +89,19 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path, pyt
             assert round(lost, 2) >= LEAST
 
 
+SURPRISES = ("front_end", "passes", "quantisation", "tiling")
+"""Labs of which some wrong solutions fail hidden tests alone."""
+FOUND = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in mistakes(lab) if lab.name not in SURPRISES]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("lab", "path"), FOUND)
+def test_a_public_test_finds_every_wrong_solution(lab: Lab, path: Path) -> None:
+    """Of each idea that hidden tests look for, public ones have a case."""
+    submission = submitted(lab, files_of(lab, path), TERMS[0])
+    assert not all(run(test, submission).outcome.passed for test in all_tests(lab, TERMS[0]) if not test.hidden)
+
+
 FOOLING = [(lab, path) for lab in labs() for path in (exploits(lab) if lab.functions else [exploits(lab)[0].parent])]
 EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in FOOLING]
 

@@ -24,7 +24,7 @@ from tpucc.labs.order.families import Net, beside, plain_order, reuse, several
 from tpucc.labs.results import _verdict
 from tpucc.labs.timelines import Beside
 from tpucc.labs.waits import Answer, cycles, cycles_of, exact, ordered, setting, seven, six
-from tpucc.labs.waits.checks import Rules, built_in, built_in_spent, needless, unordered
+from tpucc.labs.waits.checks import Rules, as_words, built_in, built_in_spent, needless, unordered
 from tpucc.labs.waits.families import FAMILIES, listing_of, read, write
 from tpucc.machines.v1 import V1, Engine
 from tpucc.schedule.listing import Listing
@@ -51,10 +51,10 @@ def test_the_reference_waits_for_all_that_is_needed_and_no_more(rules: Rules) ->
         for seed in range(2):
             listing = family(Random(seed))
             waits = built_in(listing, rules)
-            assert unordered(listing, waits, target, rules.page) == ""
+            assert unordered(listing, waits, target, rules.page) is None
             assert needless(listing, waits, rules.page) is None
             for number in range(len(waits)):
-                assert unordered(listing, waits[:number] + waits[number + 1 :], target, rules.page) != ""
+                assert unordered(listing, waits[:number] + waits[number + 1 :], target, rules.page) is not None
 
 
 def test_a_message_names_both_instructions_and_the_row() -> None:
@@ -63,7 +63,7 @@ def test_a_message_names_both_instructions_and_the_row() -> None:
     found = outcome_of(partial(exact, [six()], given, submission))
     words = "V0801, read after write: instruction 3 `activate acc=0 ub=16 inner=4` reads accumulator row 0, which instruction 2"
     assert found.message.startswith(words)
-    assert found.found == "(1, 'matrix', ['host']), (4, 'host', ['activation'])"
+    assert found.found == "for instruction 3: none\n          all: (1, 'matrix', ['host']), (4, 'host', ['activation'])"
     assert max(map(len, found.drawing.splitlines())) <= 72
     assert found.picture is not None
     assert found.picture().startswith("<svg")
@@ -82,8 +82,12 @@ def test_a_message_names_both_instructions_and_the_row() -> None:
     ids=["ordered by others", "no conflict"],
 )
 def test_a_wait_too_many_is_named_with_those_that_make_it_so(more: Wait, why: str) -> None:
-    waits = sorted([*built_in(six(), setting(AS_WRITTEN).rules), more], key=lambda wait: wait.before)
+    given = setting(AS_WRITTEN)
+    waits = sorted([*built_in(six(), given.rules), more], key=lambda wait: wait.before)
     assert needless(six(), waits, 1) == (more, why)
+    plain = [(wait.before, wait.engine.name, [engine.name for engine in wait.engines]) for wait in waits]
+    found = exact([six()], given, Here(f"def synchronise(listing): return {plain!r}")).found
+    assert re.match(rf"for instruction (5|2): .*{re.escape(as_words(more))}.*\n +all: \(", found)
 
 
 @pytest.mark.parametrize(

@@ -243,6 +243,8 @@ class Lab:
     """Modules that a call needs: the child imports them before it loads the submission."""
     needs: tuple[str, ...] = ()
     """Packages that tests need beyond those of tpucc."""
+    extra: str = ""
+    """The extra of tpucc's that has these packages."""
     begun: Callable[[Term], Mapping[str, str]] | None = None
     """The files that a student begins with, by their names, where it isn't `file` with the text `skeleton.py`."""
     asks: Sequence[Asks] = ()

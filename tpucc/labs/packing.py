@@ -1,4 +1,5 @@
-"""Archives: a lab for students, with tpucc without the lab's solution; and an autograder for Gradescope."""
+"""Archives: a lab for students, with tpucc without the lab's solution and the pages that its handout names; and an autograder for
+Gradescope."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from tpucc.interop.programs import folder as programs_folder
 from tpucc.labs.grading import run
 from tpucc.labs.here import executed
 from tpucc.labs.lab import MATERIAL, Lab, Term
+from tpucc.labs.pages import PAGES, named, pages
 from tpucc.labs.solutions import RECORDED, REFERENCE, recorded_file, recording
 from tpucc.labs.start import starting_files, text
 from tpucc.labs.strip import stripped_file
@@ -30,14 +32,20 @@ SCRIPTS = Path(__file__).parent / "gradescope"
 
 
 def for_students(lab: Lab, term: Term) -> bytes:
-    """A zip archive: the lab's folder, tpucc with stubs where the lab's solution stands, a test that runs the lab's public tests."""
+    """A zip archive: the lab's folder, the pages that its texts name, tpucc with stubs where the lab's solution stands, a test that runs
+    the lab's public tests."""
     name = f"lab{lab.number}"
     files = {f"{name}/{file}": content.encode() for file, content in starting_files(lab, term).items()}
+    names = named(content.decode() for content in files.values())
     files |= _package(frozenset({lab.number}), solutions=False)
+    files |= pages(names, files)
     files[f"tpucc/labs/{RECORDED.name}"] = recorded_file(references(lab, term))
-    files["pyproject.toml"] = text("project.toml", version=f"{VERSION}+{name}", dependencies=json.dumps(_dependencies(lab))).encode()
+    extras = f"\n[project.optional-dependencies]\n{lab.extra} = {json.dumps(lab.needs)}\n" if lab.extra else ""
+    words = {"version": f"{VERSION}+{name}", "dependencies": json.dumps(_dependencies()), "extras": extras}
+    files["pyproject.toml"] = text("project.toml", **words).encode()
     files["tests/test_lab.py"] = text("test_lab.txt", name=name).encode()
-    files["README.md"] = text("README.md", name=name, title=lab.title, file=lab.file).encode()
+    told = {"itself": f"'.[{lab.extra}]'" if lab.extra else ".", "pages": f" The pages that it names are in `{PAGES}`." if names else ""}
+    files["README.md"] = text("README.md", name=name, title=lab.title, file=lab.file, **told).encode()
     return _zipped(files)
 
 
@@ -45,7 +53,7 @@ def for_gradescope(lab: Lab, term: Term, seed: int) -> bytes:
     """The archive that Gradescope takes as an autograder: `setup.sh`, `run_autograder`, tpucc, and which lab, term and seed."""
     files = _package(frozenset(), solutions=True)
     files |= {path.name: path.read_bytes() for path in sorted(SCRIPTS.iterdir()) if path.is_file()}
-    files["requirements.txt"] = "".join(f"{line}\n" for line in _dependencies(lab)).encode()
+    files["requirements.txt"] = "".join(f"{line}\n" for line in (*_dependencies(), *lab.needs)).encode()
     files["lab.json"] = (json.dumps({"lab": lab.number, "term": term.name, "seed": seed}) + "\n").encode()
     return _zipped(files)
 
@@ -80,13 +88,13 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield inside.as_posix(), path
 
 
-def _dependencies(lab: Lab) -> list[str]:
-    """What tpucc needs, as its own metadata says it, and what the lab needs."""
+def _dependencies() -> list[str]:
+    """What tpucc needs, as its own metadata says it."""
     try:
         said = [line for line in requires("tpucc") or () if "extra ==" not in line]
     except PackageNotFoundError:
         said = []
-    return [*(said or DEPENDENCIES), *lab.needs]
+    return said or list(DEPENDENCIES)
 
 
 def _zipped(files: Mapping[str, bytes]) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file
 from tpucc.labs import find
-from tpucc.labs.child import BUDGET, BY_THE_CLOCK, CALL, PATIENCE, WAITING
+from tpucc.labs.child import BUDGET, CALL
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term, filled
 from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
 from tpucc.output_files import write_files
@@ -52,8 +52,7 @@ def _language(lab: Lab) -> str:
 
 def _limits() -> str:
     """The limits of calls, for the handouts of labs whose functions are called."""
-    numbers = {"call": CALL, "budget": BUDGET, "clock": BY_THE_CLOCK, "waiting": WAITING, "patience": PATIENCE}
-    return text("limits.md", **{name: f"{number:g}" for name, number in numbers.items()})
+    return text("limits.md", call=f"{CALL:g}", budget=f"{BUDGET:g}")
 
 
 def differing(lab: Lab, terms: tuple[Term, Term]) -> tuple[str, ...]:

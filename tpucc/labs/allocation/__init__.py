@@ -15,6 +15,7 @@ from tpucc import api
 from tpucc.diagnostics import counted, some
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
+from tpucc.labs.child import BUDGET
 from tpucc.labs.judging import Scale, in_the_mean, integers, judged, some_right
 from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit
 from tpucc.lowering.liveness import largest_live_sum
@@ -28,6 +29,8 @@ Number = TypeVar("Number", int, Int64)
 MEMORY = Scale(1.06, 1.45)
 """Of the quotient of peak and lower bound, as a geometric mean."""
 ROWS = 2**17
+CALLS = {"checking": 28, "grading": 100, "buffers": 80}
+"""About how many calls `check` and `grade` make of a submission, and the buffers of the largest: a test counts them."""
 FEWEST, MOST, NAMED = 4, 24, 8
 """Buffers of an allocation that a question is about, and buffers that its answer names."""
 PROGRAM_ROWS = 4096
@@ -72,6 +75,8 @@ def _words(rules: Rules) -> Mapping[str, Any]:
         "alignment_rule": step if rules.alignment > 1 else "A buffer may begin at any row.",
         "host_rule": host if rules.lost else "A buffer may lie in any of the rows.",
         "memory": MEMORY,
+        "budget": BUDGET,
+        **CALLS,
     }
 
 

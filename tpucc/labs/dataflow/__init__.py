@@ -214,8 +214,8 @@ def _lost(given: Plan, stays: frozenset[int], rules: Rules) -> str:
         for (what, value), own in zip(before, [*after, *[None] * len(before)], strict=False):
             if own != (what, value):
                 sent = f"the part{'s' * (len(walk) > 1)} {listed(list(map(str, walk)))}"
-                return f". And what stays in all gives the host something else: with {sent}, {what}, has another value"
-    return ". What stays in all gives the host what it got before"
+                return f". And with your choice the host gets something else: with {sent}, {what}, has another value"
+    return ". With your choice the host still gets the same values; but another choice was meant"
 
 
 def timed(rules: Rules, given: Plan, submission: Submission) -> Outcome:

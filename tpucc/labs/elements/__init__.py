@@ -50,7 +50,8 @@ def _words(rules: Rules) -> Mapping[str, Any]:
     switch = (
         "1 says: take the weight of the shadow, from this cycle on. 0 says: go on with the weight in use."
         if rules.switch == "take"
-        else "0 says: take the weight of the shadow, from this cycle on. 1 says: go on with the weight in use."
+        else "0 says: take the weight of the shadow, from this cycle on. 1 says: go on with the weight in use. The chapter's bit is the "
+        "other way round."
     )
     one = int(rules.switch == "take")
     return {"number_rule": number, "marks_rule": marks, "way_rule": way, "switch_rule": switch, "takes_bit": one, "keeps_bit": 1 - one} | {
@@ -70,7 +71,7 @@ def _public(rules: Rules) -> Sequence[Test]:
         Test("element: passing", 5, partial(elements, rules, "passing", 1)),
         Test("element: one weight", 5, partial(elements, rules, "one", 2)),
         Test("element: weights that pass", 5, partial(elements, rules, "several", 3)),
-        Test("array: one tile", 10, partial(arrays, rules, ((LANES, 1), (LANES, 1), (LANES, 1)), 4)),
+        Test("array: one tile", 10, partial(arrays, rules, ((LANES, 1), (LANES, 1), (8, 1)), 4)),
         Test("array: tiles in turn", 10, partial(arrays, rules, ((LANES, 3), (LANES, 4)), 5)),
         Test("chip: a network", 15, partial(chips, rules, {}, 1, 6)),
     )
@@ -151,7 +152,7 @@ def _inputs(rules: Rules, kind: str, draw: Random, row: int, lanes: int) -> Iter
             target = draw.randrange(lanes)
         x = draw.choice((-128, 255, 0, draw.randrange(-128, 256)))
         weight = draw.choice((-128, 127, draw.randrange(-128, 128))) if kind != "passing" else 0
-        largest = 2**31 if kind == "any" else 1000
+        largest = 2**31 if kind == "any" or cycle > CYCLES // 2 else 1000
         yield x, int(takes != rules.keeps), (weight, target), draw.choice((0, draw.randrange(-largest, largest)))
 
 
@@ -192,13 +193,17 @@ def one_array(rules: Rules, lanes: int, tiles: int, key: str, submission: Submis
             cycle = row.cycle + lanes + 1 + column
             total = signed(found[cycle][str(column)], SUM)
             if total != wanted:
+                off = _registers_off(found, cycle, column, wanted)
                 entered = [inputs[row.cycle][f"x_{lane}"] for lane in range(lanes)]
                 message = (
                     f"{lanes} lanes: column {column} in cycle {cycle} has the sum {total}, and should have {wanted}, "
                     f"of the row that entered in cycle {row.cycle} and tile {row.tile}"
                 )
+                if off:
+                    registers = "a register" if abs(off) == 1 else f"{abs(off)} registers"
+                    message += f"; that sum stands in cycle {cycle + off}: {registers} too {'many' if off > 0 else 'few'} on its way"
                 names = ("cycle", *map("sum {}".format, range(lanes)))
-                shown = [(c, *(signed(found[c][str(k)], SUM) for k in range(lanes))) for c in range(cycle + 1)]
+                shown = [(c, *(signed(found[c][str(k)], SUM) for k in range(lanes))) for c in range(cycle + max(off, 0) + 1)]
                 tile = "\n".join(" ".join(f"{weight:5}" for weight in weights) for weights in row.weights)
                 raise Wrong(
                     message,
@@ -208,6 +213,12 @@ def one_array(rules: Rules, lanes: int, tiles: int, key: str, submission: Submis
                     drawing=drawn(names, shown),
                 )
     return Outcome(1, f"{len(rows)} rows, {tiles} tiles")
+
+
+def _registers_off(found: Sequence[Mapping[str, int]], cycle: int, column: int, wanted: int) -> int:
+    """By how many cycles a sum comes late, or early if negative; 0 where it stands in none of the two cycles before and after its own."""
+    near = (cycle + off for off in (-1, 1, -2, 2) if wanted)
+    return next((c - cycle for c in near if signed(found[c][str(column)], SUM) == wanted), 0)
 
 
 def _schedule(rules: Rules, lanes: int, tiles: int, draw: Random) -> tuple[list[dict[str, int]], list[Row]]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.diagnostics import counted
 from tpucc.ir import Graph
 from tpucc.labs.gradients.cases import FUNCTIONS, OPERATORS, PLAIN, SMALL, Case, Rules, drawn, large, rules
-from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, computed, inputs_of, listing
+from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, call, computed, inputs_of, listing
 from tpucc.labs.gradients.training import NEAR, STEPS, curves_text, gradients_of, network
 from tpucc.labs.judging import all_or_nothing, some_right
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
@@ -27,6 +28,8 @@ EXACT, SINGLE = 1e-6, 3e-6
 PUBLICLY = "public"
 """Begins the keys that public operands are drawn by."""
 DIRECTIONS = 3
+LINES = 12
+"""Lines of an array in a message."""
 
 
 def _words(rules: Rules) -> Mapping[str, Any]:
@@ -119,7 +122,7 @@ def compared(function: str, case: Case, submission: Submission) -> Outcome:
     graphs = _asked(function, case, submission)
     for index, graph in enumerate(graphs):
         _require_exact(case, index, graph, _shown(case, graphs))
-    return Outcome(1, f"the gradient of {call(case)} is right", **_shown(case, graphs))
+    return Outcome(1, f"the gradient of {_call(case)} is right", **_shown(case, graphs))
 
 
 def _require_exact(case: Case, index: int, graph: Graph, shown: Mapping[str, Any]) -> None:
@@ -133,14 +136,15 @@ def _require_exact(case: Case, index: int, graph: Graph, shown: Mapping[str, Any
             name = f"d{OPS[case.op].operands[index].name}{list(place) if place else ''}"
             kink = "; x is at a kink there" if case.is_at_kink(index, place) else ""
             message = f"{name} is {found[place]:.8g}, and by differences {expected[place]:.8g}{kink}{where}"
-            raise Wrong(message, given=_given(case), expected=_array(expected), found=_array(found), **shown)
+            texts = {"given": _given(case, place), "expected": _gradient(case, expected, place), "found": _gradient(case, found, place)}
+            raise Wrong(message, **texts, **shown)
 
 
 def directions(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
     """The dot test: how the sum of dy times y changes along a direction of all operands, by the gradients and by a difference."""
     for number, case in enumerate(cases):
         graphs, random = _asked(function, case, submission), np.random.default_rng(number)
-        told = {"given": call(case), **_shown(case, graphs)}
+        told = {"given": _call(case), **_shown(case, graphs)}
         found = [_computed(graph, case, np.float64) for graph in graphs]
         single = [_computed(graph, case, np.float32) for graph in graphs]
         if any(_far(gradient, exact, SINGLE).any() for gradient, exact in zip(single, found, strict=True)):
@@ -170,18 +174,12 @@ def trained(rules: Rules, key: str, submission: Submission) -> Outcome:
     return Outcome(followed / STEPS, message, expected=expected, found=found, drawing=drawing, call=None)
 
 
-def call(case: Case) -> str:
-    """A case as a call: `softmax(x, axis=-1) with x f32[3, 5]`."""
-    names = [operand.name for operand in OPS[case.op].operands]
-    attributes = (
-        f"{name}={getattr(case.attributes, name)}" for name in case.attributes.__dataclass_fields__ if name not in ("stride", "padding")
-    )
-    shapes = (f"{name} {list(x.shape)}" for name, x in zip(names, case.operands, strict=True))
-    return f"{case.op}({', '.join((*names, *attributes))}) with {', '.join(shapes)}"
-
-
 def _asked(function: str, case: Case, submission: Submission) -> list[Graph]:
-    return ask(function, case.op, case.attributes, [x.shape for x in case.operands], submission)
+    return ask(function, case.op, case.attributes, case.shapes, submission)
+
+
+def _call(case: Case) -> str:
+    return call(case.op, case.attributes, case.shapes)
 
 
 def _computed(graph: Graph, case: Case, dtype: type) -> AnyArray:
@@ -201,18 +199,30 @@ def _shown(case: Case, graphs: Sequence[Graph]) -> dict[str, Any]:
     return {"drawing": listing(graphs, names), "picture": picture}
 
 
-def _given(case: Case) -> str:
-    names = (*(operand.name for operand in OPS[case.op].operands), "dy")
-    return "\n".join((call(case), *(f"{name} = {_array(x, name)}" for name, x in zip(names, (*case.operands, case.dy), strict=True))))
+def _given(case: Case, place: tuple[int, ...]) -> str:
+    """The call with all numbers; of a pool first those of the window with this pixel."""
+    names, values = [operand.name for operand in OPS[case.op].operands], (*case.operands, case.dy)
+    lines = [_call(case)]
+    if (window := case.window(place)) is not None:
+        lines += [_array(case.operands[0][window.pixels], f"x{window}"), _array(case.dy[window.place], f"dy{list(window.place)}")]
+    return "\n".join((*lines, *(_array(x, name) for name, x in zip((*names, "dy"), values, strict=True))))
+
+
+def _gradient(case: Case, values: AnyArray, place: tuple[int, ...]) -> str:
+    """A gradient; of a pool the window with this pixel first."""
+    window = case.window(place)
+    first = "" if window is None else f"{_array(values[window.pixels], f'dx{window}')}\n"
+    return f"{first}{_array(values)}"
 
 
 def _array(values: AnyArray, name: str = "") -> str:
-    """An array to stand behind a name, in as few characters as say which float32s they are."""
+    """An array, behind its name if it has one, in as few characters as say which float32s they are, and in at most `LINES` lines."""
     digits = {"float_kind": lambda x: np.format_float_positional(np.float32(x), trim="-")}
     prefix = f"{name} = " if name else ""
     with np.errstate(over="ignore"):
         text = np.array2string(np.asarray(values), 150, separator=", ", prefix=prefix, formatter=digits, threshold=10_000)  # type: ignore[arg-type]
-    return re.sub(r"\n\s*\n", "\n", text)
+    lines = re.sub(r"\n\s*\n", "\n", f"{prefix}{text}").splitlines()
+    return "\n".join([*lines[:LINES], *([f"… {counted(len(lines) - LINES, 'more line')}"] if len(lines) > LINES else [])])
 
 
 LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

@@ -94,6 +94,25 @@ SLOPES: Mapping[str, Callable[[Float64, Float64], Float64]] = {
 """What counts where the slopes behind and ahead differ."""
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window of a pool: its `place` in the result, and its size."""
+
+    place: tuple[int, ...]
+    height: int
+    width: int
+
+    @property
+    def pixels(self) -> tuple[int | slice, ...]:
+        """The window's index in an image."""
+        image, row, column, channel = self.place
+        return image, slice(row * self.height, (row + 1) * self.height), slice(column * self.width, (column + 1) * self.width), channel
+
+    def __str__(self) -> str:
+        """`[0, 2:4, 0:3, 1]`."""
+        return f"[{', '.join(f'{k.start}:{k.stop}' if isinstance(k, slice) else str(k) for k in self.pixels)}]"
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """An operator at a point. All numbers are float32's, held as float64; `slope` is the term's word for kinks."""
@@ -116,6 +135,19 @@ class Case:
     def gradients(self) -> tuple[Float64, ...]:
         """The gradient of each operand."""
         return tuple(differences(self, index) for index in range(len(self.operands)))
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Those of the operands."""
+        return [x.shape for x in self.operands]
+
+    def window(self, place: tuple[int, ...]) -> Window | None:
+        """Of a pool, the window that a pixel is in."""
+        if not self.op.endswith("_pool"):
+            return None
+        image, row, column, channel = place
+        height, width = self.attributes.size
+        return Window((image, row // height, column // width, channel), height, width)
 
     def is_at_kink(self, index: int, place: tuple[int, ...]) -> bool:
         """Whether the slopes on both sides of an element differ."""

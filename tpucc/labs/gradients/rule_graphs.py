@@ -11,7 +11,7 @@ from tpucc.diagnostics import Error
 from tpucc.ir import Graph, TensorType, f32
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
-from tpucc.labs.lab import Submission
+from tpucc.labs.lab import TROUBLES, Submission, Wrong
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray, Float64
 from tpucc.ops import OPS
@@ -29,6 +29,8 @@ ALLOWED = (
 MOST, LARGEST, RANK, LONGEST = 40, 100_000, 10, 50_000
 """Operators and constants of a gradient, elements and axes of a value, and characters of a gradient's text."""
 COLUMNS = 78
+POOLS_OWN = ("stride", "padding", "ceil")
+"""Attributes of a pool that no case of this lab changes."""
 Shape = tuple[int, ...]
 
 
@@ -40,8 +42,17 @@ def given(op: str, attributes: Any, shapes: Sequence[Shape]) -> Backward:
     return Backward(attributes, operands, apart.input("y", type_), apart.input("dy", type_), (True,) * len(operands))
 
 
+def call(op: str, attributes: Any, shapes: Sequence[Shape]) -> str:
+    """A case as a call: `softmax(x, axis=-1) with x [3, 5]`."""
+    names = [operand.name for operand in OPS[op].operands]
+    given = (f"{name}={getattr(attributes, name)}" for name in attributes.__dataclass_fields__ if name not in POOLS_OWN)
+    return (
+        f"{op}({', '.join((*names, *given))}) with {', '.join(f'{name} {list(shape)}' for name, shape in zip(names, shapes, strict=True))}"
+    )
+
+
 def ask(function: str, op: str, attributes: Any, shapes: Sequence[Shape], submission: Submission) -> list[Graph]:
-    """The graph of each operand's gradient, valid and of that operand's shape. Raises `Failed`."""
+    """The graph of each operand's gradient, valid and of that operand's shape. Raises `Wrong`."""
     g = given(op, attributes, shapes)
     inputs = {value.name: value.type for value in (*g.operands, g.result, g.dy)}
     try:
@@ -52,7 +63,8 @@ def ask(function: str, op: str, attributes: Any, shapes: Sequence[Shape], submis
             raise Failed("result", f"returns a list of {len(texts)}; it gives one gradient for each operand, {len(shapes)} here")
         return [_read(text, f"d{operand.name}", operand.type, inputs) for text, operand in zip(texts, g.operands, strict=True)]
     except Failed as failure:
-        raise Failed("result", f"{function}: {failure.words}") from None
+        trouble = TROUBLES["result"]
+        raise Wrong(f"{function}: {failure.words}", given=call(op, attributes, shapes), trouble=trouble) from None
 
 
 def _read(text: object, name: str, type_: TensorType, inputs: Mapping[str, TensorType]) -> Graph:

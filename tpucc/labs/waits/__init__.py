@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,6 +29,7 @@ from tpucc.labs.waits.checks import (
     program_of,
     read_waits,
     unordered,
+    waits_of_instruction,
 )
 from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
 from tpucc.machines.v1 import Engine, Opcode
@@ -101,7 +103,7 @@ def _public(given: Setting) -> Sequence[Test]:
     """What `check` runs."""
     some, more = (_drawn(Random(seed), (mixed, chains), count) for seed, count in ((7, 2), (77, 4)))
     return (
-        Test("six and seven instructions", 5, partial(exact, [six(), seven()], given)),
+        Test("six to eight instructions", 5, partial(exact, [six(), seven(), eight()], given)),
         Test("nothing to wait for", 5, partial(exact, [*alone(), listing_of([])], given)),
         Test("random listings", 5, partial(ordered, some, given), beyond=True),
         Test("a program", 5, partial(program, 8, given), beyond=True),
@@ -138,11 +140,19 @@ def seven() -> Listing:
     )
 
 
+def eight() -> Listing:
+    """The host waits for instruction 2 of the activation unit, which has waited since, for what is known only to its instruction 5."""
+    blocks = ([read(row, 4), multiply(row, acc, 4), activate(acc, to, 4)] for row, acc, to in ((0, 0, 16), (8, 4, 24)))
+    return listing_of([*chain(*blocks), write(16, 4), read(8, 4)])
+
+
 def alone() -> Iterator[Listing]:
-    """Listings in which nothing conflicts: one engine; rows of the buffer and accumulators of the same numbers; rows that are only read."""
+    """Listings in which nothing conflicts: one engine; rows of the buffer and accumulators of the same numbers; rows that are only read;
+    walks through each other's gaps."""
     yield listing_of([read(0, 8), write(0, 8), read(4, 4), write(0, 8)])
     yield listing_of([multiply(0, 8, 8), activate(0, 8, 4), read(16, 8), activate(4, 24, 4)])
     yield listing_of([multiply(0, 0, 4), write(0, 8), multiply(0, 4, 4), write(0, 4)])
+    yield listing_of([multiply(0, 0, 4, stride=2), activate(8, 1, 4, stride=2), multiply(0, 4, 4, stride=2)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,10 +169,17 @@ class Answer:
         """The listing with these waits beside the one with tpucc's own."""
         return Beside(Timed(program_of(self.listing, self.waits, self.given.target)), "reference", self.best)
 
-    def details(self) -> dict[str, Any]:
-        """What an outcome without all points has beside its message."""
+    def details(self, about: int | None = None) -> dict[str, Any]:
+        """What an outcome without all points has beside its message, which may be `about` an instruction: its waits come first."""
         shown = self.beside.drawings() if len(self.listing) else {}
-        return {"found": ", ".join(map(as_words, self.waits)) or "no waits", "call": ("synchronise", (self.listing,)), **shown}
+        found = f"all: {_listed(self.waits)}" if self.waits else "no waits"
+        if self.waits and about is not None:
+            found = f"for instruction {about}: {_listed(waits_of_instruction(self.listing, self.waits, about))}\n{'':10}{found}"
+        return {"found": found, "call": ("synchronise", (self.listing,)), **shown}
+
+
+def _listed(waits: Sequence[Wait]) -> str:
+    return ", ".join(map(as_words, waits)) or "none"
 
 
 def waits_of(submission: Submission, listing: Listing, given: Setting) -> list[Wait]:
@@ -179,7 +196,7 @@ def answers(cases: Sequence[Listing], given: Setting, submission: Submission) ->
         best = built_in_spent(listing, given.rules, given.target) if len(listing) else {}
         found.append(Answer(listing, waits_of(submission, listing, given), given, best))
         if problem := unordered(listing, found[-1].waits, given.target, given.rules.page):
-            raise Wrong(problem, **found[-1].details())
+            raise Wrong(problem.message, **found[-1].details(problem.later))
     return found
 
 
@@ -199,7 +216,8 @@ def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> O
         return Outcome(1, message)
     wait, why, answer = few[0]
     message = f"{message}. {as_words(wait)} can be left out: {why}"
-    return Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, **answer.details())
+    about = next((i.index for i in answer.listing if i.engine == wait.engine and i.index >= wait.before), None)
+    return Outcome(max(0.0, 1 - 2 * len(few) / len(cases)), message, **answer.details(about))
 
 
 def cycles(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
@@ -233,7 +251,7 @@ def program(batch: int, given: Setting, submission: Submission) -> Outcome:
     def stage(listing: Listing) -> Sequence[Wait]:
         waits = waits_of(submission, listing, given)
         if problem := unordered(listing, waits, given.target, given.rules.page):
-            raise Wrong(problem)
+            raise Wrong(problem.message)
         return waits
 
     exe = api.compile_source(MODEL, params={"batch": batch}, target="tiny", level=0, stages=Stages(synchronise=stage))
@@ -249,7 +267,7 @@ def _made(exchange: Exchange, given: Setting) -> tuple[Answer, dict[str, Any]]:
     listing: Listing = exchange.arguments[0]
     waits = read_waits(exchange.answer, listing, given.rules)
     problem = unordered(listing, waits, given.target, given.rules.page)
-    require_fit(len(waits) > 0 and len(listing) <= MOST and not problem, problem)
+    require_fit(len(waits) > 0 and len(listing) <= MOST and problem is None, problem.message if problem else "")
     made = Answer(listing, waits, given, {})
     return made, {"given": f"{shown(listing)}\nyour waits: {', '.join(map(as_words, waits))}", "picture": made.beside.svg}
 
@@ -261,7 +279,8 @@ def needed(exchange: Exchange, oral: Oral) -> Question:
     others = [other for other in made.waits if other is not wait]
     problem = unordered(made.listing, others, oral.rules.target, oral.rules.rules.page)
     asked = f"What is your wait {as_words(wait)} for, and what may go wrong without it?"
-    return Question(asked, f"Without it: {problem or 'nothing, as the other waits order all conflicts'}.", **more)
+    lost = problem.message if problem else "nothing, as the other waits order all conflicts"
+    return Question(asked, f"Without it: {lost}.", **more)
 
 
 def not_needed(exchange: Exchange, oral: Oral) -> Question:

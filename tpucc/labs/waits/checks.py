@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -97,14 +98,21 @@ def _numbered(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple[
     return bare_program(name="listing", target=target, instructions=made.records, **parts), made.placed
 
 
-def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int) -> str:
-    """The first conflict that these waits leave open, in words; nothing when all are ordered."""
+class Unordered(NamedTuple):
+    """A conflict that waits leave open, and its later instruction."""
+
+    message: str
+    later: int
+
+
+def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int) -> Unordered | None:
+    """The first conflict that these waits leave open; None when all are ordered."""
     program, numbers = _numbered(listing, waits, target)
     context = Context(program)
     context.__dict__["effects"] = pages(context.effects, page)
     first = min(_violations(context), key=lambda found: found.instruction, default=None)
     if first is None:
-        return ""
+        return None
     later, earlier = (int(numbers[index]) for index in (first.instruction, first.other))
     rule = next(rule for rule in RULES if rule.code == first.code)
     row = _ROW.search(first.message)
@@ -113,10 +121,18 @@ def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int
     where = row[0] if row else "a row"
     transfer = Engine.HOST in (listing[later].engine, listing[earlier].engine)
     paged = f" (the host link's pages have {page} rows)" if page > 1 and transfer else ""
-    return (
+    message = (
         f"{rule.code}, {rule.name}: instruction {later} `{listing[later].text}` {verb} {where}, which instruction {earlier} "
         f"`{listing[earlier].text}` {done}{paged}, and doesn't wait for it"
     )
+    return Unordered(message, later)
+
+
+def waits_of_instruction(listing: Listing, waits: Sequence[Wait], index: int) -> list[Wait]:
+    """The waits that count for this instruction: those of its engine that stand behind its engine's previous one."""
+    engines = effects(listing.records).engine.tolist()
+    previous = max((n for n in range(index) if engines[n] == engines[index]), default=-1)
+    return [wait for wait in waits if wait.engine == engines[index] and previous < wait.before <= index]
 
 
 def _violations(context: Context) -> Iterator[Violation]:
