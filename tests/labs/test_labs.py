@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -89,9 +89,29 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path, pyt
             assert round(lost, 2) >= LEAST
 
 
-SURPRISES = ("front_end", "passes", "quantisation", "tiling")
-"""Labs of which some wrong solutions fail hidden tests alone."""
-FOUND = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in mistakes(lab) if lab.name not in SURPRISES]
+SURPRISES: Mapping[str, Sequence[str]] = {
+    "front_end": ("keeps_the_range", "makes_an_array", "slice_to_minus_zero"),
+    "passes": (
+        "after_the_activation",
+        "any_bias",
+        "bias_of_any_shape",
+        "counts_uses_once",
+        "folds_pinned",
+        "limit_on_everything",
+        "no_limit_without_operands",
+        "subtraction_adds",
+        "subtraction_commutes",
+    ),
+    "quantisation": ("remembers_ranges",),
+    "tiling": ("dense_rows", "first_level_begins", "multiplies_with_zeros", "narrow_only"),
+}
+"""The wrong solutions of which hidden tests alone say something."""
+FOUND = [
+    pytest.param(lab, path, id=f"{lab.name}-{path.stem}")
+    for lab in labs()
+    for path in mistakes(lab)
+    if path.stem not in SURPRISES.get(lab.name, ())
+]
 
 
 @pytest.mark.soak

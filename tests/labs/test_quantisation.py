@@ -19,7 +19,7 @@ from tpucc.guest.values import Plain
 from tpucc.labs import find
 from tpucc.labs.grading import run as run_test
 from tpucc.labs.lab import Term
-from tpucc.labs.quantisation import exact, fixed, ranges_text
+from tpucc.labs.quantisation import exact, fixed, ranges, ranges_at_ties, ranges_text
 from tpucc.labs.quantisation.network import network, run
 from tpucc.labs.quantisation.rules import Rules, rules
 from tpucc.numerics import Float32
@@ -176,6 +176,26 @@ def test_public_cases_show_what_the_handout_forbids(mistake: str, function: str,
     cases = fixed(rule, Random(3))["weights" if function == "quantise_weights" else function]
     with pytest.raises(Failed, match=message):
         exact(rule, cases, Mistaken(rule, mistake))
+
+
+class Unrounded(Rounding):
+    """A submission whose zero points come of a scale in float64."""
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        low, high = arguments
+        scale = (high - low) / (self._given.high - self._given.low)
+        return [scale, int(rounded(self._given, np.array(self._given.zero_point(low, scale))))]
+
+
+@pytest.mark.parametrize("rule", [Rules(bits, ties, False) for bits in (6, 7, 8) for ties in ("even", "away", "zero")], ids=str)
+def test_public_ranges_show_how_a_zero_point_is_rounded_and_of_which_scale(rule: Rules) -> None:
+    cases = ranges_at_ties(rule)
+    assert ranges(rule, cases, Rounding(rule)).passed
+    mistaken = [Rounding(replace(rule, ties=ties)) for ties in ("even", "away", "zero") if ties != rule.ties]
+    for submission in (*mistaken, Unrounded(rule)):
+        found = ranges(rule, cases, submission)
+        assert not found.passed
+        assert found.expected.endswith(" before it is rounded")
 
 
 def test_a_term_with_symmetric_ranges_says_its_zero_point_once() -> None:

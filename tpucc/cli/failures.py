@@ -55,7 +55,7 @@ def _has_json(arguments: Sequence[str]) -> bool:
 def known(error: Exception) -> Error:
     """The error; another exception as one of ours."""
     if stub := _stub(error):
-        help = "tpucc lab check uses what you write; other commands need a whole tpucc, or --replace with your file"
+        help = "tpucc lab check uses what you write; commands that compile take your file by --replace; all others need a whole tpucc"
         return UsageError(Diagnostic("E0553", f"this copy of tpucc has no solution of {stub}", help=(help,)))
     if isinstance(error, OSError) and error.filename is not None:
         return UsageError(Diagnostic("E0504", f"can't use {printable(os.fsdecode(error.filename))[:200]}: {reason(error)}"))

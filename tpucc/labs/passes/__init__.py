@@ -27,8 +27,16 @@ PUBLIC: Mapping[str, tuple[str, ...]] = {
         "a constant that something else reads",
         "more elements",
     ),
-    "fuse_bias": ("left", "a shared product", "no constant", "a second bias", "a pinned product"),
-    "fuse_activation": ("a parameter", "after a bias", "another function", "read by two", "a range", "without constant weights"),
+    "fuse_bias": ("left", "a shared product", "no constant", "a second bias", "a pinned product", "a pinned sum"),
+    "fuse_activation": (
+        "a parameter",
+        "after a bias",
+        "another function",
+        "read by two",
+        "a range",
+        "without constant weights",
+        "pinned after",
+    ),
 }
 """What `check` has beside it."""
 
@@ -36,7 +44,16 @@ Kinds = Mapping[str, tuple[float, tuple[str, ...]]]
 """What a pass may overlook, by what it is: the points of its own test, and the parts of graphs that show it."""
 HIDDEN: Mapping[str, Kinds] = {
     "fold_constants": {
-        "the limit": (2, ("as many elements as the limit", "more elements", "no larger than its operands")),
+        "the limit": (
+            2,
+            (
+                "as many elements as the limit",
+                "more elements",
+                "no operands, more elements",
+                "no larger than its operands",
+                "as large as two uses",
+            ),
+        ),
         "pinned values": (2, ("a pinned constant", "a pinned result")),
         "what depends on nothing": (2, ("an operator without operands", "an output that depends on no input", "partly")),
     },
@@ -53,7 +70,10 @@ HIDDEN: Mapping[str, Kinds] = {
             2,
             ("a parameter", "another function", "softmax", "two functions", "after a sum with no constant", "a range"),
         ),
-        "shared products": (2, ("shared by a function", "read by two", "an output before", "without constant weights")),
+        "shared products": (
+            2,
+            ("shared by a function", "read by two", "an output before", "without constant weights", "without a constant bias"),
+        ),
         "pinned values": (2, ("pinned before", "pinned after")),
     },
 }

@@ -32,6 +32,10 @@ class Sketch:
         self._outputs: list[Output] = []
         self.x = self._added("x", "input", (), NoAttributes(), f32(self.rows, self.columns))
 
+    def given_row(self) -> Value:
+        """Another input of the model: a number for each of three columns."""
+        return self._added(self._name(), "input", (), NoAttributes(), f32(3))
+
     def call(self, op: str, operands: Sequence[Value], attributes: Attributes | Mapping[str, Any] = DEFAULTS) -> Value:
         """The result of an operator, by its rule."""
         given: Attributes = OPS[op].attributes(**attributes) if isinstance(attributes, Mapping) else attributes
@@ -127,10 +131,17 @@ CONSTANTS: Mapping[str, Motif] = {
     # the result stays, and so does what reads it; its operands are folded
     "more elements": lambda s: ((s.numbers(s.rules.limit // 2 + 1, 1) + s.numbers(1)) * s.numbers(2)).call("tanh"),
     "no larger than its operands": lambda s: s.numbers(s.rules.limit // 2 + 1, 2) + s.numbers(2),
+    # operands that aren't there have no size
+    "no operands, more elements": lambda s: s.call("full", (), FullAttributes((s.rules.limit + 1,), 0.5)).call("tanh"),
+    "as large as two uses": lambda s: _with_itself(s, s.numbers(s.rules.limit // 2 + 1)),
     # a constant whose quantisation is fixed is read as it is
     "a pinned constant": lambda s: s.x * (s.pinned(s.numbers(s.columns)) + s.numbers(s.columns).call("relu")),
     "a pinned result": lambda s: s.x - s.pinned(s.numbers(s.columns) + s.numbers(1).call("tanh")).call("relu"),
 }
+
+
+def _with_itself(sketch: Sketch, value: Value) -> Value:
+    return sketch.call("concat", (value, value))
 
 
 def _shared(sketch: Sketch, value: Value) -> Value:
@@ -192,6 +203,7 @@ ACTIVATIONS: Mapping[str, Motif] = {
     "pinned after": lambda s: s.pinned(s.function(s.with_bias())),
     "after a sum with no constant": lambda s: s.function(s.product(s.columns) + s.x),
     "without constant weights": lambda s: s.function(s.x @ s.x.transposed()),
+    "without a constant bias": lambda s: s.function(s.x.call("linear", s.numbers(s.columns, 3), s.given_row())),
 }
 
 

@@ -67,16 +67,23 @@ def _words(rule: Rules) -> Mapping[str, Any]:
     }
 
 
+def ranges_at_ties(rule: Rules) -> list[tuple[float, float]]:
+    """Ranges of which the zero point is a tie, with a scale of 1; and nearly one where the scale is rounded to float32, up and down."""
+    steps = rule.high - rule.low
+    return [(-before * scale, (steps - before) * scale) for scale in (1.0, 0.1, 0.7) for before in (0.5, 1.5)]
+
+
 RANGES = [(-1.0, 3.0), (0.0, 6.0), (-2.5, 2.5), (-4.0, 0.0), (2.0, 5.0)]
 
 
 def fixed(rule: Rules, draw: Random) -> Mapping[str, Sequence[Case]]:
     """The public cases that are the same for every submission, by their tests."""
     return {
-        "quantise": [_halves(draw, rule, 4), _plain_values(draw), ("quantise", (HALVES.astype(np.float32), 2.0, 3))],
+        "quantise": [_halves(draw, rule, 4), _plain_values(draw), ("quantise", (HALVES.astype(np.float32), 2.0, 3)), _float32_quotients()],
         "requantise": [
             *(_sums(draw, 4), _sums(draw, 0)),
             ("requantise", (HALVES.astype(np.int32)[:, None], np.array([0.5], np.float32), 3)),
+            _float32_products(),
         ],
         "weights": [_weights(_column_ties(rule)), _weights(_matrix(draw))],
     }
@@ -88,7 +95,7 @@ def _public(rule: Rules) -> Sequence[Test]:
     net = network()
     cases = fixed(rule, draw)
     return (
-        Test("ranges", 6, partial(ranges, rule, RANGES)),
+        Test("ranges", 6, partial(ranges, rule, [*RANGES, *ranges_at_ties(rule)])),
         *(Test(name, points, partial(exact, rule, cases[name])) for name, points in (("quantise", 8), ("requantise", 8), ("weights", 6))),
         Test("a network", 10, partial(digits, rule, net, net.samples)),
         Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
@@ -109,13 +116,14 @@ def _hidden(rule: Rules, draw: Random, _: str) -> Sequence[Test]:
 
 
 def ranges(rule: Rules, cases: Sequence[tuple[float, float]], submission: Submission) -> Outcome:
-    """`parameters` of ranges: the scale to a millionth, the zero point to half a step and a little."""
+    """`parameters` of ranges: the scale to a millionth, the zero point exactly."""
     for low, high in cases:
         scale, zero = pair(submission.call("parameters", low, high), rule)
         expected, nearest = rule.solution.expected("parameters", low, high)
-        exact_zero = nearest if expected == ZERO_SCALE else rule.zero_point(low, expected)
-        if abs(scale - expected) > 1e-6 * expected or abs(zero - exact_zero) > 0.501:
-            given, wanted = f"parameters({low:g}, {high:g})", f"scale {expected:.8g}, zero point {nearest}"
+        if abs(scale - expected) > 1e-6 * expected or zero != nearest:
+            given, wanted = f"parameters({low!r}, {high!r})", f"scale {expected:.8g}, zero point {nearest}"
+            if expected != ZERO_SCALE and not rule.symmetric:
+                wanted += f", which is {rule.zero_point(low, expected):.9g} before it is rounded"
             return Outcome(0, "another scale or zero point", given, wanted, f"scale {scale:.8g}, zero point {zero}")
     return Outcome(1, f"{len(cases)} ranges")
 
@@ -196,6 +204,19 @@ HALVES = np.array([29, 31, -29, -31, 1, -1, -3])
 """Twice the ties that tell every rule from the others, and from a zero point of 3 that is added before rounding."""
 
 
+TENTH, SEVEN_TENTHS = np.float32(0.1), np.float32(0.7)
+"""Larger than a tenth, and smaller than seven: products with them are ties in float32, and in float64 not quite."""
+
+
+def _float32_quotients() -> Case:
+    return "quantise", ((HALVES / 2 * TENTH).astype(np.float32), float(TENTH), 3)
+
+
+def _float32_products() -> Case:
+    sums = np.array([[145, 25], [-145, -25]], np.int32)
+    return "requantise", (sums, np.array([TENTH, SEVEN_TENTHS]), 3)
+
+
 def _weights(matrix: AnyArray) -> Case:
     return "quantise_weights", (matrix.astype(np.float32),)
 
@@ -231,7 +252,7 @@ def _ranges(draw: Random) -> Iterator[tuple[float, float]]:
 
 
 def _extremes(draw: Random, rule: Rules) -> Iterator[Case]:
-    """Infinite values; accumulators at their ends; sums that a float32 doesn't hold, next to a tie."""
+    """Infinite values; accumulators at their ends; what is a tie in float32, and in float64 nearly one."""
     zero = draw.choice(_odd(draw, rule))
     largest = float(np.finfo(np.float32).max)
     for scale in (1e-30, 2.0**-24, 1.0, 1e30):
@@ -243,6 +264,8 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[Case]:
     steps = np.array([draw.randrange(rule.high // 2) for _ in range(12)], np.float32) + np.float32(0.5)
     for sums, power in ((2**25 - 1, 25), (2**24 + 1, 24), (1 - 2**25, 25), (-(2**24) - 1, 24), (2**31 - 1, 31)):
         yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
+    for scale in (TENTH, SEVEN_TENTHS):
+        yield "quantise", (steps * scale, float(scale), zero)
 
 
 def element(exchange: Exchange, oral: Oral) -> Question:
