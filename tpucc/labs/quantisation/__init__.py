@@ -264,8 +264,8 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[Case]:
     steps = np.array([draw.randrange(rule.high // 2) for _ in range(12)], np.float32) + np.float32(0.5)
     for sums, power in ((2**25 - 1, 25), (2**24 + 1, 24), (1 - 2**25, 25), (-(2**24) - 1, 24), (2**31 - 1, 31)):
         yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
-    for scale in (TENTH, SEVEN_TENTHS):
-        yield "quantise", (steps * scale, float(scale), zero)
+    for factor in (TENTH, SEVEN_TENTHS):
+        yield "quantise", (steps * factor, float(factor), zero)
 
 
 def element(exchange: Exchange, oral: Oral) -> Question:
