@@ -388,6 +388,7 @@ def _started_by(number: int) -> dict[int, str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("number", "status"), [("SIGTERM", 130), ("SIGKILL", -9)])
 @posix

@@ -60,7 +60,7 @@ def written(folder: Path, lab: str, wrong: str = "") -> Path:
 # What a sheet is
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     folder = written(tmp_path / "anna", "puzzles")
     made = []
