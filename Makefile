@@ -107,8 +107,8 @@ soak: $(DEV) ## all tests with every case of each kind, and the random ones at l
 walks: $(COLLECTED) ## apply each change that docs/adding.md shows to a copy, and run all tests there; WALK=operator: that one
 	$(BIN)/python tests/walks.py $(WALK)
 
-pages: $(READY) ## check that the pages of docs/ are what the code says: tables, commands, the figures of all programs, pictures; the others in make soak
-	$(BIN)/python docs/generate.py --check --usual
+pages: $(READY) ## check that the pages of docs/ are what the code says: tables, commands, the figures of all programs, pictures; QUICK=1: the first two
+	$(BIN)/python docs/generate.py --check $(if $(QUICK),--quick,--usual)
 
 docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/
 	$(BIN)/python docs/generate.py

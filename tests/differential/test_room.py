@@ -114,7 +114,7 @@ NETWORKS = {
 """Each with a number of rows that are too few, the fewest that aren't, and more."""
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize(("text", "target", "rows"), one_of(4, NETWORKS.values(), LONG), ids=NETWORKS)
 def test_what_fits_does_not_depend_on_speeds(text: str, target: str, rows: tuple[int, ...]) -> None:
     assert verdicts(text, target, rows, SPEEDS[:2]) == [False, True, True]
@@ -127,7 +127,7 @@ def test_what_fits_does_not_depend_on_any_speed(text: str, target: str) -> None:
     verdicts(text, target, (*range(2, 64, 3), *range(64, 128, 8)), ({}, *SPEEDS))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @each(titled(NETWORKS))
 def test_the_fewest_rows_compute_the_same(network: tuple[str, str, tuple[int, ...]]) -> None:
     text, target, (_, fewest, _) = network

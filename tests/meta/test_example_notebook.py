@@ -44,7 +44,7 @@ def test_every_cell_gives_what_the_notebook_shows(monkeypatch: pytest.MonkeyPatc
         assert now == shown, "run make docs"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_kernel_gives_the_same_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole way that `make docs` goes."""
     pytest.importorskip("nbclient")

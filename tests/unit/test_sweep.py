@@ -1100,7 +1100,7 @@ def test_a_cluster_without_workers_is_told_of(small: Path, capsys: pytest.Captur
     assert told == "note: the cluster has no workers; the rest waits until there is one, as by `dask worker tcp://127.0.0.1:9`\n"
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_what_a_stage_writes_is_no_answer(small: Path) -> None:
     Path("mine.py").write_text(
         "import os\ndef allocate(lives, rows):\n    for stream in range(3, 40):\n        try: os.write(stream, b'garbage')\n"

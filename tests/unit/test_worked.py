@@ -71,7 +71,7 @@ assert check(lab, Path("mine"), term).score == 50
 """
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "script"), [("operator", OPERATOR), ("pass", PASS), ("target", TARGET), ("lab", LAB)])
 def test_the_diff_does_what_the_page_says(name: str, script: str, tmp_path: Path) -> None:
     """The instruction's is in test_isa_tables.py."""
