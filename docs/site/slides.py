@@ -1,8 +1,8 @@
 """Makes slides of the book's chapters: `make slides`, a page for each chapter that the twelve weeks of docs/instructors/README.md read.
 
-A slide is a part of a section that fits one. It shows tables, programs and pictures whole. Of a paragraph it shows the first sentence,
-those that define a term, and conclusions. The whole text stands in the notes below the slide. Each question has its own slide, with the
-answer in the notes. Pages need no network and no other file, so links are text.
+A slide is a part of a section that fits one. Slides show lists, tables, programs, pictures and short paragraphs whole. Of a longer
+paragraph they show the first sentence, those that define a term, and conclusions with what they rest on. The whole text stands in the notes
+below the slide. Each question has its own slide, with the answer in the notes. Pages need no network and no other file, so links are text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import html
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -25,17 +26,22 @@ WEEK = re.compile(r"^\| (?P<number>\d+) \| (?P<lecture>[^|]+) \| (?P<reading>[^|
 CHAPTER = re.compile(r"\]\(\.\./(?P<page>[\w-]+)\.md")
 SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z*`])")
 TOLD = re.compile(r"^So |(?<!\*)\*[A-Za-z][^*]*\*(?!\*)")
-"""A conclusion, or the definition of a term, which the book sets in italics. One that begins with "this" brings the sentence before it."""
-FOLDED = re.compile(r"<details><summary>(?P<question>.*?)</summary>\n(?P<answer>.*?)</details>", re.DOTALL)
-COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
+"""A conclusion, or the definition of a term, which the book sets in italics."""
+LEANS = re.compile(r"^(?:So|Then|Therefore|Instead|Otherwise|After that|But|This|That|These|Those|It|They|Both|Here|There)\b")
+"""How a sentence begins that needs the sentence before it."""
+FOLDED = re.compile(r"<details><summary>(?P<question>.*?)</summary>\s*(?P<answer>.*?)</details>", re.DOTALL)
+UNSEEN = re.compile(r"^<!--.*?-->$|<a id=[^>]*></a>", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
 LINES = 13
 """The lines of a slide."""
 FIGURE = LINES - 2
 """The lines of a picture, and at most of a table or a program: there is room for a sentence before it."""
 WIDTH = 88
 """The characters of a line."""
-SHOWN_LINES = 24
-"""Of a longer program, the slide shows the first lines, and the notes have all."""
+PROGRAM, ROWS = 24, 10
+"""The lines of a program, and the rows of a table, above which it goes on on the next slide."""
+SHORT = 330
+"""The characters of a paragraph that is shown whole."""
 KEYS = "→ and ← turn slides, N shows the notes. Printed, each slide is a page; with the notes shown, they follow it."
 PAGE = """\
 <!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -91,7 +97,7 @@ def decks() -> dict[str, str]:
 
 def deck(path: Path) -> tuple[str, list[Slide]]:
     """The title and the slides of a chapter."""
-    tree = SyntaxTreeNode(MARKDOWN.parse(FOLDED.sub(_unfolded, COMMENT.sub("", path.read_text("utf-8")))))
+    tree = SyntaxTreeNode(MARKDOWN.parse(FOLDED.sub(_unfolded, UNSEEN.sub("", path.read_text("utf-8")))))
     title, slides = "", [Slide("")]
     for node in tree.children:
         if node.type == "heading" and node.tag == "h1":
@@ -112,43 +118,58 @@ def _unfolded(found: re.Match[str]) -> str:
 
 
 def add(slides: list[Slide], node: SyntaxTreeNode, folder: Path) -> None:
-    """Puts a block on the last slide, or on a new one of the same heading when it doesn't fit. What stands before a figure goes with it."""
+    """Puts a block on slides, and in the notes of the last of them."""
     if node.type == "blockquote":
         slides[-1].notes.append(rendered(node, folder))
         return
     listed = node.type.endswith("_list")
     for at, block in enumerate(node.children if listed else [node], 1):
         mark = f"{at}." if node.type == "ordered_list" else "•"
-        part = outline(block, mark, folder, whole=len(slides) == 1 or slides[-1].heading == "Exercises")
-        slide = slides[-1]
-        if slide.parts and slide.lines + part.lines > LINES:
-            last = slide.parts[-1]
-            carried = (
-                [slide.parts.pop()] if not part.words and last.words and len(slide.parts) > 1 and last.lines + part.lines <= LINES else []
-            )
-            slide = Slide(slide.heading, carried)
-            slides.append(slide)
-        slide.parts.append(part)
-        slide.notes.append(rendered(block, folder))
+        for part in outline(block, mark, folder, whole=listed or len(slides) == 1):
+            place(slides, part)
+        slides[-1].notes.append(rendered(block, folder))
 
 
-def outline(block: SyntaxTreeNode, mark: str, folder: Path, whole: bool) -> Part:
-    """What a slide shows of a block. With `whole` it is all of a paragraph."""
-    if block.type == "fence":
+def place(slides: list[Slide], part: Part) -> None:
+    """Puts a part on the last slide, or on a new one."""
+    slide = slides[-1]
+    if slide.parts and slide.lines + part.lines > LINES:
+        last = slide.parts[-1]
+        carried = [slide.parts.pop()] if not part.words and last.words and len(slide.parts) > 1 and last.lines + part.lines <= LINES else []
+        slide = Slide(slide.heading, carried)
+        slides.append(slide)
+    slide.parts.append(part)
+
+
+def outline(block: SyntaxTreeNode, mark: str, folder: Path, whole: bool) -> Iterator[Part]:
+    """What slides show of a block. With `whole` it is all of a paragraph."""
+    if block.type in ("fence", "code_block"):
         lines = block.content.splitlines()
-        cut = "\n".join([*lines[:SHOWN_LINES], *(["…"] if len(lines) > SHOWN_LINES else [])])
-        return Part(f"<pre>{html.escape(cut)}</pre>", min(len(lines) * 2 // 3 + 1, FIGURE))
-    if block.type == "table":
-        return Part(rendered(block, folder), min(sum(1 for found in block.walk() if found.type == "tr") + 1, FIGURE))
-    if any(found.type == "image" for found in block.walk()):
-        return Part(rendered(block, folder), FIGURE)
-    source = next((found.content for found in block.walk() if found.type == "inline"), "").replace("\n", " ")
+        for start in range(0, len(lines), PROGRAM):
+            some = lines[start : start + PROGRAM]
+            yield Part(f"<pre>{html.escape(chr(10).join(some))}</pre>", min(len(some) * 2 // 3 + 1, FIGURE))
+    elif block.type == "table":
+        head, *rows = ROW.findall(rendered(block, folder))
+        for start in range(0, len(rows), ROWS):
+            some = rows[start : start + ROWS]
+            yield Part(f"<table>{head}{''.join(some)}</table>", min(len(some) + 2, FIGURE))
+    elif any(found.type == "image" for found in block.walk()):
+        yield Part(rendered(block, folder), FIGURE)
+    else:
+        source = next((found.content for found in block.walk() if found.type == "inline"), "").replace("\n", " ")
+        said = source if whole or len(source) <= SHORT else shortened(source)
+        spans = MARKDOWN.renderInline(re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", said))
+        yield Part(f'<p class="point"><b>{mark}</b> {spans}</p>', -(-len(said) // WIDTH), words=True)
+
+
+def shortened(source: str) -> str:
+    """The first sentence of a paragraph, those that are `TOLD`, and those before them on which they lean."""
     texts = SENTENCE.split(source)
-    told = {at for at, text in enumerate(texts) if whole or at == 0 or TOLD.search(text)}
-    told |= {at - 1 for at in told if at and texts[at].startswith(("This ", "That ", "It ", "They "))}
-    said = " ".join(texts[at] for at in sorted(told))
-    spans = MARKDOWN.renderInline(re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", said))
-    return Part(f'<p class="point"><b>{mark}</b> {spans}</p>', -(-len(said) // WIDTH), words=True)
+    told = {at for at, text in enumerate(texts) if at == 0 or TOLD.search(text)}
+    for at in range(len(texts) - 1, 0, -1):
+        if at in told and LEANS.search(texts[at]):
+            told.add(at - 1)
+    return " ".join(texts[at] for at in sorted(told))
 
 
 def text_of(node: SyntaxTreeNode) -> str:
