@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import itertools
 import json
 import os
 import pickle
@@ -360,6 +361,25 @@ def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.Mon
     assert asked == [[sys.executable, "-P", "-m", "tpucc.labs.workers"]]
     assert row.problem == "nothing"
     assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
+
+
+@posix
+def test_no_two_submissions_in_turn_have_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in copies of one process, nor while processes of the number are there: these count among those that the next one may have."""
+    taken = list[int]()
+    for number in (70_001, 70_002):
+        monkeypatch.setattr(cells, "_TURNS", itertools.count())
+        monkeypatch.setattr(os, "getpid", lambda number=number: number)
+        with cells.user_number() as user:
+            taken.append(user)
+    monkeypatch.setattr(cells, "_TURNS", itertools.count())
+    monkeypatch.setattr(cells, "_has_processes", lambda user: user == taken[1])
+    with cells.user_number() as user:
+        taken.append(user)
+    assert len(set(taken)) == 3
+    monkeypatch.undo()
+    assert cells._has_processes(os.getuid())
+    assert not cells._has_processes(2**31 - 7)
 
 
 WAITS_FOR_EVER = """

@@ -25,7 +25,7 @@ PREFIX, OLD = "tpucc-lab-", 24 * 60 * 60
 """The beginning of a workshop's name, and the seconds after which it is nobody's: no grader takes as long."""
 USERS = 4000
 """How many numbers children's users are taken from."""
-_TURNS = count(os.getpid() * 64)
+_TURNS = count()
 
 
 @contextmanager
@@ -85,19 +85,30 @@ def cell(shared: Path, files: Mapping[str, bytes], main: str) -> Iterator[Cell]:
 @contextmanager
 def user_number() -> Iterator[int]:
     """The number of a user that no other child of this machine has meanwhile: a jail ends all processes of its user. Each number has a
-    file that is locked. Raises `UsageError` E0552 where another user has made the folder of these."""
+    file that is locked. A number is left for later while it has processes that haven't ended yet: a user may have only so many. Raises
+    `UsageError` E0552 where another user has made the folder of these."""
     folder = Path(tempfile.gettempdir()) / "tpucc-users"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         help = ("remove it: it should be a folder of the grader's own, closed to others",)
         raise UsageError(Diagnostic("E0552", f"{printable(str(folder))} isn't the grader's own", help=help))
+    first = os.getpid() * 64  # of a copy of a process another one
     for turn in islice(_TURNS, USERS):
-        with (folder / str(number := FIRST_USER + turn % USERS)).open("w") as file:
-            if _lock(file):
+        with (folder / str(number := FIRST_USER + (first + turn) % USERS)).open("w") as file:
+            if _lock(file) and not _has_processes(number):
                 yield number
                 return
     raise UsageError(Diagnostic("E0552", f"all {USERS:,} users for submissions are taken", help=("run fewer graders at once",)))
+
+
+def _has_processes(user: int) -> bool:
+    """Whether a process of a user is there, where the system lists them in /proc."""
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if place.stat().st_uid == user:
+                return True
+    return False
 
 
 def _warm(made: Cell, modules: Sequence[str]) -> None:
