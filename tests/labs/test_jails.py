@@ -258,6 +258,7 @@ def test_the_users_of_cells_differ(shared: Path) -> None:
 def test_graders_that_take_turns_alike_take_other_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A jail ends all processes of its user. Where somebody else has made the folder of locks, nothing is graded."""
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(os, "getpid", lambda: 0)
     taken = []
     with ExitStack() as graders:
         for _ in range(3):
