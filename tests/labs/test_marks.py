@@ -6,9 +6,8 @@ import pytest
 
 from tests.support.cases import one_of
 from tests.support.lab_marks import REFERENCE, SKELETON, Marks, marks
-from tests.support.lab_results import all_tests, submitted
+from tests.support.lab_results import results, score
 from tpucc.labs import find, labs
-from tpucc.labs.grading import run
 from tpucc.labs.lab import Lab, Term
 
 MOST_OF_A_SKELETON = 15
@@ -33,15 +32,15 @@ def _between(least: Marks, each: Marks, most: Marks) -> bool:
     ("name", "old", "new"),
     [
         ("allocation", "return starts\n", "return starts.tolist()\n"),
-        ("allocation", "return starts\n", "return starts.astype(np.int32)\n"),
-        ("waits", "return waits\n", "return waits[::-1] + waits[:1]\n"),
+        ("allocation", "return starts\n", "return starts + ALIGNMENT\n"),
+        ("waits", "return waits\n", "return waits[::-1]\n"),
+        ("waits", "return waits\n", "return waits[1:]\n"),
         ("order", "return list(", "return tuple("),
     ],
 )
-def test_the_skeletons_answers_in_another_form_earn_nothing(name: str, old: str, new: str) -> None:
-    """In the tests of what is valid."""
+def test_a_trifle_more_than_the_skeleton_earns_no_more(name: str, old: str, new: str) -> None:
+    """Which a test would give who asks for what is valid alone."""
     lab, term = find(name), Term("spring")
     text = lab.files(term)[lab.file]
     assert old in text
-    submission = submitted(lab, {lab.file: text.replace(old, new)}, term)
-    assert not any(run(test, submission).score for test in all_tests(lab, term) if test.beyond)
+    assert score(results(lab, text.replace(old, new), term)) <= lab.floor

@@ -10,20 +10,16 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from shlex import quote
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
-
 from tpucc.arguments import require_package
 from tpucc.back_end import STAGES
 from tpucc.diagnostics import printable
 from tpucc.guest.values import Plain
-from tpucc.labs.here import executed
 from tpucc.plugins.failures import Failed
 
 
@@ -143,8 +139,6 @@ class Test:
     points: float
     run: Callable[[Submission], Outcome]
     hidden: bool = False
-    beyond: bool = False
-    """Whether nothing is earned by the answers that the skeleton gives. Else an attempt that fails would earn less than the skeleton."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,54 +323,18 @@ def declared(
     is added here. `asks` make questions of what a submission did.
     """
 
-    def all_words(term: Term) -> dict[str, Any]:
-        return {**words_of(rules(term)), **words(rules(term))}
-
-    @cache
-    def skeleton(term: Term) -> Submission:
-        file = folder / MATERIAL / "skeleton.py"
-        return executed(filled(file.read_text("utf-8"), all_words(term)), file)
-
-    def judged(tests: Sequence[Test], term: Term) -> Sequence[Test]:
-        return tuple(replace(test, run=partial(_beyond, partial(skeleton, term), test.run)) if test.beyond else test for test in tests)
-
     def all_hidden(term: Term, seed: int) -> Sequence[Test]:
-        tests = judged(hidden(rules(term), Random(f"{seed}/{folder.name}"), str(seed)), term)
+        tests = hidden(rules(term), Random(f"{seed}/{folder.name}"), str(seed))
         return tuple(replace(test, name=f"hidden: {test.name}", hidden=True) for test in tests)
 
     return Lab(
         name=folder.name,
         folder=folder,
-        words=all_words,
-        public=lambda term: judged(public(rules(term)), term),
+        words=lambda term: {**words_of(rules(term)), **words(rules(term))},
+        public=lambda term: public(rules(term)),
         hidden=all_hidden,
         begun=None if begun is None else lambda term: begun(rules(term)),
         asks=asks,
         rules=rules,
         **declaration(folder),
     )
-
-
-def _beyond(skeleton: Callable[[], Submission], run: Callable[[Submission], Outcome], submission: Submission) -> Outcome:
-    """What a test finds, without points where the submission has answered as the skeleton does."""
-    outcome = run(submission)
-    asked = ASKED.get()
-    if not outcome.share or asked is None or not all(_same(skeleton(), each) for each in asked.exchanges):
-        return outcome
-    return replace(outcome, share=0, message=f"valid, but the skeleton's own answers, which earn nothing: {outcome.message}", call=None)
-
-
-def _same(skeleton: Submission, exchange: Exchange) -> bool:
-    try:
-        answer = skeleton.call(exchange.function, *exchange.arguments)
-    except Failed:
-        return False
-    return _meaning(answer) == _meaning(exchange.answer)
-
-
-def _meaning(answer: Plain) -> object:
-    """An answer without its form: an array as lists, and of a list of lists, as waits are, each once and in one order."""
-    found = answer.tolist() if isinstance(answer, np.ndarray) else answer
-    if not isinstance(found, list | tuple):
-        return found
-    return sorted({repr(_meaning(each)) for each in found}) if any(isinstance(each, list | tuple) for each in found) else list(found)

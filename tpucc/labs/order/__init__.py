@@ -109,8 +109,8 @@ def _public(given: Setting) -> Sequence[Test]:
     cases = partial(_cases, given)
     return (
         Test("two tiles", 5, partial(fast, partial(two_tiles, given))),
-        Test("valid orders", 5, partial(valid, cases(6, (reuse, beside), 1)), beyond=True),
-        Test("integers", 5, partial(integers, cases(61, (several,), 1)), beyond=True),
+        Test("valid orders", 5, partial(valid, cases(6, (reuse, beside), 1))),
+        Test("integers", 5, partial(integers, cases(61, (several,), 1))),
         Test("weight tiles", 10, partial(fast, cases(62, (reuse,), 1))),
         Test("chains side by side", 10, partial(fast, cases(63, (beside,), 1))),
         Test("transfers", 10, partial(fast, cases(64, (arriving,), 1))),
@@ -122,8 +122,8 @@ def _hidden(given: Setting, draw: Random, _: str) -> Sequence[Test]:
     cases = partial(_cases, given)
     seeds = [draw.randrange(2**32) for _ in range(5)]
     return (
-        Test("valid orders", 5, partial(valid, cases(seeds[0], (several, beside), 1)), beyond=True),
-        Test("integers", 5, partial(integers, cases(seeds[1], (several,), 1)), beyond=True),
+        Test("valid orders", 5, partial(valid, cases(seeds[0], (several, beside), 1))),
+        Test("integers", 5, partial(integers, cases(seeds[1], (several,), 1))),
         Test("fetches that nothing hides", 15, partial(fast, cases(seeds[2], (reuse,), 2))),
         Test("chains side by side", 15, partial(fast, cases(seeds[3], (beside,), 2))),
         Test("a little of all", 15, partial(fast, cases(seeds[4], (several, arriving), 1))),
@@ -198,9 +198,16 @@ def ask(case: Case, submission: Submission) -> Int64:
 
 def valid(cases: Cases, submission: Submission) -> Outcome:
     """Every order is valid, and the machine has room for it."""
+    won = False
     for case in cases():
-        scheduled(case.tiles, ask(case, submission))
-    return Outcome(1, "the orders are valid")
+        order = ask(case, submission)
+        won |= cycles(case.tiles, order) < as_given(case)
+    return _if_won(won, "the orders are valid")
+
+
+def _if_won(won: bool, message: str) -> Outcome:
+    """Nothing is earned by valid orders of which none is faster than the order as given: who tries and fails would earn less."""
+    return Outcome(1, message) if won else Outcome(0, f"{message}, and none is faster than the order as given, which earns nothing")
 
 
 def fast(cases: Cases, submission: Submission) -> Outcome:
@@ -220,12 +227,14 @@ def fast(cases: Cases, submission: Submission) -> Outcome:
 
 def integers(cases: Cases, submission: Submission) -> Outcome:
     """The whole program of an order, by the verifier and by its integers."""
+    won = False
     for case in cases():
         order = ask(case, submission)
+        won |= cycles(case.tiles, order) < as_given(case)
         verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
         if problem:
             raise Wrong(problem, found=str(order.tolist()))
-    return Outcome(1, f"equal; {verdict.cycles:,} cycles")
+    return _if_won(won, f"equal; {verdict.cycles:,} cycles")
 
 
 def _made(exchange: Exchange, given: Setting) -> tuple[TileProgram, Int64]:
