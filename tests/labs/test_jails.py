@@ -363,6 +363,27 @@ def test_no_graders_command_has_the_seed(tmp_path: Path, monkeypatch: pytest.Mon
     assert "--seed" not in (Path(classes.__file__).parent / "gradescope" / "run_autograder").read_text("utf-8")
 
 
+GARBAGE = b"""
+import os
+def f():
+    for place in range(3, 64):
+        try:
+            os.write(place, b"\\xff" * 8)
+        except OSError:
+            pass
+"""
+
+
+@posix
+def test_what_cannot_be_read_ends_its_process(jail: Jail, shared: Path) -> None:
+    """Else each later call would wait for as long as it may."""
+    with cell(shared, {"f.py": GARBAGE}, "f.py") as made, Child(jail, made, ()) as submission:
+        submission.load()
+        with pytest.raises(Failed, match=r"^f: gave an answer that can't be read$"):
+            submission.call("f")
+        assert not submission._process.is_there
+
+
 @posix
 def test_no_two_submissions_in_turn_have_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in copies of one process, nor while processes of the number are there: these count among those that the next one may have."""
