@@ -58,11 +58,11 @@ quick: $(DEV) ## half a minute, for the loop while editing: most of what all tes
 test: $(COLLECTED) ## three to four minutes: the tests, but for those that take long and that no known fault needs
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --dist worksteal -m 'not long'
 
-check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, but of those with many long cases each eighth, and those of floats as if on other processors
+check: $(DEV) ## what CI runs: format, lint, types, import contract, all tests, but of those that take long a fourth, and those of floats as if on other processors
 	@$(MAKE) --no-print-directory --jobs 2 types format lint imports $(COLLECTED)
 	@mkdir -p build
 	@$(MAKE) --no-print-directory processors >build/processors.txt 2>&1 & beside=$$!; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --long-one-in 8; status=$$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --long-one-in 4; status=$$?; \
 	wait $$beside || { cat build/processors.txt; exit 1; }; exit $$status
 
 processors: $(COLLECTED) ## the tests of floats and of ONNX Runtime, as if on other processors; ALL=1: on all of them, which takes long
@@ -101,8 +101,8 @@ fingerprints: $(DEV) ## compare all that is compiled, run, trained and graded wi
 	$(BIN)/python tests/fingerprints.py $(if $(WRITE),--write)
 	$(BIN)/python docs/generate.py --check --usual
 
-soak: $(DEV) ## all tests with every case of each kind, and the random ones at length, in parts of less than an hour; PART=unit, SEED=7
-	$(BIN)/python tests/soak.py $(PART) $(if $(SEED),--seed $(SEED))
+soak: $(DEV) ## all tests with every case of each kind, and the random ones at length, in parts of less than an hour; PART=unit, SEED=7, SHARE=100: all random cases instead of a fourth
+	$(BIN)/python tests/soak.py $(PART) $(if $(SEED),--seed $(SEED)) $(if $(SHARE),--share $(SHARE))
 
 walks: $(COLLECTED) ## apply each change that docs/adding.md shows to a copy, and run all tests there; WALK=operator: that one
 	$(BIN)/python tests/walks.py $(WALK)

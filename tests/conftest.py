@@ -6,14 +6,14 @@ import gc
 import os
 import random
 import signal
-from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from tests.support.examples import SOAKED
-from tests.support.seeds import LARGEST, VARIABLE, run_seed
+from tests.support.seeds import LARGEST, SHARE, VARIABLE, run_seed, share, shared
 
 CASES = "random cases"
 
@@ -21,7 +21,8 @@ CASES = "random cases"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the expected outputs instead of comparing")
     parser.addoption("--soak", action="store_true", help="run the long random tests too")
-    parser.addoption("--long-one-in", type=int, default=1, metavar="N", help="of the cases of each test that takes long, run one in N")
+    parser.addoption("--long-one-in", type=int, default=1, metavar="N", help="of the long tests, run one in N, chosen by their names")
+    parser.addoption("--share", type=int, default=100, metavar="PERCENT", help="of the random cases of a soak, run so many of a hundred")
     parser.addoption("--seed", type=int, help=f"the seed of random tests in a soak, 1 to {LARGEST:,}; another one in each run if not given")
 
 
@@ -41,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTHONPYCACHEPREFIX", str(config.rootpath / ".pytest_cache" / "bytecode"))
     if not hasattr(config, "workerinput"):  # a worker has what it inherits
         seed = config.getoption("--seed") or (random.randint(1, LARGEST) if config.getoption("--soak") else 0)
-        os.environ[VARIABLE] = str(seed)
+        os.environ |= {VARIABLE: str(seed), SHARE: str(config.getoption("--share"))}
     _set_up_hypothesis(soak=config.getoption("--soak"))
     gc.disable()
 
@@ -52,7 +53,7 @@ def _set_up_hypothesis(soak: bool) -> None:
 
     settings.register_profile("usual", derandomize=True, database=None, deadline=None)
     # Where the variable CI is set, a profile is without chance unless it says otherwise.
-    settings.register_profile("soak", max_examples=SOAKED, derandomize=False, database=None, deadline=None, print_blob=True)
+    settings.register_profile("soak", max_examples=shared(SOAKED), derandomize=False, database=None, deadline=None, print_blob=True)
     settings.load_profile("soak" if soak else "usual")
     if soak:
         core.global_force_seed = run_seed()
@@ -68,13 +69,11 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--soak"):
         return
-    taken, earlier = config.getoption("--long-one-in"), Counter[str]()
+    of = config.getoption("--long-one-in")
     left_out: dict[bool, list[pytest.Item]] = {False: [], True: []}
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        one_of_many = earlier[test] % taken > 0
-        earlier[test] += item.get_closest_marker("long") is not None
-        left_out[item.get_closest_marker("soak") is not None or one_of_many].append(item)
+        others = item.get_closest_marker("long") is not None and crc32(item.nodeid.encode()) % of > 0
+        left_out[item.get_closest_marker("soak") is not None or others].append(item)
     config.hook.pytest_deselected(items=left_out[True])
     items[:] = left_out[False]
 
@@ -90,7 +89,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if count := len(seeds) or (drawn.max_examples if drawn else 0):
         report.user_properties.append((CASES, count))
     if report.failed:
-        report.sections.append(("to repeat it", f".venv/bin/python -m pytest --soak --seed {seed} '{item.nodeid}'"))
+        report.sections.append(("to repeat it", f".venv/bin/python -m pytest --soak --seed {seed} --share {share()} '{item.nodeid}'"))
     return report
 
 

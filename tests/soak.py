@@ -50,21 +50,23 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Runs the long tests, part by part.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; without one, all in turn")
     parser.add_argument("--seed", type=int, help=f"1 to {LARGEST:,}: the cases of another run; else new ones")
+    parser.add_argument("--share", type=int, default=25, help="of a hundred random cases run so many; 100 takes three times as long")
     parser.add_argument("-n", "--workers", default="2", help="processes of each part")
     asked = parser.parse_args(words)
     if unknown := set(asked.parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}: the parts are {', '.join(PARTS)}")
     seed = asked.seed or random.randint(1, LARGEST)
     print(f"seed {seed}", flush=True)
-    results = [run(part, seed, asked.workers) for part in asked.parts or PARTS]
+    results = [run(part, seed, asked.share, asked.workers) for part in asked.parts or PARTS]
     print(summary(results, seed))
     return int(any(result.status for result in results))
 
 
-def run(part: str, seed: int, workers: str) -> Result:
+def run(part: str, seed: int, share: int, workers: str) -> Result:
     """Runs one part, and shows what pytest says."""
     print(f"\n== {part}", flush=True)
-    command = [sys.executable, "-m", "pytest", "-n", workers, "--dist", "worksteal", "--soak", "--seed", str(seed), *PARTS[part]]
+    drawn = ("--seed", str(seed), "--share", str(share))
+    command = [sys.executable, "-m", "pytest", "-n", workers, "--dist", "worksteal", "--soak", *drawn, *PARTS[part]]
     started, said = time.monotonic(), []
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as pytest:
         for line in pytest.stdout or ():

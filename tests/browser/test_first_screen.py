@@ -35,6 +35,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return report_of(PROGRAMS / f"{STEM}.tpu", tmp_path_factory.mktemp(STEM))
 
 
+@pytest.mark.long
 @each(["02_iris", STEM, "06_digits_lstm"])
 def test_where_the_peak_went_is_above_the_fold_and_no_line_of_the_source_is_cut(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
     page = open_page(report_of(PROGRAMS / f"{stem}.tpu", tmp_path))

@@ -110,6 +110,7 @@ def test_a_students_file_decides_nothing(tmp_path: Path, capsys: pytest.CaptureF
     assert "can't be read" in json.loads(results.read_text())["output"]
 
 
+@pytest.mark.long
 def test_two_terms_are_compared_for_every_lab(capsys: pytest.CaptureFixture[str]) -> None:
     """What differs by the terms' names only is the same."""
     assert run("lab", "list", "--terms", "2026-autumn", "2027-Spring") == 0
@@ -871,6 +872,7 @@ def test_a_digest_is_of_names_and_contents() -> None:
     assert digest_of_graded({"a.py": b""}, LAB, (), LAB.file) == ""
 
 
+@pytest.mark.long
 def test_too_many_files_and_what_has_no_words_are_that_submissions_own_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "class" / "odd" / "a").mkdir(parents=True)
     (tmp_path / "class" / "odd" / LAB.file).write_text(solution())
@@ -881,6 +883,7 @@ def test_too_many_files_and_what_has_no_words_are_that_submissions_own_errors(tm
         raise MemoryError
 
 
+@pytest.mark.long
 def test_folders_too_deep_are_that_submissions_own_error(tmp_path: Path) -> None:
     """Python can't walk through a thousand of them."""
     (tmp_path / "class" / "odd" / "/".join("a" * 22)).mkdir(parents=True)

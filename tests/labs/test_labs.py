@@ -223,6 +223,7 @@ def test_hidden_tests_come_from_the_seed(lab: Lab) -> None:
     assert not any(test.hidden for test in lab.public(Term()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lab", one_of(2, [lab for lab in labs() if lab.functions and not lab.open]), ids=lambda lab: lab.name)
 def test_a_solution_for_another_term_fails(lab: Lab) -> None:
     spring, fall = submitted(lab, files_of(lab, reference(lab)), Term("spring")), Term("fall")

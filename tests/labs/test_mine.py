@@ -140,6 +140,7 @@ def test_a_folder_without_labs_is_refused(tmp_path: Path) -> None:
         parts_in(tmp_path)
 
 
+@pytest.mark.long
 def test_passes_that_fuse_less_may_have_the_noise_of_less_fusing(course: Path) -> None:
     """Lab 2 is about products of matrices: the convolutions' activations stay layers of their own, each of which rounds once more."""
     solve(course, "passes")

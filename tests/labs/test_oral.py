@@ -133,6 +133,7 @@ def test_a_changed_line_is_the_students_and_loses_these_points(tmp_path: Path) -
 # What fails
 
 
+@pytest.mark.long
 def test_what_cannot_be_asked_has_no_sheet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sheet = tmp_path / "sheet.html"
     assert run("lab", "oral", 5, tmp_path / "nobody", "-o", sheet) == 2

@@ -44,6 +44,7 @@ def test_a_solution_of_another_term_does_not_pass(lab: Lab, written: str, graded
     assert sum(run(test, submission).score for test in tests) < 90
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rules", one_of(3, [Rules(1, False), Rules(4, True), Rules(8, False)]), ids=str)
 def test_the_reference_waits_for_all_that_is_needed_and_no_more(rules: Rules) -> None:
     target = setting(AS_WRITTEN).target

@@ -91,6 +91,7 @@ def test_lab_3_rounds_and_saturates_as_its_term_says(term: Term) -> None:
         assert rules.solution.expected("parameters", low, high) == [scale, int(lab_answers.rounded(rules, np.array(zero_point)))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lab", [find("order"), find("waits"), find("tiling")], ids=lambda lab: lab.name)
 def test_what_is_recorded_is_no_answer(lab: Lab) -> None:
     """Of labs that are measured by cycles."""

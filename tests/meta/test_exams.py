@@ -90,6 +90,7 @@ def test_buffers() -> None:
     assert lives.peak(best) == bound
 
 
+@pytest.mark.long
 def test_what_is_worth_doing() -> None:
     whole = tpucc.compile(folder() / "paper/mlp0.tpu").stats["end_to_end"]
     host, device = whole["host_before"] + whole["host_after"], whole["seconds"] - whole["host_before"] - whole["host_after"]

@@ -72,17 +72,22 @@ def test_a_seed_gives_the_same_cases_and_what_fails_says_the_line_that_repeats_i
     path = ROOT / "tests" / "meta" / f"test_of_seeds_{os.getpid()}.py"
     path.write_text(TEST)
     try:
-        first, again, other, usual = (outcome(path, *words) for words in (("--seed", "7"), ("--seed", "7"), ("--seed", "8"), ()))
+        seven, eight = ("--seed", "7"), ("--seed", "8")
+        first, again, other, usual, quarter = (outcome(path, *words) for words in (seven, seven, eight, (), QUARTER))
     finally:
         path.unlink()
     assert "7000000 7000001 7000002" in first
     assert "7000003 7000004 7000005" in first
-    assert f"pytest --soak --seed 7 'tests/meta/{path.name}::test_seeds[0]'" in first
+    assert f"pytest --soak --seed 7 --share 100 'tests/meta/{path.name}::test_seeds[0]'" in first
     assert "26 random cases, of seed 7" in first
-    drawn = [[line for line in text.splitlines() if line.startswith("drawn")] for text in (first, again, other, usual)]
+    drawn = [[line for line in text.splitlines() if line.startswith("drawn")] for text in (first, again, other, usual, quarter)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert len(drawn[0]) == 20
     assert (len(drawn[3]), "random cases" in usual) == (5, False)
+    assert (len(drawn[4]), "6 random cases, of seed 7" in quarter) == (5, True)
+
+
+QUARTER = ("--seed", "7", "--share", "25")
 
 
 def outcome(path: Path, *words: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from hypothesis import settings
 
+from tests.support.seeds import run_seed, shared
+
 SOAKED = 5_000
-"""In `make soak`, of a property that says no number of its own."""
+"""In a whole `make soak`, of a property that says no number of its own."""
 
 
 def examples(usual: int, soaked: int) -> settings:
-    """`usual` of them, and `soaked` in `make soak`: what takes ten to twenty seconds of a processor, measured once for each property."""
-    return settings(max_examples=soaked if settings.default.max_examples == SOAKED else usual)
+    """`usual` of them, and of `soaked` its share in a soak: all take ten to twenty seconds, measured once for each property."""
+    return settings(max_examples=shared(soaked) if run_seed() else usual)

@@ -12,6 +12,8 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 VARIABLE = "TPUCC_TEST_SEED"
 """The run's seed, for all its processes; `tests/conftest.py` sets it."""
+SHARE = "TPUCC_TEST_SHARE"
+"""How many of a hundred random cases a soak has, likewise."""
 APART = 1_000_000
 """Between the seeds of two runs: no test has as many cases."""
 LARGEST = 2_000
@@ -23,12 +25,23 @@ def run_seed() -> int:
     return int(os.environ.get(VARIABLE, "0"))
 
 
+def share() -> int:
+    """All, where nobody says otherwise."""
+    return int(os.environ.get(SHARE, "100"))
+
+
+def shared(cases: int) -> int:
+    """So many of a test's random cases a soak has: at least one."""
+    return max(cases * share() // 100, 1)
+
+
 def at_length(cases: int, each: int) -> Callable[[Test], Test]:
-    """A test of `make soak` that is called with the argument `seeds`, a range of `each` of them, until there were so many `cases`.
+    """A test of `make soak` that is called with the argument `seeds`, a range of `each` of them, until there were so many `cases`, or the
+    soak's share of them.
 
     A case's seed is the run's seed times a million, and a number. So `--seed` and the test's name say which cases they are.
     """
-    first = run_seed() * APART
+    first, cases = run_seed() * APART, shared(cases)
     parts = [pytest.param(range(first + at, first + min(at + each, cases)), id=str(at)) for at in range(0, cases, each)]
 
     def marked(test: Test) -> Test:

@@ -95,6 +95,7 @@ def outcome(allocate: Callable[[Lives, int], Any], lives: Lives, rows: int) -> l
         return None
 
 
+@pytest.mark.long
 def test_first_fit_is_the_same_in_each_language(allocators: dict[str, Callable[[Lives, int], Any]]) -> None:
     compare(range(3), allocators)
 

@@ -222,6 +222,7 @@ def test_a_fault_of_a_side_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (found["side"], found["code"], found["message"]) == ("both", "E0613", "A and B: out of memory; a smaller batch needs less")
 
 
+@pytest.mark.long
 def test_a_side_without_python_of_the_visitor_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = Mock(side_effect=making.compile_source)
     monkeypatch.setattr(making, "compile_source", compiled)
