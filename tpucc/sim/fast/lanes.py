@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -31,6 +31,8 @@ Compute = Callable[[Sequence[Int8]], Int8]
 """A function from the sources to the result, all with the lanes in use."""
 CACHED = 2**17
 """The number of values of windows that are computed at once."""
+SMALL = 2**14
+"""Places of which one array is kept for each shape."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -109,7 +111,7 @@ class Lanes:
     """The constant rows; lanes that some row uses are zero."""
 
     def __post_init__(self) -> None:
-        program, self._numbers = self.program, dict[bytes, int]()
+        program, self._numbers, self._places = self.program, dict[bytes, int](), places_once()
         self.mxu = program.target.mxu
         self._kind(np.zeros(self.mxu, np.int8))
         self.ub, self.host = RowLanes.of(program.target.unified_buffer_rows), RowLanes.of(program.host_rows)
@@ -156,7 +158,7 @@ class Lanes:
             self._copied(self.host, action.reads[0][1], self.ub, dest)
             return None
         format = format_of(action.flags)
-        compute = compute_of(action) if format.bytes_per_value == 1 else None
+        compute = compute_of(action, self._places) if format.bytes_per_value == 1 else None
         if compute is None:
             self._unknown(dest, format.bytes_per_value)
             return None
@@ -232,8 +234,9 @@ def _alike(sources: Sequence[RowIndex]) -> Sequence[RowsOrGrid]:
     return grids if len(same) == 1 and None not in same else sources
 
 
-def compute_of(action: AppliedInstruction) -> Compute | None:
-    """The action's function on 8-bit values, whose parameters are read from the block once; None for an action without such a function."""
+def compute_of(action: AppliedInstruction, places: Callable[[tuple[int, ...]], Places]) -> Compute | None:
+    """The action's function on 8-bit values, whose parameters are read from the block once; None for an action without such a function.
+    A table of two operands is read at `places`."""
     operands, constants = [action.machine.rows_at(place).operand for place, _ in action.reads], action.constants
 
     def computed(sources: Sequence[Int8]) -> Int8:
@@ -250,7 +253,7 @@ def compute_of(action: AppliedInstruction) -> Compute | None:
         return lambda sources: look_up(sources[0])
     if row.function is Function.WEIGHTED:
         return _weighted(computed, constants["block"])
-    return _by_table(computed) if row.reads & Place.UB2 else computed
+    return _by_table(computed, places) if row.reads & Place.UB2 else computed
 
 
 def _weighted(computed: Compute, block: ParameterBlock) -> Compute:
@@ -275,7 +278,7 @@ def _weighted(computed: Compute, block: ParameterBlock) -> Compute:
     return compute
 
 
-def _by_table(computed: Compute) -> Compute:
+def _by_table(computed: Compute, places: Callable[[tuple[int, ...]], Places]) -> Compute:
     """A function of two operands, as a table of its 65,536 results: looking up takes a third of the time that computing takes on small
     operands, and less on large ones too."""
     byte = np.arange(256, dtype=np.uint8).view(np.int8)
@@ -283,9 +286,37 @@ def _by_table(computed: Compute) -> Compute:
 
     def compute(sources: Sequence[Int8]) -> Int8:
         a, b = sources
-        pairs = np.empty((*a.shape[:-1], max(a.shape[-1], b.shape[-1]), 2), np.int8)
-        pairs[..., 0], pairs[..., 1] = b, a
-        found: Int8 = table.take(pairs.view("<u2")[..., 0], mode="wrap")  # no number is outside: "wrap" saves the check
+        place, high, low = places((*a.shape[:-1], max(a.shape[-1], b.shape[-1])))
+        high[...], low[...] = a, b
+        found: Int8 = table.take(place, mode="wrap")  # no number is outside: "wrap" saves the check
         return found
 
     return compute
+
+
+class Places(NamedTuple):
+    """Places in a table of two bytes, int64, and the bytes that they consist of, of one shape."""
+
+    place: Int64
+    high: Int8
+    low: Int8
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...]) -> Places:
+        place = np.zeros(shape, "<i8")
+        digits = place.view(np.int8).reshape(*shape, 8)
+        return cls(place, digits[..., 1], digits[..., 0])
+
+
+def places_once() -> Callable[[tuple[int, ...]], Places]:
+    """What makes places, small ones once for each shape: `take` would convert numbers of another type each time."""
+    known: dict[tuple[int, ...], Places] = {}
+
+    def places(shape: tuple[int, ...]) -> Places:
+        if (found := known.get(shape)) is None:
+            found = Places.of(shape)
+            if found.place.size <= SMALL:
+                known[shape] = found
+        return found
+
+    return places
