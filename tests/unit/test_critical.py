@@ -25,7 +25,7 @@ from tpucc.machines.v1 import Flag, Opcode
 from tpucc.prose import percent
 from tpucc.see.pictures import roofline_of
 from tpucc.sim.stream import stream
-from tpucc.sim.timing import EventLoop, instruction_cycles
+from tpucc.sim.timing import Clock, instruction_cycles
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -42,9 +42,9 @@ def lengthened(program: Program, index: int, by: int) -> int:
     touched = effects(program.instructions)
     cycles = instruction_cycles(program, touched)
     cycles[index] += by
-    loop = EventLoop(program, touched, cycles)
-    loop.run()
-    return max(loop.finished)
+    clock = Clock(program, touched, cycles)
+    clock.run()
+    return max(clock.finished)
 
 
 @pytest.mark.parametrize(("stem", "level"), CASES)
@@ -232,9 +232,9 @@ def test_a_wait_is_longer_by_what_its_root_takes_longer(stem: str, level: int) -
         before, waited = int(timeline.end[multiply]), start > before
         if not (waited and chain) or turn % (1 + len(multiplies) // 200):
             continue
-        loop = EventLoop(program, touched, cycles + 5 * (np.arange(len(touched)) == chain[-1]))
-        loop.run()
-        assert loop.start[multiply] == start + 5
+        clock = Clock(program, touched, cycles + 5 * (np.arange(len(touched)) == chain[-1]))
+        clock.run()
+        assert clock.start[multiply] == start + 5
         tried += 1
     assert tried >= 3
 

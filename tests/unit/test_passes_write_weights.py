@@ -70,10 +70,15 @@ def test_large_products_are_the_matrix_units_and_small_ones_the_hosts() -> None:
 
 def test_a_note_says_why_the_host_computes_what_takes_longer_there() -> None:
     """With twice the cycles or fewer; by the way that is asked for the reason is this."""
-    kept, notes = chosen(attention(20, 16))
+    kept, notes = chosen(attention(16, 16))
     assert not kept
     assert notes[0].endswith(FLOAT)
-    assert FLOAT not in chosen(attention(20, 16), computed_products="host")[1][0]
+    assert FLOAT not in chosen(attention(16, 16), computed_products="host")[1][0]
+
+
+def test_what_a_product_with_weights_reads_stays_on_the_device() -> None:
+    """No crossing counts for it, so that the matrix unit takes less than half of the host's cycles."""
+    assert chosen(attention(20, 16))[0]
 
 
 def test_a_slow_host_stops_only_for_what_is_worth_it() -> None:

@@ -17,7 +17,7 @@ from tpucc.cli.main import main
 from tpucc.isa.effects import effects
 from tpucc.machines.v1 import Engine
 from tpucc.sim.stream import Stream, crossing_transfers, in_step, stream
-from tpucc.sim.timing import EventLoop, instruction_cycles
+from tpucc.sim.timing import Clock, instruction_cycles
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -92,13 +92,13 @@ def test_the_period_is_that_of_twenty_batches(name: str) -> None:
     program, found = exe.runtime.program, streamed(exe)
     touched = effects(program.instructions)
     cycles = np.where(crossing_transfers(program, touched), 0, instruction_cycles(program, touched))
-    loop, begin = EventLoop(program, touched, cycles), 0
+    clock, begin = Clock(program, touched, cycles), 0
     for _ in range(20):
-        loop.run()
-        computing = max(loop.finished[unit] for unit in in_step(program.machine)) - begin
+        clock.run()
+        computing = max(clock.finished[unit] for unit in in_step(program.machine)) - begin
         begin += max(computing, found.link)
         for unit in in_step(program.machine):
-            loop.free[unit] = loop.finished[unit] = begin
+            clock.free[unit] = clock.finished[unit] = begin
     assert found.computing == computing
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.cases import each
 from tpucc.diagnostics import LineError, ProgramError, Source, Span
-from tpucc.ir.codec import REPORTED, WITHOUT_DATA, Errors, line_error
+from tpucc.ir.codec import MOST_ERRORS, WITHOUT_DATA, Errors, line_error
 from tpucc.isa.listing.data import BlockText
 from tpucc.isa.listing.lines import Arguments, read_lines
 from tpucc.isa.listing.schema import QUOTED, Entry, Fields
@@ -116,12 +116,12 @@ def _fail(code: str, line: int) -> None:
 def test_errors_stand_in_the_order_of_the_text_and_are_not_too_many() -> None:
     errors = Errors()
     assert errors.attempt(lambda: None)
-    assert not any(errors.attempt(_fail, "E0713", line) for line in range(REPORTED, 0, -1))
+    assert not any(errors.attempt(_fail, "E0713", line) for line in range(MOST_ERRORS, 0, -1))
     assert errors.are_enough
     errors.attempt(_fail, "E0713", 99)
     with pytest.raises(ProgramError) as caught:
         errors.require_none(Source("a.asm", ""))
-    assert [found.span.line for found in caught.value.diagnostics if found.span] == [*range(1, REPORTED + 1)]
+    assert [found.span.line for found in caught.value.diagnostics if found.span] == [*range(1, MOST_ERRORS + 1)]
 
 
 def test_only_the_first_constant_without_its_model_is_reported() -> None:

@@ -95,16 +95,19 @@ class Child:
         self._process.send(data)
 
     def answer(self, most: Duration) -> Answer:
-        """Waits for the answer of a process that has been asked. A process that took too long is ended."""
-        start, answer = monotonic(), Answer()
+        """Waits for the answer of a process that has been asked. A process that took too long is ended, and so is one of which no frame can
+        be read: what comes after it has no beginning."""
+        start, answer, received = monotonic(), Answer(), False
         try:
             if self._process is None:
                 raise Failed("ended", "was ended")
-            self._take(decoded(self._process.receive(most.clock + GRACE), self._values), answer)
+            data = self._process.receive(most.clock + GRACE)
+            received = True
+            self._take(decoded(data, self._values), answer)
         except Failed as failure:
             answer.failure = failure
         answer.clock = monotonic() - start
-        if answer.failure and answer.failure.kind in ("time", "ended"):
+        if answer.failure and (not received or answer.failure.kind in ("time", "ended")):
             answer.failure, answer.limit = self._ended(answer.failure, most)
             self.close()
         return answer
@@ -136,8 +139,8 @@ class Child:
         if isinstance(failure, Dumped):
             places = [self._frame(name, int(line), function) for name, line, function in _PLACE.findall(failure.text)]
             frames = tuple(frame for frame in reversed(places) if frame.source or self._jail is OWN)[-FRAMES:]
-        if failure.kind == "ended":
-            return Failed("ended", text, frames, failure.left_out), ""
+        if failure.kind != "time":
+            return Failed(failure.kind, text, frames, failure.left_out), ""
         limit = text if text in ("processor", "idle") else "clock"
         return Failed("time", late_words(limit, most, there=bool(frames)), frames, failure.left_out), limit
 

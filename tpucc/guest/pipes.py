@@ -160,10 +160,10 @@ class Pipes:
             if head in DUMPS:
                 return Dumped(self._ended(), (head + stream.read(DUMPED)).decode("utf-8", "replace"))
             if size > self._longest:
-                return Failed("ended", "gave an answer that can't be read")
+                return Failed("result", "gave an answer that can't be read")
             return stream.read(size)
         except Exception:
-            return Failed("ended", "gave an answer that can't be read")
+            return Failed("result", "gave an answer that can't be read")
 
     def _ended(self) -> Failed:
         """How the process ended. The kernel's limit of processor time is a signal, and where a jail's own process hands it on, a status."""

@@ -1,9 +1,10 @@
-"""What all text forms share: their version, bytes and strings in them, the longest number, and the errors of lines, each at its place.
+"""What all text forms (graphs, tile programs, assembly) share: their version, bytes and strings in them, the longest number, and the errors
+of lines, each at its place.
 
 Bytes are base64 (RFC 4648) in lines of 1,024 characters. Strings are quoted; whatever a terminal or an editor could act on is escaped:
 control, bidirectional and unpaired surrogate characters, line ends, the quote and the backslash.
 
-The version is a comment in the first line of a file: a text of another version is refused before it is read. A text without one, as it is
+The version is a comment in the first line of a file: `require_version` refuses a text of another version. A text without one, as it is
 typed or printed by Python, is taken as being of this version.
 """
 
@@ -16,14 +17,15 @@ from typing import ParamSpec
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, ProgramError, Source, Span
 
-VERSION = 1
+TEXT_VERSION = 1
 """To be raised with every change after which a text that was written before can't be read, or means something else."""
 _STAMP = re.compile(r"\ufeff?[;#] a text of tpucc, version (\d{1,99})\r?\n")
-REPORTED = 20
-"""Errors of one text that are shown."""
-MAX_DIGITS = 20
+MOST_ERRORS = 20
+"""At most so many errors of one text are shown."""
+MAX_INTEGER_CHARACTERS = 20
+"""Characters of the longest integer in a text, its sign included."""
 WITHOUT_DATA = "E0760"
-"""The error of a constant that stands by its digest where no model is named."""
+"""The error of a constant that is given only by its digest, where no model is named to take its values from."""
 _LINE_BYTES = 768
 _BLANKS = str.maketrans("", "", " \t\r\n")
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -34,14 +36,14 @@ _P = ParamSpec("_P")
 
 def stamped(text: str, comment: str) -> str:
     """A text as its file has it; `comment` is the character that its comments begin with."""
-    return f"{comment} a text of tpucc, version {VERSION}\n{text}"
+    return f"{comment} a text of tpucc, version {TEXT_VERSION}\n{text}"
 
 
 def require_version(source: Source) -> None:
     """Raises `ProgramError` E0702 for a text of another version."""
     found = _STAMP.match(source.text)
-    if found is not None and int(found[1]) != VERSION:
-        message = f"the text has version {int(found[1])} of the text forms; this tpucc reads version {VERSION}"
+    if found is not None and int(found[1]) != TEXT_VERSION:
+        message = f"the text has version {int(found[1])} of the text forms; this tpucc reads version {TEXT_VERSION}"
         mend = "compile the model again with this tpucc, or read the text with the one that wrote it"
         raise ProgramError(Diagnostic("E0702", message, help=(mend,)), source)
 
@@ -104,20 +106,20 @@ def line_error(code: str, message: str, span: Span, *help: str) -> LineError:
 
 
 class Errors:
-    """The errors of one text. All are kept up to `REPORTED`, so that one run shows them together."""
+    """The errors of one text. All are kept up to `MOST_ERRORS`, so that one run shows them together."""
 
     def __init__(self) -> None:
         self.found: list[Diagnostic] = []
 
     @property
     def are_enough(self) -> bool:
-        return len(self.found) >= REPORTED
+        return len(self.found) >= MOST_ERRORS
 
     def add(self, code: str, message: str, span: Span, *help: str) -> None:
-        self.found.append(line_error(code, message, span, *help).diagnostic)
+        self.found.append(Diagnostic(code, message, (Label(span),), help))
 
     def attempt(self, read: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> bool:
-        """Reads something unless there are enough errors, and keeps its error. Whether there was none."""
+        """Calls `read`, and keeps its `LineError`. False if it raised one; True if not, or if there are enough errors already."""
         if not self.are_enough:
             try:
                 read(*args, **kwargs)
@@ -131,4 +133,4 @@ class Errors:
         if self.found:
             ordered = sorted(self.found, key=lambda error: (error.span is None, error.span))
             unnamed = next((error for error in ordered if error.code == WITHOUT_DATA), None)
-            raise ProgramError([error for error in ordered if error is unnamed or error.code != WITHOUT_DATA][:REPORTED], source)
+            raise ProgramError([error for error in ordered if error is unnamed or error.code != WITHOUT_DATA][:MOST_ERRORS], source)

@@ -125,9 +125,9 @@ def parse_value(cursor: Cursor, data: DataReader, depth: int = 0) -> Value:
     """Reads one value. Raises `LineError`."""
     token = cursor.take()
     if token.kind == "number":
-        return cursor.number(token)
+        return cursor.number_of(token)
     if token.kind == "string":
-        return cursor.string(token)
+        return cursor.string_of(token)
     if token.text in _WORDS:
         return _WORDS[token.text]
     if token.text in FORMATS:
@@ -159,7 +159,7 @@ def parse_float(cursor: Cursor, what: str) -> float:
         return float(token.text)
     if token.kind != "number":
         raise cursor.error(f"expected {what}, found {token}", token)
-    return float(cursor.number(token))
+    return float(cursor.number_of(token))
 
 
 def parse_shape(cursor: Cursor) -> tuple[int, ...]:
@@ -231,7 +231,7 @@ def _parse_recipe(cursor: Cursor) -> Random:
     if token.kind != "string":
         raise cursor.error(f"expected the key that the constant is drawn for, found {token}", token)
     cursor.expect(")", "after the key")
-    return Random(seed, cursor.string(token))
+    return Random(seed, cursor.string_of(token))
 
 
 def _parse_elements(cursor: Cursor, type_: TensorType, opening: Token) -> Constant:

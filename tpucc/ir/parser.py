@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tpucc.collector import collector_paused
 from tpucc.diagnostics import Label, LineError, Origin, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, Value, conform, described, required, schema
-from tpucc.ir.codec import REPORTED, Errors
+from tpucc.ir.codec import MOST_ERRORS, Errors
 from tpucc.ir.digests import HEADER, Known
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Graph
@@ -123,7 +123,7 @@ class _Reader:
         if self.errors.are_enough:
             return graph
         if "graph" in self.seen:
-            for problem in islice(problems(graph), REPORTED):
+            for problem in islice(problems(graph), MOST_ERRORS):
                 self._problem(problem, end)
         elif not self.errors.found:
             self.errors.add(SYNTAX, "expected a line such as: graph NAME", _START)
@@ -244,7 +244,7 @@ def _header(cursor: Cursor) -> Head:
     """Reads `graph NAME "SOURCE" after PASS`, or `after PASS 1` for the first of several passes by this name."""
     cursor.take()
     name, token = cursor.name("the name of the graph")
-    source = cursor.string(cursor.take()) if cursor.next.kind == "string" else ""
+    source = cursor.string_of(cursor.take()) if cursor.next.kind == "string" else ""
     after, which = "", 0
     if cursor.accept("after"):
         after, _ = cursor.name("the name of a pass")

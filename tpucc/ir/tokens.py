@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tpucc.diagnostics import LineError, Span, printable
-from tpucc.ir.codec import MAX_DIGITS, line_error, unquote
+from tpucc.ir.codec import MAX_INTEGER_CHARACTERS, line_error, unquote
 
 SYNTAX = "E0730"
-MAX_FLOAT = 400
+MAX_FLOAT_CHARACTERS = 400
 """Characters of a number with a point or an exponent: more than the shortest form of any float has."""
 _NAME = r"[A-Za-z_][A-Za-z0-9_.]*(?:-[A-Za-z0-9_.]+)*"
 _TOKEN = re.compile(
@@ -81,9 +81,10 @@ class Cursor:
         return found
 
     def expect(self, text: str, where: str) -> Token:
-        if self.next.text != text or self.next.kind not in ("mark", "name"):
-            raise self.error(f"expected {text} {where}, found {self.next}")
-        return self.take()
+        token = self.next
+        if not self.accept(text):
+            raise self.error(f"expected {text} {where}, found {token}")
+        return token
 
     def until(self, close: str, what: str) -> Iterator[None]:
         """Iterates over a list of items between commas: yields once before each item, which the caller then reads. It takes the commas and
@@ -99,32 +100,33 @@ class Cursor:
         """A plain or quoted name; `what` says what it names."""
         token = self.take()
         if token.kind == "string":
-            return self.string(token), token
+            return self.string_of(token), token
         if token.kind != "name":
             raise self.error(f"expected {what}, found {token}", token)
         return token.text, token
 
-    def string(self, token: Token) -> str:
+    def string_of(self, token: Token) -> str:
         try:
             return unquote(token.text)
         except ValueError as error:
             raise self.error(f"{error}", token) from None
 
     def integer(self, what: str, least: int = 0) -> int:
-        """An integer of at most `MAX_DIGITS` characters, not below `least`."""
+        """An integer of at most `MAX_INTEGER_CHARACTERS` characters, not below `least`."""
         token = self.take()
         if token.kind != "number" or not token.text.removeprefix("-").isdigit():
             raise self.error(f"expected {what}, found {token}", token)
-        value = self.number(token)
+        value = self.number_of(token)
         assert isinstance(value, int)
         if value < least:
             raise self.error(f"expected {what} of at least {least}, found {token}", token)
         return value
 
-    def number(self, token: Token) -> int | float:
-        """The value of a number's token."""
+    def number_of(self, token: Token) -> int | float:
+        """The value of a number's token, which is taken already. `inf` and `nan` are names, which the caller reads; only `-inf` comes
+        here."""
         whole = token.text.removeprefix("-").isdigit()
-        most = MAX_DIGITS if whole else MAX_FLOAT
+        most = MAX_INTEGER_CHARACTERS if whole else MAX_FLOAT_CHARACTERS
         if len(token.text) > most:
             raise self.error(f"a number of {len(token.text):,} characters; at most {most} are read", token)
         if whole:

@@ -9,7 +9,7 @@ from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean, printable
 from tpucc.ir.attributes import is_record, non_default
-from tpucc.ir.codec import MAX_DIGITS, REPORTED
+from tpucc.ir.codec import MAX_INTEGER_CHARACTERS, MOST_ERRORS
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Graph
@@ -18,7 +18,7 @@ from tpucc.ir.node import Node
 from tpucc.ir.types import Range, TensorType
 
 NODE_NAME = re.compile(r"[A-Za-z0-9_.]+", re.ASCII)
-_TOO_LARGE: int = 10 ** (MAX_DIGITS - 1)
+_TOO_LARGE: int = 10 ** (MAX_INTEGER_CHARACTERS - 1)
 NEARBY = 500
 """Names that a misspelled one is compared with."""
 
@@ -41,7 +41,7 @@ def verify_graph(graph: Graph, changed: Collection[str] | None = None) -> None:
 
     The order of definitions and uses is checked for all nodes, everything else only for those in `changed`: see `changed_nodes`.
     """
-    found = [_diagnostic(graph, problem) for problem in islice(problems(graph, changed), REPORTED)]
+    found = [_diagnostic(graph, problem) for problem in islice(problems(graph, changed), MOST_ERRORS)]
     if found:
         raise ProgramError(found)
 

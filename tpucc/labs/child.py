@@ -113,9 +113,10 @@ class Child:
         self._began = True
         if answer.failure is None:
             return require_plain(answer.value)
+        is_there = self._process.is_there
         if doing == LOAD:
             self._process.close()
-        if answer.limit or answer.failure.kind == "ended":
+        if not is_there:
             raise self._unanswered(answer, answer.failure, doing)
         raise answer.failure
 

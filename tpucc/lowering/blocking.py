@@ -1,6 +1,6 @@
 """How a product is cut: row groups and chunks, chosen by a small search with an analytic cost.
 
-The loops are, from the outside: row groups, column blocks n, depth blocks k, chunks of the group. A tile is fetched once for each
+The loops are, from the outside: row groups, column blocks n, depth blocks k (levels), chunks of the group. A tile is fetched once for each
 group, so one group is best as long as its sums, one accumulator row for each of its rows, fit. Chunks are what activate works on: it
 empties one chunk while the matrix unit fills the next. When a layer is one tile deep, sums don't wait for further tiles, and a single
 group of any number of rows flows through the accumulators chunk by chunk.
@@ -48,29 +48,34 @@ class _Problem:
     def rows(self) -> int:
         return prod(self.loops)
 
-    def units(self) -> list[int]:
+    @property
+    def smallest_chunk(self) -> int:
+        return min(self.target.mxu, self.target.accumulator_rows)
+
+    def undivided_sizes(self) -> list[int]:
         """The sizes of the pieces between which the rows may be cut: single rows, lines, images."""
         return [prod(self.loops[depth:]) for depth in range(len(self.loops), 0, -1)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A cut of a problem into `groups` row groups of `chunks` chunks each, between units of `unit` rows; the largest group must fit."""
+    """A cut of a problem into `groups` row groups of `chunks` chunks each, between pieces of `undivided` rows, which are never cut; the
+    largest group must fit."""
 
     problem: _Problem
     groups: int
     chunks: int
-    unit: int
+    undivided: int
 
     @property
     def group(self) -> int:
         """Rows of the largest group."""
-        return -(-self.problem.rows // self.unit // self.groups) * self.unit
+        return -(-self.problem.rows // self.undivided // self.groups) * self.undivided
 
     @property
     def chunk(self) -> int:
         """Rows of the largest chunk."""
-        return -(-self.group // self.unit // self.chunks) * self.unit
+        return -(-self.group // self.undivided // self.chunks) * self.undivided
 
     @property
     def cycles(self) -> int:
@@ -90,12 +95,13 @@ class _Cut:
         return 0 if 2 * self.group <= room else max(0, drain - (self.group - self.chunk) * self.problem.bytes_per_value)
 
     def _walks(self) -> int:
-        """The instructions that walk a chunk: one for two loops, and one more at both ends where lines are cut."""
+        """Estimated instructions that walk a chunk, as if each walked the two innermost loops; one more at both ends where lines are
+        cut."""
         loops = self.problem.loops
         if len(loops) == 1:
             return 1
         whole = -(-self.chunk // prod(loops[-2:]))
-        return whole if self.unit > 1 else whole + 2
+        return whole if self.undivided > 1 else whole + 2
 
     def fits(self) -> bool:
         """Whether the accumulators hold all sums that wait for further tiles."""
@@ -103,10 +109,10 @@ class _Cut:
 
     def pieces(self) -> tuple[tuple[Chunk, ...], ...]:
         """Groups of chunks, which cover all rows in order."""
-        units = self.problem.rows // self.unit
+        pieces = self.problem.rows // self.undivided
         return tuple(
-            tuple((first * self.unit, count * self.unit) for first, count in _even(start, size, self.chunks))
-            for start, size in _even(0, units, self.groups)
+            tuple((first * self.undivided, count * self.undivided) for first, count in _even(start, size, self.chunks))
+            for start, size in _even(0, pieces, self.groups)
         )
 
 
@@ -114,53 +120,53 @@ class _Cut:
 def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target, bytes_per_value: int = 1) -> Blocking:
     """The cheapest cut of the rows that `loops` walk, times `deep` × `wide` weight tiles, at `bytes_per_value` cycles a row.
 
-    Ties go to fewer groups, then to fewer chunks.
+    Ties go to fewer groups, then to fewer chunks, then to larger pieces.
     """
     # lab 4 begin: cut the rows of a product into groups and chunks
     problem = _Problem(loops, deep, wide, target, bytes_per_value)
-    best = min(_candidates(problem), key=lambda cut: (cut.cycles, cut.groups, cut.chunks, -cut.unit))
+    best = min(_candidates(problem), key=lambda cut: (cut.cycles, cut.groups, cut.chunks, -cut.undivided))
     return Blocking(best.pieces(), best.cycles, _reason(best))
     # lab 4 end
 
 
 def _candidates(problem: _Problem) -> list[_Cut]:
-    """The cuts to try: all cuts that fit, or single rows in the smallest chunks."""
+    """The cuts to try that fit. If none does: one group, cut between single rows, in chunks of about the smallest size."""
     cuts = [
         cut
-        for unit in problem.units()
-        for groups in _group_counts(problem, unit)
-        for chunks in _chunk_counts(problem, groups, unit)
-        if (cut := _Cut(problem, groups, chunks, unit)).fits()
+        for undivided in problem.undivided_sizes()
+        for groups in _group_counts(problem, undivided)
+        for chunks in _chunk_counts(problem, groups, undivided)
+        if (cut := _Cut(problem, groups, chunks, undivided)).fits()
     ]
-    smallest = min(problem.target.mxu, problem.target.accumulator_rows)
-    return cuts or [_Cut(problem, 1, -(-problem.rows // smallest), 1)]
+    return cuts or [_Cut(problem, 1, -(-problem.rows // problem.smallest_chunk), 1)]
 
 
-def _group_counts(problem: _Problem, unit: int) -> list[int]:
+def _group_counts(problem: _Problem, undivided: int) -> list[int]:
     """The fewest groups that the accumulators allow, and the fewest that half of the accumulators allow."""
     if problem.deep == 1:
         return [1]
-    units, room = problem.rows // unit, problem.target.accumulator_rows
-    return sorted({-(-units // (held // unit)) for held in (room, room // 2) if held >= unit})
+    pieces, room = problem.rows // undivided, problem.target.accumulator_rows
+    return sorted({-(-pieces // (held // undivided)) for held in (room, room // 2) if held >= undivided})
 
 
-def _chunk_counts(problem: _Problem, groups: int, unit: int) -> list[int]:
-    """The counts of chunks to try: powers of two. No chunk is smaller than the unit's width: shifting a tile in would take longer than
-    using it."""
-    group = -(-problem.rows // unit // groups) * unit
-    smallest = min(problem.target.mxu, problem.target.accumulator_rows)
-    counts = [1 << power for power in range((group // unit).bit_length())]
-    return [count for count in counts if count == 1 or group // count >= smallest]
+def _chunk_counts(problem: _Problem, groups: int, undivided: int) -> list[int]:
+    """The counts of chunks to try: powers of two. No chunk is smaller on average than the matrix unit is wide, except a
+    single one: shifting a tile in would take longer than using it."""
+    group = -(-problem.rows // undivided // groups) * undivided
+    counts = [1 << power for power in range((group // undivided).bit_length())]
+    return [count for count in counts if count == 1 or group // count >= problem.smallest_chunk]
 
 
 def _even(start: int, size: int, pieces: int) -> list[Chunk]:
-    """`size` units from `start` in `pieces` consecutive pieces whose sizes differ by at most one, the larger first; no empty ones."""
+    """`size` undivided pieces from `start` in `pieces` consecutive pieces whose sizes differ by at most one, the larger first; no empty
+    ones."""
     each, larger = divmod(size, pieces)
     sizes = [each + (piece < larger) for piece in range(min(pieces, size))]
     return list(zip(itertools.accumulate(sizes, initial=start), sizes, strict=False))
 
 
 def _reason(cut: _Cut) -> str:
+    """Why the rows are cut so, in a sentence."""
     problem = cut.problem
     rows, tiles, room = problem.rows, problem.deep * problem.wide, problem.target.accumulator_rows
     fetched = "its one tile" if tiles == 1 else f"each of {tiles:,} tiles"

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from math import prod
 
-from tpucc.diagnostics import counted, listed
+from tpucc.diagnostics import some
 from tpucc.ir import Graph, Node, TensorType
 from tpucc.ir.dataflow import constant_values, stages
 from tpucc.ir.dtypes import DEFAULT_FORMAT
@@ -25,13 +25,14 @@ from tpucc.ops.names import as_weights, matmul
 from tpucc.ops.opdef import Expression, OnHost
 from tpucc.passes.base import Context, graph_pass, require_choice
 from tpucc.passes.device_work import device_values, is_devices
-from tpucc.passes.rewriter import is_product, is_written
+from tpucc.passes.rewriter import has_weights, is_product, is_written
 from tpucc.passes.rules import Match, Rules, rule, value
 from tpucc.target import Target
 
 WAYS = ("cheaper", "host", "device")
 WORTHWHILE = 2
-"""The host's way must take so many times as long: it computes in float32, and the matrix unit in 8-bit integers."""
+"""The matrix unit is chosen only if the host would take at least this many times its cycles: the host computes in float32, and the
+matrix unit in 8-bit integers."""
 NAMED = 3
 """Products that a note names; the others are counted."""
 
@@ -42,8 +43,8 @@ NAMED = 3
 def write_weights(graph: Graph, context: Context, *, computed_products: str = "cheaper") -> Graph:
     """Rewrites products `a @ b` of two computed values to `a @ as_weights(b)`, where that takes half the cycles or less, by an estimate.
 
-    `computed_products` may say one way for all: "host" or "device". The host's takes fewer rows of the unified buffer: a batch of matrices
-    of weights can't be split.
+    `computed_products` may say one way for all: "host" or "device". "host" helps where rows of the unified buffer are short: a batch whose
+    matrices are written as weights can't be split.
     """
     require_choice("way to compute products", computed_products, WAYS)
     choice = _Choice(graph, context, computed_products)
@@ -68,7 +69,7 @@ class _Product:
 
     node: Node
     stage: int
-    """The host's, if it computes all such products: those of one stage are computed in one stop."""
+    """The host's stage (see `stages`) in which it would compute this product. The products of a stage share one stop."""
     host: int
     device: int
     """Without further stops, which the products of a stage share."""
@@ -114,15 +115,15 @@ class _Choice:
         return self._can(node, *self.graph.operands(node))
 
     def _decided(self) -> list[_Product]:
-        """All products, with estimates for what is chosen at last. Of a stage that isn't worth its stops, the matrix unit computes the
+        """All products, with estimates for the final choice. Of a stage that isn't worth its stops, the matrix unit computes the
         products that are worth a stop each."""
-        alone: set[int] = set()
+        with_own_stop: set[int] = set()
         while True:
-            found = self._chosen(alone)
-            dear = self._not_worthwhile(found) - alone if self.way == "cheaper" else set()
+            found = self._chosen(with_own_stop)
+            dear = self._not_worthwhile(found) - with_own_stop if self.way == "cheaper" else set()
             if not dear:
                 return found
-            alone |= dear
+            with_own_stop |= dear
 
     def _not_worthwhile(self, products: Sequence[_Product]) -> set[int]:
         """The stages of which the matrix unit would compute products that together aren't worth their stops."""
@@ -134,8 +135,8 @@ class _Choice:
             saved[product.stage] += product.host - WORTHWHILE * product.device
         return {product.stage for product in chosen if saved[product.stage] < 0}
 
-    def _chosen(self, alone: Collection[int]) -> list[_Product]:
-        """The products in the order of the graph, each chosen without stops, but in the stages `alone` with one of its own."""
+    def _chosen(self, with_own_stop: Collection[int]) -> list[_Product]:
+        """The products in the order of the graph, each chosen without stops, but in the stages `with_own_stop` with one of its own."""
         on_device: set[str] = set()
         found: list[_Product] = []
         for node in self.graph:
@@ -144,7 +145,7 @@ class _Choice:
             if node.name in self._possible:
                 host, device = self._costs(node, operands[0], operands[1], on_device)
                 stage = self._stages[node.name]
-                stop = self._stopping(1) if stage in alone else 0
+                stop = self._stopping(1) if stage in with_own_stop else 0
                 cheaper = WORTHWHILE * (device + stop) <= host and not self.context.sparing
                 chosen = cheaper if self.way == "cheaper" else self.way == "device"
                 found.append(_Product(node, stage, host, device, chosen))
@@ -157,14 +158,14 @@ class _Choice:
         return stops * self.context.target.host_step_cycles(0)
 
     @cached_property
-    def _alone(self) -> frozenset[str]:
+    def _devices_own(self) -> frozenset[str]:
         """The values that the device has if the host computes all products of computed values."""
         return device_values(self.graph)
 
     @cached_property
     def _stages(self) -> Mapping[str, int]:
         """The stages and segments of all nodes, if the host computes these products."""
-        return stages(self.graph, self._alone)
+        return stages(self.graph, self._devices_own)
 
     def _stops(self, products: Collection[str]) -> Sequence[int]:
         """The further stops of each stage, if the matrix unit computes `products`: by how many segments what follows is later. Where the
@@ -172,11 +173,11 @@ class _Choice:
         graph = _written(self.graph, self.context, products)
         on_device = device_values(graph)
         before, after = self._stages, stages(graph, on_device)
-        last = max((before[name] for name in self._alone), default=0)
+        last = max((before[name] for name in self._devices_own), default=0)
         later = [0] * (1 + max(before.values(), default=0))
         for name in on_device & before.keys():
             later[before[name]] = max(later[before[name]], after[name] - min(before[name], last))
-        first = int(bool(products) and not self._alone)
+        first = int(bool(products) and not self._devices_own)
         return [now - then for then, now in pairwise([0, *(first + most for most in accumulate(later, max))])]
 
     def _can(self, node: Node, a: Node, b: Node) -> bool:
@@ -190,32 +191,40 @@ class _Choice:
         """Estimated cycles of both ways: what the host computes and quantises, what crosses the link, and fetches of tiles."""
         target = self.context.target
         terms = facts_of(node.op).terms([a.type.shape, b.type.shape])
-        wanted = any(isinstance(OPS[user.op].legalisation, OnHost) or is_product(user) for user in self.graph.users[node.name])
+        host_reads = any(self._may_be_hosts(user) for user in self.graph.users[node.name])
         host = target.host_step_cycles(node.type.size * terms) - target.host_step_cycles(0)
-        host += sum(_crossing(operand.type, target) for operand in (a, b) if operand.name in on_device)
-        host += 0 if wanted else _crossing(node.type, target)
-        crossings = ((a.type, a.name not in on_device), (b.type, b.name in on_device), (node.type, wanted))
-        device = _tiles(b.type, target) + sum(_crossing(type_, target) for type_, crosses in crossings if crosses)
+        host += sum(_crossing_cycles(operand.type, target) for operand in (a, b) if operand.name in on_device)
+        host += 0 if host_reads else _crossing_cycles(node.type, target)
+        crossings = ((a.type, a.name not in on_device), (b.type, b.name in on_device), (node.type, host_reads))
+        device = _tile_cycles(b.type, target) + sum(_crossing_cycles(type_, target) for type_, crosses in crossings if crosses)
         return host, device
+
+    def _may_be_hosts(self, node: Node) -> bool:
+        """Whether the host may compute a node: what only the host can, and products of two computed values."""
+        if is_product(node):
+            return not has_weights(node, self.graph.operands(node), self._constants)
+        return isinstance(OPS[node.op].legalisation, OnHost)
 
 
 def _shown(products: Sequence[Node]) -> str:
     """The products as in a source, `a @ b`: the first few of many, those of an unrolled loop once."""
-    named = {node.origin.spans[:1] or node.name: node.origin.after(" @ ".join(node.operands)) for node in reversed(products)}
-    names = [*reversed(named.values())]
-    shown = listed([*names[:NAMED], *([counted(len(names) - NAMED, "other")] if len(names) > NAMED else [])])
+    named = dict[object, str]()
+    for node in products:
+        named.setdefault(node.origin.spans[:1] or node.name, node.origin.after(" @ ".join(node.operands)))
+    names = list(named.values())
+    shown = some(names, NAMED)
     if len(products) == 1:
         return shown
     return f"{len(products):,} products ({'' if len(names) == len(products) else 'like '}{shown})"
 
 
-def _crossing(type_: TensorType, target: Target) -> int:
+def _crossing_cycles(type_: TensorType, target: Target) -> int:
     """Cycles to quantise or dequantise a value on the host, and to move it over the link."""
     blocks = -(-type_.columns // target.mxu)
     return target.host_step_cycles(type_.size) - target.host_step_cycles(0) + target.host_cycles(type_.rows * blocks)
 
 
-def _tiles(type_: TensorType, target: Target) -> int:
+def _tile_cycles(type_: TensorType, target: Target) -> int:
     """Cycles to quantise matrices [..., K, N], to write their tiles, and to fetch them once."""
     *lead, depth, width = type_.shape
     blocks, matrices = -(-width // target.mxu), prod(lead)

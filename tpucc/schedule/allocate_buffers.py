@@ -10,7 +10,7 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Allocate, Allocation, Lives, Stay, TooLarge, allocate
 from tpucc.schedule.spill import spill
-from tpucc.sim.timing import durations
+from tpucc.sim.timing import record_cycles
 from tpucc.target import Target
 
 
@@ -48,7 +48,7 @@ def _resident(tiles: TileProgram, lives: Lives, starts: Int64, lower_bound: int)
 def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     """The lives, longer by the estimated time of the transfers from and to the host."""
     touched, code = effects(tiles.instructions, tiles.machine), tiles.instructions
-    taken = durations(tiles, touched)
+    taken = record_cycles(tiles, touched)
     now = _clock(touched, taken, tiles.target)
     transfers = np.flatnonzero(touched.host_reads | touched.host_writes)
     cycles = taken[transfers].tolist()

@@ -15,7 +15,7 @@ from tpucc.isa.program import Program
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.schedule import schedule
 from tpucc.sim.stream import Stream, stream
-from tpucc.sim.timing import Timeline, durations, time_program
+from tpucc.sim.timing import Timeline, record_cycles, time_program
 
 LARGEST = 100_000
 """Instructions of the largest program for which others are tried."""
@@ -96,7 +96,7 @@ def least_cycles(tiles: TileProgram, cores: int) -> int:
     transfer's cycles. Scheduling may add transfers, but it removes none.
     """
     target, touched = tiles.target, effects(tiles.instructions, tiles.machine)
-    taken = np.where(touched.rows > 0, durations(tiles, touched, cores), 0)
+    taken = np.where(touched.rows > 0, record_cycles(tiles, touched, cores), 0)
     transfers = touched.host_reads | touched.host_writes
     busy = [int(taken[(touched.engine == unit) & ~transfers].sum()) for unit in range(tiles.machine.control)]
     fetches = int(np.count_nonzero(touched.pops)) * target.tile_fetch_cycles

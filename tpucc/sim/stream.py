@@ -27,7 +27,7 @@ from tpucc.isa.program import Program
 from tpucc.machine.machine import Machine
 from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
-from tpucc.sim.timing import EventLoop, Timeline, instruction_cycles
+from tpucc.sim.timing import Clock, Timeline, instruction_cycles
 
 MOST_RUNS = 12
 """A program whose weight fetch doesn't repeat by then is taken at its last run."""
@@ -90,24 +90,24 @@ def crossing_transfers(program: Program, touched: Effects) -> npt.NDArray[np.boo
 
 def _settled(program: Program, touched: Effects, cycles: Int64, link: int) -> Timeline:
     """The timeline of a batch among others, from the moment on at which it may compute; the link is busy `link` cycles for each."""
-    loop, begin, before = EventLoop(program, touched, cycles), 0, None
+    clock, begin, before = Clock(program, touched, cycles), 0, None
     units = in_step(program.machine)
     for _ in range(MOST_RUNS):
-        fetched, held = len(loop.asked), len(loop.held)
-        loop.run()
-        end = max(loop.finished[unit] for unit in units)
-        found = loop.timeline(end, begin, fetched, held)
+        fetched, held = len(clock.asked), len(clock.waits)
+        clock.run()
+        end = max(clock.finished[unit] for unit in units)
+        found = clock.timeline(end, begin, fetched, held)
         begin = max(end, begin + link)
-        state = _ahead(program, loop, begin)
+        state = _ahead(program, clock, begin)
         if state == before:
             return found
         before = state
         for unit in units:
-            loop.free[unit] = loop.finished[unit] = begin
+            clock.free[unit] = clock.finished[unit] = begin
     return found
 
 
-def _ahead(program: Program, loop: EventLoop, begin: int) -> tuple[int, ...]:
+def _ahead(program: Program, clock: Clock, begin: int) -> tuple[int, ...]:
     """The state of the weight fetch when the next batch begins: the times that its further times depend on, counted from `begin`."""
     last = slice(-program.machine.queue.depth(program.target) if program.machine.queue is not None else 0, None)
-    return tuple(time - begin for column in (loop.arrived[last], loop.shifted[last], loop.taken[-1:]) for time in column)
+    return tuple(time - begin for column in (clock.arrived[last], clock.shifted[last], clock.taken[-1:]) for time in column)

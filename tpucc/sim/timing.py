@@ -1,10 +1,11 @@
 """Time: when every instruction starts and ends, in cycles. No data is needed, only the program.
 
 The units of a machine work at the same time, each on its own instructions in program order; nothing limits how far one runs ahead of
-another. An instruction that takes an entry of the queue starts when the entry is in the shadow; one that asks for an entry, when the queue
-has a place. On v1, whose queue is the weight FIFO, this is:
+another. A queue brings entries (v1: weight tiles) to a unit. Its shadow holds the next entry while the unit uses the current one. An
+instruction that takes an entry starts when the entry is in the shadow; one that asks for an entry, when the queue has a place. On v1, whose
+queue is the weight FIFO, this is:
 
-| unit | an instruction starts when the unit is free, its synchronisations hold, and | it takes |
+| unit | an instruction starts when the unit is free, the waits of its synchronisations have ended, and | it takes |
 |---|---|---|
 | host | | a transfer: `Target.link_cycles`, in and out sharing the link; a host step: `Target.host_step_cycles` |
 | weight fetch | the tile `weight_fifo_tiles` before it has left the FIFO, shifted in | a tile's bytes over the weight bandwidth |
@@ -46,8 +47,8 @@ from tpucc.numerics import Int64
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tiles:
-    """The way of each entry of the queue (v1: of each fetched tile), in the order in which they are asked for: cycles, int64 [fetches]. -1:
-    it never happened."""
+    """The way of each entry of the queue (v1: of each fetched tile), in the order in which they are asked for: cycles, int64. `asked` and
+    `arrived` have one for each entry that is asked for, the others one for each that is taken: rule V0603 asks that both are the same."""
 
     asked: Int64
     """Start of the fetch."""
@@ -93,15 +94,15 @@ class Timeline:
 
 
 def time_program(program: Program) -> Timeline:
-    """The timeline of a verified program, in a time that is linear in its instructions."""
+    """The timeline of a verified program. Takes time linear in the number of instructions."""
     touched = effects(program.instructions, program.machine)
-    clock = EventLoop(program, touched, instruction_cycles(program, touched))
+    clock = Clock(program, touched, instruction_cycles(program, touched))
     clock.run()
     return clock.timeline(max(clock.finished))
 
 
-class EventLoop:
-    """The event loop: plain lists and integers."""
+class Clock:
+    """The times of the instructions, found in one pass in program order. Plain lists and integers, for speed."""
 
     def __init__(self, program: Program, touched: Effects, cycles: Int64) -> None:
         """`cycles` are the durations of the instructions."""
@@ -118,20 +119,21 @@ class EventLoop:
         self._index, self._engines = records["index"].tolist(), records["engines"].tolist()
         self._drains = [unit.drain(target) for unit in machine.units]
         account = machine.account
-        self._computes, self._finishes, self._supplies = account.computes, account.finishes, account.supplies
+        self._computing, self._finishing, self._supplying = account.computes, account.finishes, account.supplies
         self.start = [0] * len(records)
         self.end = [0] * len(records)
         self.free = [0] * units
         """The cycle in which each unit has finished its own last instruction."""
         self.finished = [0] * units
         """The cycle in which other units see each unit's results: its end and the drain."""
-        self.hold = [[0] * units for _ in range(units)]
+        self.wait_until = [[0] * units for _ in range(units)]
         """For each unit the cycle until which its next instruction waits for each other unit."""
         self.asked, self.arrived = list[int](), list[int]()
         self.shifting, self.shifted, self.taken = list[int](), list[int](), list[int]()
-        self._left = self.taken if queue is not None and queue.shift is None else self.shifted
-        """The cycle in which each entry left its place: it was in the shadow then, or, where its place is the shadow, in use."""
-        self.held: list[tuple[int, int]] = []
+        self._place_free = self.taken if queue is not None and queue.shift is None else self.shifted
+        """The cycle in which each entry left its place in the queue: it was in the shadow then, or, where its place is the shadow, in
+        use."""
+        self.waits: list[tuple[int, int]] = []
         """For each instruction of the unit that computes the cycles until which it waits for the unit that finishes and for the unit that
         supplies."""
 
@@ -146,31 +148,31 @@ class EventLoop:
 
     def timeline(self, end: int, begin: int = 0, fetched: int = 0, waited: int = 0) -> Timeline:
         """The last run, which ended in cycle `end`, in cycles from cycle `begin` on. The runs before it asked for the first `fetched`
-        entries, and made the first `waited` entries of `held`."""
+        entries, and made the first `waited` entries of `waits`."""
         start, stop = np.array(self.start, np.int64) - begin, np.array(self.end, np.int64) - begin
         columns = (self.asked, self.arrived, self.shifting, self.shifted, self.taken)
         tiles = Tiles(*(np.array(times[fetched:], np.int64) - begin for times in columns))
-        waits = np.array(self.held[waited:], np.int64).reshape(-1, 2) - begin
+        waits = np.array(self.waits[waited:], np.int64).reshape(-1, 2) - begin
         return Timeline(start, stop, tiles, stalls_of(self._machine, self._touched, start, stop, tiles, waits), end - begin)
 
     def _execute(self, index: int, unit: int) -> None:
-        """An instruction starts when its unit is free, its synchronisations hold, the entry that it takes is in the shadow, and there is a
-        place for the entry that it asks for."""
-        hold = self.hold[unit]
-        start = max(self.free[unit], max(hold))
+        """An instruction starts when its unit is free, the waits of its synchronisations have ended, the entry that it takes is in the
+        shadow, and there is a place for the entry that it asks for."""
+        until = self.wait_until[unit]
+        start = max(self.free[unit], max(until))
         if self._pops[index]:
             start = max(start, self._shift_in())
             self.taken.append(start)
         if self._pushes[index]:
             place = len(self.asked) - self._places
-            start = max(start, self._left[place] if place >= 0 else 0)
+            start = max(start, self._place_free[place] if place >= 0 else 0)
             self.asked.append(start)
             self.arrived.append(start + self._durations[index])
         self.start[index] = start
         self.end[index] = self.free[unit] = end = start + self._durations[index]
         self.finished[unit] = end + self._drains[unit]
-        if unit == self._computes:
-            self.held.append((hold[self._finishes], hold[self._supplies]))
+        if unit == self._computing:
+            self.waits.append((until[self._finishing], until[self._supplying]))
 
     def _shift_in(self) -> int:
         """Shifts the next entry into the shadow, and returns the cycle in which the shift ends."""
@@ -187,27 +189,27 @@ class EventLoop:
 
     def _wait(self, waiting: int, awaited: int) -> int:
         """Holds a unit back until others have finished, and returns the cycle in which they have."""
-        hold, times = self.hold[waiting], []
+        until, times = self.wait_until[waiting], []
         for unit, finished in enumerate(self.finished):
             if awaited >> unit & 1:
-                hold[unit] = finished
+                until[unit] = finished
                 times.append(finished)
         return max(times)
 
 
 def instruction_cycles(program: Program, touched: Effects) -> Int64:
     """The duration of each instruction of a program: cycles [instructions]."""
-    return durations(program, touched, program.cores, [step.elements for step in program.host_steps])
+    return record_cycles(program, touched, program.cores, [step.elements for step in program.host_steps])
 
 
-def stalls_of(machine: Machine, touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:
+def stalls_of(machine: Machine, touched: Effects, start: Int64, end: Int64, tiles: Tiles, waits: Int64) -> Stalls:
     """The idle time before each instruction of the unit that computes, cut at the times at which its reasons end."""
     index = np.flatnonzero(touched.engine == machine.account.computes)
     begin = start[index]
     idle_from = np.concatenate([np.zeros(1, np.int64), end[index]])[:-1]
     switch = touched.pops[index]
     ends = np.zeros((4, len(index)), np.int64)
-    ends[0], ends[1], ends[2, switch], ends[3, switch] = held[:, 0], held[:, 1], tiles.arrived[: switch.sum()], tiles.shifted
+    ends[0], ends[1], ends[2, switch], ends[3, switch] = waits[:, 0], waits[:, 1], tiles.arrived[: switch.sum()], tiles.shifted
     columns = np.zeros((5, len(start)), np.int64)
     for reason, until in enumerate([*ends, begin]):
         reached = np.clip(until, idle_from, begin)
@@ -216,8 +218,9 @@ def stalls_of(machine: Machine, touched: Effects, start: Int64, end: Int64, tile
     return Stalls(*columns)
 
 
-def durations(program: DeviceProgram, touched: Effects, cores: int = 1, host_steps: Sequence[int] = ()) -> Int64:
-    """Cycles [instructions]. `host_steps` has the elements that each host step computes; `cores` share the host and its link."""
+def record_cycles(program: DeviceProgram, touched: Effects, cores: int = 1, host_steps: Sequence[int] = ()) -> Int64:
+    """The cycles of each instruction of a program or a tile program, int64 [instructions]. `host_steps` are the numbers of elements that
+    the host steps compute; `cores` share the host and its link."""
     records, elements = program.instructions, np.array([*host_steps, -1], np.int64)
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
     moved = link_bytes(program, touched)
@@ -231,7 +234,8 @@ def durations(program: DeviceProgram, touched: Effects, cores: int = 1, host_ste
 
 
 def expression_bundles(program: DeviceProgram) -> Int64:
-    """The bundles of each instruction's expression, 0 for instructions without one: int64 [instructions]."""
+    """The bundles (instruction words of the vector unit) of each instruction's expression, 0 for instructions without one: int64
+    [instructions]."""
     bundles = np.zeros(len(program.instructions), np.int64)
     if (kind := program.machine.expressions) is not None:
         computing = np.isin(program.instructions["opcode"], [spec.opcode for spec in program.machine.touching(reading=kind.place)])

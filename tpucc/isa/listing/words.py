@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from tpucc.diagnostics import Span, listed, printable
-from tpucc.ir.codec import MAX_DIGITS, line_error, quote, unquote
+from tpucc.ir.codec import MAX_INTEGER_CHARACTERS, line_error, quote, unquote
 from tpucc.ir.dtypes import DeviceFormat
 
 LARGEST = 2**63 - 1
@@ -92,7 +92,7 @@ def integer(word: Word, least: int = 0, most: int = LARGEST) -> int:
 
 def number_in(text: str) -> int | None:
     """The integer that `text` is, decimal or hexadecimal, of at most 20 digits; None when it is none."""
-    if len(text) > MAX_DIGITS or not _NUMBER.fullmatch(text):
+    if len(text) > MAX_INTEGER_CHARACTERS or not _NUMBER.fullmatch(text):
         return None
     return int(text, 16) if text[1:2] in "xX" and len(text) > 1 else int(text)
 
@@ -114,7 +114,7 @@ def name(word: Word) -> str:
 def label_in(word: Word) -> tuple[str, int] | None:
     """The name and offset of `h.0+8` or `"my name"+8`; None when the value is no label."""
     match = _LABEL.fullmatch(word.text)
-    if match is None or len(match[2] or "") > MAX_DIGITS:
+    if match is None or len(match[2] or "") > MAX_INTEGER_CHARACTERS:
         return None
     return string(word, match[1]) if match[1].startswith('"') else match[1], int(match[2] or 0)
 

@@ -1,12 +1,12 @@
 """Finds multiplies that can run as one matrix product, by a proof from the rows that instructions read and write.
 
 A *chain* is a multiply that overwrites accumulators, the multiplies that add to the same rows, and the activate that empties them. A
-*group* is a set of chains that runs as a whole: all of its input rows are read, then all of its results are written. Instructions that
-stand between the group's run before it or after it. The outcome is that of program order, because of what must hold when an instruction
-comes in:
+*group* is a set of chains that runs as a whole: all of its input rows are read, then all of its results are written. Each other
+instruction that stands between instructions of the group runs either before the whole group or after it. The outcome is that of program
+order, because of what must hold when an instruction comes in:
 
 - a multiply of the group reads no unified-buffer row that the group or a postponed instruction writes;
-- an accumulating multiply adds to exactly the rows of one chain that nobody has read yet;
+- an accumulating multiply adds to exactly the accumulators of one chain, and no activate has read them yet;
 - an activate of the group reads exactly the rows of one chain, and writes no row that the group writes or a postponed instruction touches;
 - an instruction that runs before the group writes no row that the group or a postponed instruction touches and reads none that they write;
 a transfer never overtakes another one, whatever its rows of host memory.
@@ -34,7 +34,7 @@ from tpucc.target import Target
 
 MULTIPLIES = [opcode for opcode, spec in SPECS.items() if spec.compute is multiplied]
 ACTIVATES = [opcode for opcode, spec in SPECS.items() if spec.compute is activated]
-"""The instructions that a product stands for. Others that touch accumulators run by themselves, where they stand."""
+"""Multiplies and activates become part of groups. Other instructions that touch accumulators run by themselves, where they stand."""
 RESULT_LIMIT = 2**23
 """Accumulators (rows × mxu) of a group: bounds the memory for its results."""
 
@@ -72,15 +72,15 @@ def find_groups(effects: Effects, target: Target, stops: Sequence[int] = ()) -> 
     finder = _Finder(effects, target)
     opcode = effects.source.records["opcode"]
     multiplies, activates = np.isin(opcode, MULTIPLIES).tolist(), np.isin(opcode, ACTIVATES).tolist()
-    alone = (effects.interrupts | effects.stores | effects.sums.reads | effects.sums.writes).tolist()
+    bars = effects.stores | effects.sums.reads | effects.sums.writes  # nothing passes them; a store writes a weight tile
     matters = effects.rows > 0
-    matters[list(stops)] = True
+    bars[list(stops)] = matters[list(stops)] = True
     for index in np.flatnonzero(matters).tolist():
         if multiplies[index]:
             finder.multiply(index)
         elif activates[index]:
             finder.activate(index)
-        elif alone[index]:
+        elif bars[index]:
             finder.stop(index)
         else:
             finder.other(index)
@@ -109,8 +109,8 @@ class _Finder:
         self._transfers = (effects.engine == Engine.HOST).tolist()
         self._intervals = list(zip(effects.sums.low.tolist(), effects.sums.high.tolist(), strict=True))
         self._live = _live_after(effects, target.accumulator_rows)
-        self._sources = (_Visits(effects.source), _Visits(effects.source2))
-        self._targets = _Visits(effects.target)
+        self._sources = (_RowsOf(effects.source), _RowsOf(effects.source2))
+        self._targets = _RowsOf(effects.target)
         self._owner = np.full(target.accumulator_rows, -1, np.int64)
         self._mxu = target.mxu
         self._made = self._results = 0
@@ -121,9 +121,9 @@ class _Finder:
 
     def multiply(self, index: int) -> None:
         rows, accumulates = self._sources[0].rows(index), self._accumulates[index]
-        alone = accumulates and self._owned(index) is None
-        if alone or self._written(rows) or (not accumulates and self._full()):
-            self.close(keep=not alone)
+        without_chain = accumulates and self._owned(index) is None
+        if without_chain or self._written(rows) or (not accumulates and self._full()):
+            self.close(keep=not without_chain)
         chain = self._owned(index) if accumulates else self._begin(index)
         if chain is None:
             self.items.append(index)
@@ -160,9 +160,9 @@ class _Finder:
 
     def close(self, keep: bool = False) -> None:
         """Ends the open group. Chains whose sums nobody reads are dropped; with `keep`, unfinished chains move to the next group."""
-        kept = [chain for chain in self._chains if keep and self._movable(chain)]
-        staying = {chain.number for chain in kept}
-        ended = [chain for chain in self._chains if chain.number not in staying]
+        moving = [chain for chain in self._chains if keep and self._movable(chain)]
+        moving_numbers = {chain.number for chain in moving}
+        ended = [chain for chain in self._chains if chain.number not in moving_numbers]
         chains = [Chain(tuple(c.multiplies), c.activate, self._live[max(c.multiplies[-1], c.activate)]) for c in ended]
         needed = tuple(chain for chain in chains if chain.live or chain.activate >= 0)
         if needed:
@@ -172,11 +172,12 @@ class _Finder:
         self._touched_later.clear()
         self._chains, self._postponed, self._results = [], [], 0
         self._overlapping = self._transfer_postponed = False
-        for chain in kept:
+        for chain in moving:
             self._move(chain)
 
     def _movable(self, chain: _Open) -> bool:
-        """Whether a chain may run later: unfinished, and neither its accumulators nor its inputs have been overwritten. Once is enough."""
+        """Whether a chain may run later: unfinished, and neither its accumulators nor its inputs have been overwritten. A chain
+        moves at most once."""
         if chain.activate >= 0 or chain.moved or not self._whole(chain):
             return False
         return not any(self._written(self._sources[0].rows(index)) for index in chain.multiplies)
@@ -221,7 +222,8 @@ class _Finder:
 
 
 class _Touched:
-    """The unified-buffer rows that a set of instructions reads and writes: those marked with its number."""
+    """The unified-buffer rows that a set of instructions reads and writes. A row is read, or written, if its mark is `number`: a new number
+    clears all marks without writing them."""
 
     def __init__(self, rows: int) -> None:
         self.number = 1
@@ -240,7 +242,7 @@ class _Touched:
         return self.reads(rows) or self.writes(rows)
 
 
-class _Visits:
+class _RowsOf:
     """The rows of each instruction's walk, as an index."""
 
     def __init__(self, walks: Walks) -> None:
