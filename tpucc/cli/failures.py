@@ -23,6 +23,7 @@ from tpucc.plain_errors import as_error, as_plain
 MAX_SOURCE = 1 << 20
 SHOWN = 10
 """Of the diagnostics of one error, so many are printed."""
+ARCHIVE = "a student's archive has the answers of the term that it was packed for: lab check with another --term has none"
 
 
 def report_failure(error: Exception, arguments: Sequence[str]) -> int:
@@ -56,7 +57,7 @@ def known(error: Exception) -> Error:
     """The error; another exception as one of ours."""
     if stub := _stub(error):
         help = "tpucc lab check uses what you write; commands that compile take your file by --replace; all others need a whole tpucc"
-        return UsageError(Diagnostic("E0553", f"this copy of tpucc has no solution of {stub}", help=(help,)))
+        return UsageError(Diagnostic("E0553", f"this copy of tpucc has no solution of {stub}", help=(help, ARCHIVE)))
     if isinstance(error, OSError) and error.filename is not None:
         return UsageError(Diagnostic("E0504", f"can't use {printable(os.fsdecode(error.filename))[:200]}: {reason(error)}"))
     return as_error(error)

@@ -71,13 +71,13 @@ def _asked_for(lab: Lab) -> str:
 @click.argument("folder", type=FILE, default=None, required=False, metavar="[DIR]")
 @term_option
 @click.option("--student", metavar="ID", help="For instructors: the student's own variant of the term; --key makes it.")
-@click.option("--key", type=FILE, metavar="FILE", help="With --student: a secret of yours, by which --per-student grades.")
+@click.option("--key", type=FILE, metavar="FILE", help="With --student: any 16 bytes or more that only you know, for --per-student.")
 def start_lab(which: str, folder: Path | None, term: str | None, student: str | None, key: Path | None) -> None:
     """Write lab N into a new folder: its handout, and a file to begin with. The folder has the lab's name, if not given."""
     lab = find(which)
     folder = folder or Path(lab.name if student is None else student)
     if (student is None) != (key is None) or student == "":
-        raise click.UsageError("a student's own variant needs both: --student ID says whose, and --key FILE makes it")
+        raise click.UsageError("a student's own variant needs both: --student ID says whose, and --key FILE, a secret of yours, makes it")
     variants = Variants(lab, Term(term or ""), None if key is None else key_of(key))
     files = start(lab, folder, variants.term if student is None else variants.of_student(student))
     shown = printable(str(folder))

@@ -44,7 +44,7 @@ const retiming = (() => {
   const edges = (target) => given.edges.map((count) => (count ? given.cores * hostSeconds(count, target) : 0));
 
   /**
-   * The units at work, which `tpucc.sim.timing.EventLoop` is in Python. An *activity* is an instruction, the sums that drain behind it (its
+   * The units at work, which `tpucc.sim.timing.Clock` is in Python. An *activity* is an instruction, the sums that drain behind it (its
    * number and `count`), or the shift of a tile (its number and twice `count`). `before` has the activity that ended as an instruction began,
    * of several that one which `tpucc.explain.critical` takes, and -1 for none.
    */
