@@ -266,6 +266,10 @@ class Lab:
         """The folder of the lab's texts: handout, skeleton, reference."""
         return self.folder / MATERIAL
 
+    def structure(self, term: Term) -> str:
+        """What the machine of a term has in another way than that of other terms, in words; nothing where it has other numbers alone."""
+        return str(getattr(self.rules(term), "structure", ""))
+
     def files(self, term: Term) -> Mapping[str, str]:
         """The files that a student begins with."""
         return self.begun(term) if self.begun else {self.file: self.material("skeleton.py", term)}
