@@ -11,6 +11,7 @@ from tests.support.lab_results import results, score
 from tests.support.lab_solutions import files_of, reference
 from tpucc.labs import find, labs
 from tpucc.labs.lab import Lab, Term
+from tpucc.labs.submissions import Variants
 
 THREE, FOUR = '"HOST", "MATRIX", "ACTIVATION"', '"HOST", "MATRIX", "ACTIVATION", "MATRIX_2"'
 WORDS = {"tiling": ("{{halves}}", "False", "True"), "waits": ("{{engines}}", THREE, FOUR)}
@@ -27,6 +28,14 @@ def terms(lab: Lab) -> Sequence[Term]:
 
 def test_labs_with_structures_are_those_that_are_tried() -> None:
     assert {lab.name for lab in labs() if any(lab.structure(Term(str(number))) for number in range(20))} == set(WORDS)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_all_students_of_a_term_have_its_structure(name: str) -> None:
+    """Variants of its own have other numbers alone: one algorithm isn't as hard as another."""
+    for term in terms(find(name)):
+        variants = Variants(find(name), term, b"a secret of sixteen bytes and more")
+        assert {find(name).structure(variants.of_student(str(student))) for student in range(9)} == {find(name).structure(term)}
 
 
 @pytest.mark.parametrize("name", WORDS)

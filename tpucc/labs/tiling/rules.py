@@ -28,10 +28,6 @@ MOST_ROWS = 2**16
 """Rows of all accumulator groups of one layer, and rows that its lines may walk to be drawn."""
 
 
-HALVED = 0.5
-"""The share of terms whose accumulators are two halves."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rules:
     """An instruction walks at most `most` rows. Column blocks are activated from the first to the last or from the last to the first
@@ -55,12 +51,11 @@ class Rules:
 
 def rules(term: Term) -> Rules:
     """The rules of a term; no two orders of terms are the built-in lowering's. Two halves have twice the rows."""
-    draw, structure = term.draw("tiling"), term.draw("tiling structure")
-    if draw is None or structure is None:
+    draw, halves = term.draw("tiling"), term.has_structure("tiling")
+    if draw is None:
         return Rules(8, False, False, 16)
     columns_down, levels_down = draw.choice(((True, False), (False, True), (True, True)))
-    most, rows, halves = draw.choice((5, 6, 7, 9, 10)), draw.choice((16, 20, 24)), structure.random() < HALVED
-    return Rules(most, columns_down, levels_down, rows * (1 + halves), halves)
+    return Rules(draw.choice((5, 6, 7, 9, 10)), columns_down, levels_down, draw.choice((16, 20, 24)) * (1 + halves), halves)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,8 +59,6 @@ MOST = 28
 """Instructions of a listing that a question is about."""
 ROW_A_CYCLE = 4e6
 """The host link's bytes a second of a row a cycle."""
-TWINS = 0.5
-"""The share of terms with two matrix units."""
 CYCLES, WAITS = Scale(1.02, 1.25), Scale(1.05, 1.5)
 
 
@@ -82,10 +80,10 @@ class Setting:
 
 def setting(term: Term) -> Setting:
     """The rules and the machine of a term; without one, pages of one row, and waits for any number of engines."""
-    draw, structure = term.draw("waits"), term.draw("waits structure")
-    if draw is None or structure is None:
+    draw = term.draw("waits")
+    if draw is None:
         return Setting(Rules(1, False), load_target("tiny", SIZES))
-    rules = Rules(draw.choice((2, 4, 8)), draw.random() < 0.5, structure.random() < TWINS)
+    rules = Rules(draw.choice((2, 4, 8)), draw.random() < 0.5, term.has_structure("waits"))
     return Setting(rules, load_target("tiny", {**SIZES, "host_bandwidth": draw.choice((3e6, 4e6, 6e6))}))
 
 
