@@ -29,6 +29,7 @@ from screenshots import take_screenshots
 from sweep_pictures import figure_svg
 from terminal_blocks import BLOCK, as_typed, folder, printed, with_outputs
 from training_page import host_cells, quick_patterns, training_page
+from tree_picture import tree_svg
 from worked_page import worked_pages
 
 import tpucc
@@ -55,6 +56,7 @@ ASSUMPTIONS = "reference/assumptions.md"
 MARKS = "instructors/marks.md"
 WITH_COMMANDS = (
     "systolic.md",
+    "front-end.md",
     "cli.md",
     "tpu.md",
     "quantisation.md",
@@ -253,6 +255,8 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
             starts = allocate(names["lives"], 100)
             words = f"{name.replace('-', ' ')}: {names['lives'].peak(starts)} rows; time to the right"
             yield name, lives_svg(names["lives"], starts, words)
+    with as_typed(text_of("front-end.md")) as names:
+        yield "statement-tree", tree_svg("return x @ w + b", names["statement"], tpucc.compile("net.tpu").graph.value)
     with as_typed(text_of("pass.md")) as names:
         before = tpucc.compile("deep.tpu").graph.value
         yield "merge-before", pictures.graph_svg(before)

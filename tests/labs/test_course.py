@@ -117,6 +117,7 @@ def test_two_terms_are_compared_for_every_lab(capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr().out.splitlines()
     assert len(said) == len(labs())
     assert said[3] == " 3  quantisation    the same in both terms"
+    assert said[4] == " 4  tiling          differs in handout.md, tiling.py; 2027-spring: accumulators in two halves"
     assert said[5] == " 5  allocation      differs in handout.md, allocation.py"
     for given, words in ((("--terms", "a", "b", "c"), "compares two terms: c is one too many"), (("a", "b"), "named by --terms A B")):
         assert run("lab", "list", *given) == 2

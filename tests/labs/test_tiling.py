@@ -10,7 +10,7 @@ from tests.support.lab_results import Here
 from tests.support.lab_solutions import main_file
 from tpucc.labs import find
 from tpucc.labs.lab import Term
-from tpucc.labs.tiling.rules import broken_rule, order_text, rules, visits_of
+from tpucc.labs.tiling.rules import Rules, broken_rule, order_text, rules, visits_of
 from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.stages.product_lines import read_product
 from tpucc.stages.products import ProductLayer, ProductLevel
@@ -40,10 +40,32 @@ def by_hand(term: Term) -> list[str]:
 def test_the_example_by_hand_obeys_its_terms_rules_and_no_others(term: Term) -> None:
     lines, rule = by_hand(term), rules(term)
     product = read_product(LAYER, lines)
-    assert broken_rule(LAYER, product, rule, lines[1:]) == ""
-    assert "3 rows; 2 are the most" in broken_rule(LAYER, product, replace(rule, most=2), lines[1:])
-    assert "takes the tiles" in broken_rule(LAYER, product, replace(rule, levels_down=not rule.levels_down), lines[1:])
-    assert "is activated first" in broken_rule(LAYER, product, replace(rule, columns_down=not rule.columns_down), lines[1:])
+    assert broken_rule(LAYER, product, rule, lines) == ""
+    assert "3 rows; 2 are the most" in broken_rule(LAYER, product, replace(rule, most=2), lines)
+    assert "takes the tiles" in broken_rule(LAYER, product, replace(rule, levels_down=not rule.levels_down), lines)
+    assert "is activated first" in broken_rule(LAYER, product, replace(rule, columns_down=not rule.columns_down), lines)
+
+
+MULTIPLIED = "matrix_multiply ub=x.0 acc=g0 rows=3 tile=0, switch"
+
+
+@pytest.mark.parametrize(
+    ("accumulators", "rows", "says"),
+    [
+        (
+            8,
+            1,
+            "switch` fills the lower half, which is being emptied: 2 rows of it must be activated",
+        ),
+        (8, 3, "fills the lower half again"),
+        (4, 3, "fills the lower half with 3 rows; it has 2"),
+    ],
+)
+def test_a_half_of_the_accumulators_is_filled_and_then_emptied_in_its_turn(accumulators: int, rows: int, says: str) -> None:
+    lines = [".groups [3]", MULTIPLIED, f"activate acc=g0 ub=y.0 inner={rows}", MULTIPLIED]
+    rule = Rules(8, False, False, accumulators, halves=True)
+    assert says in broken_rule(LAYER, read_product(LAYER, lines), rule, lines)
+    assert "half" not in broken_rule(LAYER, read_product(LAYER, lines), replace(rule, halves=False), lines)
 
 
 def test_no_terms_order_is_the_built_in_one() -> None:
@@ -61,7 +83,7 @@ def test_a_slower_lowering_is_compared_with_the_built_in_one() -> None:
 
 def test_a_lowering_of_small_passes_is_told_what_waits_for_the_host() -> None:
     lab, term = find("tiling"), Term("2027-autumn")
-    text = main_file(lab, term=term).replace("size in (room, room // 2)", "size in (room * 5 // 8,)").replace("(count, MOST", "(count, 4")
+    text = main_file(lab, term=term).replace("else (room, room // 2)", "else (room * 5 // 8,)").replace("(count, MOST", "(count, 4")
     found = next(test for test in lab.public(term) if test.name == "cycles").run(Here(text))
     assert ". 109 more are spent waiting for the host link: a result's buffer goes to the host after its last activation" in found.message
 

@@ -49,7 +49,8 @@ def list_labs(terms: tuple[str, str] | None, more: tuple[str, ...]) -> None:
     if terms is not None:
         one, other = (Term(term_name(name)) for name in terms)
         for lab in labs():
-            click.echo(f"{lab.number:>2}  {lab.name:<14}  {_differing(differing(lab, (one, other)))}")
+            structures = "".join(f"; {term.name}: {words}" for term in (one, other) if (words := lab.structure(term)))
+            click.echo(f"{lab.number:>2}  {lab.name:<14}  {_differing(differing(lab, (one, other)))}{structures}")
         return
     for lab in labs():
         click.echo(described(f"{lab.number:>2}  {lab.name:<14} ", 19, f"{lab.title}; you write {_asked_for(lab)}"))

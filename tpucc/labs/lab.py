@@ -6,6 +6,7 @@ grader never imports a submission.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -141,6 +142,11 @@ class Test:
     hidden: bool = False
 
 
+DIGITS = 16
+"""Hexadecimal digits that the name of a student's variant has behind the term's."""
+_STUDENTS_OWN = re.compile(rf"-[0-9a-f]{{{DIGITS}}}$")
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """The variant of a term: from its name, each lab draws its shapes, its constants and one of its rules. No name: the lab as written."""
@@ -158,6 +164,10 @@ class Term:
     def draw(self, lab: str) -> Random | None:
         """A source of numbers that is this term's and this lab's, or None without a term."""
         return Random(f"{self.name}/{lab}") if self.name else None
+
+    def has_structure(self, lab: str) -> bool:
+        """Whether a lab's machine is of another structure: in half of the terms, and then in all variants of a term for its students."""
+        return bool(self.name) and Random(f"{_STUDENTS_OWN.sub('', self.name)}/{lab} structure").random() < 0.5
 
 
 AS_WRITTEN = Term()
@@ -265,6 +275,10 @@ class Lab:
     def material_folder(self) -> Path:
         """The folder of the lab's texts: handout, skeleton, reference."""
         return self.folder / MATERIAL
+
+    def structure(self, term: Term) -> str:
+        """What the machine of a term has in another way than that of other terms, in words; nothing where it has other numbers alone."""
+        return str(getattr(self.rules(term), "structure", ""))
 
     def files(self, term: Term) -> Mapping[str, str]:
         """The files that a student begins with."""

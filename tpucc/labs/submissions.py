@@ -20,7 +20,7 @@ from unicodedata import normalize
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.files import read_file
-from tpucc.labs.lab import Lab, Term
+from tpucc.labs.lab import DIGITS, Lab, Term
 from tpucc.plugins.failures import Failed, failing
 
 TEXTS = (".py", ".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
@@ -137,8 +137,6 @@ LONGEST_NAME = 80
 """Characters of a student's folder."""
 RESERVED = "check"
 """The folder of a lab's pictures, which is no submission."""
-DIGITS = 16
-"""Hexadecimal digits of a variant's name."""
 
 
 @dataclass(frozen=True)

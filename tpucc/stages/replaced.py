@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
+from enum import IntEnum
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, Error
 from tpucc.lowering.plan import Lowerer
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.machines.v1 import V1, Engine
+from tpucc.machine.machine import Machine
 from tpucc.numerics import Int64, read_only
 from tpucc.plugins.code import short, short_text, user_code
 from tpucc.plugins.failures import Unfit
@@ -100,8 +101,8 @@ def safe_synchronise(function: Synchronise) -> Synchronise:
 
     def synchronise(listing: Listing) -> Sequence[Wait]:
         given = _with_own_arrays(listing)
-        most = len(listing) * len(V1.row_units) ** 2
-        waits = code.call(lambda: [read_wait(wait, len(listing)) for wait in islice(_several(function(given), "waits"), most + 1)])
+        most = len(listing) * len(listing.machine.row_units) ** 2
+        waits = code.call(lambda: [read_wait(wait, listing) for wait in islice(_several(function(given), "waits"), most + 1)])
         if len(waits) > most:
             raise code.error("E0523", f"returned more than {most:,} waits, which is one for each two engines before each instruction")
         return sorted(waits, key=lambda wait: wait.before)
@@ -161,8 +162,9 @@ def _lines(found: object) -> list[str]:
     return [part for line in lines for part in str.splitlines(line)]
 
 
-def read_wait(wait: Any, count: int) -> Wait:
-    """A wait of a listing with so many instructions. Raises `Unfit`."""
+def read_wait(wait: Any, listing: Listing) -> Wait:
+    """A wait of a listing. Raises `Unfit`."""
+    count, machine = len(listing), listing.machine
     form = "(before instruction, engine that waits, engines waited for)"
     if not isinstance(wait, tuple | list) or len(wait) != 3:
         raise Unfit(f"returned {short(wait)} as a wait, expected {form}")
@@ -170,16 +172,16 @@ def read_wait(wait: Any, count: int) -> Wait:
     if not isinstance(before, int | np.integer) or isinstance(before, bool) or not 0 <= before <= count:
         raise Unfit(f"returned a wait before instruction {short(before)}; there are 0 to {count - 1:,}")
     single = isinstance(others, str | int)
-    engines = tuple(dict.fromkeys(_engine(other) for other in ((others,) if single else _several(others, "engines"))))
-    waits = _engine(engine)
+    engines = tuple(dict.fromkeys(_engine(other, machine) for other in ((others,) if single else _several(others, "engines"))))
+    waits = _engine(engine, machine)
     if not engines or waits in engines:
         raise Unfit(f"returned {short(wait)}, a wait of an engine for {'itself' if engines else 'none'}")
     return Wait(int(before), waits, engines)
 
 
-def _engine(value: object) -> Engine:
+def _engine(value: object, machine: Machine) -> IntEnum:
     """An engine, or its name."""
-    names = {engine.name.lower(): Engine(engine) for engine in V1.row_units}
+    names = {engine.name.lower(): engine for engine in machine.row_units}
     found = names.get(value.lower()) if isinstance(value, str) else next((engine for engine in names.values() if engine == value), None)
     if found is None:
         raise Unfit(f"returned {short(value)} as an engine, expected one of {', '.join(names)}")

@@ -63,13 +63,29 @@ class Stage:
         return Stages(lower_fc=partial(self.lower, "lower_fc"), lower_conv=partial(self.lower, "lower_conv"))
 
 
+GROUPS = (
+    "`.groups [3 3]` asks for two groups of 3 accumulator rows each; the first is g0, the second g1.",
+    "`.groups [3]` asks for a group of 3 accumulator rows; the first is g0, the second g1.",
+)
+ACCUMULATORS = (
+    "No more accumulator rows are in use at one time than the machine has. A group's rows are free again after their activation.",
+    "The accumulators are two halves of {half} rows. The groups of a `.groups` line lie in one of them: those of the first line in the "
+    "lower half, of the second in the upper, of the third in the lower again, and so on. The halves are filled in turn, and while one is "
+    "filled, the other is emptied: after the first activation of a row of a half, no line multiplies into it until all its sums are "
+    "activated. No more rows of a half are in use at one time than it has. The tests of many rows and of cycles ask for this rule; in all "
+    "tests, no more rows are in use than both halves have together.",
+)
+"""What the handout says where the accumulators are whole, and where they are two halves."""
+
+
 def _words(rule: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
     columns = "from the last to the first" if rule.columns_down else "from the first to the last"
     levels = "from the last to the first" if rule.levels_down else "from the first to the last"
     n, k = (1, 0) if rule.columns_down else (0, 1), (1, 0) if rule.levels_down else (0, 1)
-    lines = []
+    lines = [] if rule.halves else [".groups [3 3]"]
     for block in n:
+        lines += [".groups [3]"] * rule.halves
         for turn, level in enumerate(k):
             more = ", accumulate" if turn else ""
             lines.append(f"matrix_multiply ub=x.{level} acc=g{n.index(block)} rows=3 tile={2 * level + block}, switch{more}")
@@ -79,30 +95,34 @@ def _words(rule: Rules) -> Mapping[str, Any]:
         "levels": levels,
         "columns_step": -1 if rule.columns_down else 1,
         "levels_step": -1 if rule.levels_down else 1,
-        "hand": "\n".join([".groups [3 3]", *lines]),
+        "hand": "\n".join(lines),
+        "groups": GROUPS[rule.halves],
+        "accumulators_rule": ACCUMULATORS[rule.halves].format(half=rule.half),
         "cycles": CYCLES,
     }
 
 
 def _public(rule: Rules) -> Sequence[Test]:
-    """What `check` runs."""
+    """What `check` runs. Halves of the accumulators are asked for where rows are many."""
+    whole = replace(rule, halves=False)
     return (
-        Test("one tile", 5, partial(lowered, rule, [fc(rule, 5, 4, 4)])),
-        Test("several tiles", 10, partial(lowered, rule, [fc(rule, 5, 12, 6)])),
+        Test("one tile", 5, partial(lowered, whole, [fc(rule, 5, 4, 4)])),
+        Test("several tiles", 10, partial(lowered, whole, [fc(rule, 5, 12, 6)])),
         Test("many rows", 10, partial(lowered, rule, [fc(rule, 2 * rule.accumulators + 5, 6, 7)])),
-        Test("a convolution", 10, partial(lowered, rule, [conv(rule, (1, 5, 6, 3), 5, 3)])),
+        Test("a convolution", 10, partial(lowered, whole, [conv(rule, (1, 5, 6, 3), 5, 3)])),
         Test("cycles", 15, partial(quick, rule, fc(rule, 3 * rule.accumulators, 10, 11))),
     )
 
 
 def _hidden(rule: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs."""
+    whole = replace(rule, halves=False)
     return (
-        Test("ragged sizes", 6, partial(lowered, rule, list(ragged(draw, rule)))),
-        Test("tile order", 6, partial(lowered, rule, [square(draw, rule)])),
-        Test("convolutions", 10, partial(lowered, rule, list(convolutions(draw, rule)))),
-        Test("tiles of zeros", 10, partial(lowered, rule, [with_zeros(rule, draw.randrange(3, 20))])),
-        Test("16-bit values", 10, partial(lowered, rule, [fc(rule, draw.randrange(6, 12), 6, 5, bits=16)])),
+        Test("ragged sizes", 6, partial(lowered, whole, list(ragged(draw, rule)))),
+        Test("tile order", 6, partial(lowered, whole, [square(draw, rule)])),
+        Test("convolutions", 10, partial(lowered, whole, list(convolutions(draw, rule)))),
+        Test("tiles of zeros", 10, partial(lowered, whole, [with_zeros(rule, draw.randrange(3, 20))])),
+        Test("16-bit values", 10, partial(lowered, whole, [fc(rule, draw.randrange(6, 12), 6, 5, bits=16)])),
         Test("cycles", 8, partial(quick, rule, _large(draw, rule))),
     )
 
@@ -148,7 +168,7 @@ def compared(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome
     if wrong:
         raise Wrong(f"an integer is wrong: {wrong}", **_shown(stage, model))
     for layer, lines, product in stage.written:
-        if problem := broken_rule(layer, product, rule, [line for line in lines if line.strip()[0] not in ".;"]):
+        if problem := broken_rule(layer, product, rule, lines):
             raise Wrong(problem, **_shown(stage, model))
     return Outcome(1, f"equal; {verdict.cycles:,} cycles", drawing=_shown(stage, model)["drawing"]), spent(exe.runtime)
 

@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
+from tpucc.ir.codec import Errors
+from tpucc.isa.listing.lines import Arguments, read_lines
 from tpucc.isa.listing.words import name_text
 from tpucc.labs.judging import in_words
 from tpucc.labs.lab import Term
 from tpucc.lowering.tileprogram import MULTIPLIES
+from tpucc.lowering.tiletext import add_groups
 from tpucc.machines.v1 import Flag, Opcode
 from tpucc.plugins.failures import Failed
 from tpucc.stages.products import ProductLayer, WrittenProduct
@@ -28,21 +31,31 @@ MOST_ROWS = 2**16
 @dataclass(frozen=True, slots=True)
 class Rules:
     """An instruction walks at most `most` rows. Column blocks are activated from the first to the last or from the last to the first
-    (`columns_down`), and a sum takes its levels likewise (`levels_down`). The machine has `accumulators` rows of accumulators."""
+    (`columns_down`), and a sum takes its levels likewise (`levels_down`). The machine has `accumulators` rows of accumulators; as two
+    `halves`, one of them is filled while the other is emptied."""
 
     most: int
     columns_down: bool
     levels_down: bool
     accumulators: int
+    halves: bool = False
+
+    @property
+    def half(self) -> int:
+        return self.accumulators // 2
+
+    @property
+    def structure(self) -> str:
+        return "accumulators in two halves" if self.halves else ""
 
 
 def rules(term: Term) -> Rules:
-    """The rules of a term; no two orders of terms are the built-in lowering's."""
-    draw = term.draw("tiling")
+    """The rules of a term; no two orders of terms are the built-in lowering's. Two halves have twice the rows."""
+    draw, halves = term.draw("tiling"), term.has_structure("tiling")
     if draw is None:
         return Rules(8, False, False, 16)
     columns_down, levels_down = draw.choice(((True, False), (False, True), (True, True)))
-    return Rules(draw.choice((5, 6, 7, 9, 10)), columns_down, levels_down, draw.choice((16, 20, 24)))
+    return Rules(draw.choice((5, 6, 7, 9, 10)), columns_down, levels_down, draw.choice((16, 20, 24)) * (1 + halves), halves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +117,12 @@ def numbered_visits(layer: ProductLayer, product: WrittenProduct) -> dict[int, V
 
 def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, lines: Sequence[str]) -> str:
     """The first of the term's rules that lines break, or nothing. The lines make a valid program, whose integers are right."""
-    code = product.records
+    code, own = product.records, [line.strip() for line in lines if line.strip()[0] not in ".;"]
     for index, rows in enumerate((code["outer"].astype(int) * code["inner"].astype(int)).tolist()):
         if code["opcode"][index] in (*MULTIPLIES, Opcode.ACTIVATE) and rows > rules.most:
-            line = f"`{lines[index].strip()}`" if index < len(lines) else f"instruction {index}"
-            return f"{line} walks {rows} rows; {rules.most} are the most"
+            return f"{_line(own, index)} walks {rows} rows; {rules.most} are the most"
+    if rules.halves and (problem := _of_halves(product, lines, own, rules.half)):
+        return problem
     last = -1
     for each in sums_of(layer, product):
         found = [tile for _, tile, _ in each.multiplies]
@@ -119,6 +133,46 @@ def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, line
             return problem
         last = each.n
     return ""
+
+
+def _line(own: Sequence[str], index: int) -> str:
+    return f"`{own[index]}`" if index < len(own) else f"instruction {index}"
+
+
+def _of_halves(product: WrittenProduct, lines: Sequence[str], own: Sequence[str], most: int) -> str:
+    """What is wrong with how the halves of the accumulators, of `most` rows each, are filled and emptied; or nothing."""
+    code, half_of = product.records, _half_of_each_group(lines)
+    held, emptied, filled = (set[tuple[int, int]](), set[tuple[int, int]]()), [False, False], -1
+    for index, opcode in enumerate(code["opcode"].tolist()):
+        group, first, rows = (int(code[field][index]) for field in ("group", "acc", "inner"))
+        if group < 0:
+            continue
+        places, half = {(group, first + row) for row in range(rows * int(code["outer"][index]))}, half_of[group]
+        name = f"the {('lower', 'upper')[half]} half"
+        if opcode == Opcode.ACTIVATE:
+            held[half].difference_update(places)
+            emptied[half] = bool(held[half])
+        elif emptied[half]:
+            left = counted(len(held[half]), "row")
+            return f"{_line(own, index)} fills {name}, which is being emptied: {left} of it must be activated first"
+        elif not held[half] and half == filled:
+            return f"{_line(own, index)} fills {name} again; the halves are filled in turn"
+        elif len(held[half] | places) > most:
+            return f"{_line(own, index)} fills {name} with {len(held[half] | places)} rows; it has {most}"
+        else:
+            held[half].update(places)
+            filled = half
+    return ""
+
+
+def _half_of_each_group(lines: Sequence[str]) -> list[int]:
+    """0 for the lower half of the accumulators, 1 for the upper: the groups of a `.groups` line lie in one, and lines take them in turn."""
+    found = list[int]()
+    for number, directive in enumerate(read_lines("\n".join(lines), Errors()).directives):
+        sizes = list[int]()
+        add_groups(Arguments(directive), sizes)
+        found += [number % 2] * len(sizes)
+    return found
 
 
 def _tiles(layer: ProductLayer, n: int) -> dict[int, int]:

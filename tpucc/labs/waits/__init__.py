@@ -31,8 +31,23 @@ from tpucc.labs.waits.checks import (
     unordered,
     waits_of_instruction,
 )
-from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
-from tpucc.machines.v1 import Engine, Opcode
+from tpucc.labs.waits.families import (
+    Family,
+    activate,
+    bursts,
+    chains,
+    holes,
+    listing_of,
+    mixed,
+    multiply,
+    on_two_units,
+    pipelined,
+    read,
+    stale,
+    write,
+)
+from tpucc.machines.twin.machine import TWIN
+from tpucc.machines.v1 import V1, Engine, Opcode
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait
 from tpucc.sim.timing import time_program
@@ -54,14 +69,30 @@ class Setting:
     rules: Rules
     target: Target
 
+    @property
+    def structure(self) -> str:
+        return self.rules.structure
+
+    def machine(self, listings: Sequence[Listing]) -> Sequence[Listing]:
+        """Listings for the term's machine."""
+        return list(map(on_two_units, listings)) if self.rules.twin else listings
+
 
 def setting(term: Term) -> Setting:
     """The rules and the machine of a term; without one, pages of one row, and waits for any number of engines."""
     draw = term.draw("waits")
     if draw is None:
         return Setting(Rules(1, False), load_target("tiny", SIZES))
-    rules = Rules(draw.choice((2, 4, 8)), draw.random() < 0.5)
+    rules = Rules(draw.choice((2, 4, 8)), draw.random() < 0.5, term.has_structure("waits"))
     return Setting(rules, load_target("tiny", {**SIZES, "host_bandwidth": draw.choice((3e6, 4e6, 6e6))}))
+
+
+UNITS = (
+    "The machine has one matrix unit.",
+    "In this term some listings are for a machine with a second matrix unit, the engine `MATRIX_2`. It reads the same buffer and writes "
+    "the same accumulators as the first, at the same time. It touches rows, waits and is waited for like the other three.",
+)
+"""What the handout says of one matrix unit, and of two."""
 
 
 def _words(given: Setting) -> Mapping[str, Any]:
@@ -76,7 +107,8 @@ def _words(given: Setting) -> Mapping[str, Any]:
         else "The host link touches the rows that it names, and no others (a page has one row)."
     )
     single = "A wait names one engine to wait for." if rules.single else "A wait may name several engines to wait for."
-    told = {"page_rule": pages, "single_rule": single, "term_cycles": _term_cycles(given)}
+    told = {"page_rule": pages, "single_rule": single, "term_cycles": _term_cycles(given), "units_rule": UNITS[rules.twin]}
+    told["engines"] = ", ".join(f'"{engine.name}"' for engine in (TWIN if rules.twin else V1).row_units)
     return {"page": rules.page, **told, "cycles": CYCLES, "waits": WAITS}
 
 
@@ -107,7 +139,7 @@ def _public(given: Setting) -> Sequence[Test]:
         Test("nothing to wait for", 5, partial(exact, [*alone(), listing_of([])], given)),
         Test("random listings", 5, partial(ordered, some, given)),
         Test("a program", 5, partial(program, 8, given)),
-        Test("no wait too many", 10, partial(exact, more, given)),
+        Test("no wait too many", 10, partial(exact, given.machine(more), given)),
         Test("cycles", 15, partial(cycles, _drawn(Random(777), (bursts, pipelined), 2), given)),
     )
 
@@ -117,7 +149,7 @@ def _hidden(given: Setting, draw: Random, _: str) -> Sequence[Test]:
     return (
         Test("random listings", 5, partial(ordered, _drawn(draw, (mixed, stale, holes), 2), given)),
         Test("rows with holes", 10, partial(exact, _drawn(draw, (holes,), 4), given)),
-        Test("transitive waits", 15, partial(exact, _drawn(draw, (chains, stale), 3), given)),
+        Test("transitive waits", 15, partial(exact, given.machine(_drawn(draw, (chains, stale), 3)), given)),
         Test("engines that idle", 15, partial(cycles, _drawn(draw, (pipelined, bursts), 2), given)),
         Test("number of waits", 5, partial(number, _drawn(draw, (mixed, bursts, chains), 2), given)),
         Test("another program", 5, partial(program, draw.randrange(9, 24), given)),
@@ -171,11 +203,16 @@ class Answer:
 
     def details(self, about: int | None = None) -> dict[str, Any]:
         """What an outcome without all points has beside its message, which may be `about` an instruction: its waits come first."""
-        shown = self.beside.drawings() if len(self.listing) else {}
+        shown = self.beside.drawings() if is_drawn(self.listing) else {}
         found = f"all: {_listed(self.waits)}" if self.waits else "no waits"
         if self.waits and about is not None:
             found = f"for instruction {about}: {_listed(waits_of_instruction(self.listing, self.waits, about))}\n{'':10}{found}"
         return {"found": found, "call": ("synchronise", (self.listing,)), **shown}
+
+
+def is_drawn(listing: Listing) -> bool:
+    """Whether it has instructions, of the machine whose cycles are explained."""
+    return len(listing) > 0 and listing.machine is V1
 
 
 def _listed(waits: Sequence[Wait]) -> str:
@@ -184,7 +221,7 @@ def _listed(waits: Sequence[Wait]) -> str:
 
 def waits_of(submission: Submission, listing: Listing, given: Setting) -> list[Wait]:
     """The submission's waits for a listing. Raises `Failed`."""
-    copied = Listing(listing.records.copy(), listing.layer.copy(), listing.placed.copy())
+    copied = replace(listing, records=listing.records.copy(), layer=listing.layer.copy(), placed=listing.placed.copy())
     return read_waits(submission.call("synchronise", copied), listing, given.rules)
 
 
@@ -193,7 +230,7 @@ def answers(cases: Sequence[Listing], given: Setting, submission: Submission) ->
     waits cost is asked for of every listing, so that an archive for students has recorded it."""
     found = []
     for listing in cases:
-        best = built_in_spent(listing, given.rules, given.target) if len(listing) else {}
+        best = built_in_spent(listing, given.rules, given.target) if is_drawn(listing) else {}
         found.append(Answer(listing, waits_of(submission, listing, given), given, best))
         if problem := unordered(listing, found[-1].waits, given.target, given.rules.page):
             raise Wrong(problem.message, **found[-1].details(problem.later))
@@ -283,7 +320,7 @@ def _made(exchange: Exchange, given: Setting) -> tuple[Answer, dict[str, Any]]:
     listing: Listing = exchange.arguments[0]
     waits = read_waits(exchange.answer, listing, given.rules)
     problem = unordered(listing, waits, given.target, given.rules.page)
-    require_fit(len(waits) > 0 and len(listing) <= MOST and problem is None, problem.message if problem else "")
+    require_fit(len(waits) > 0 and len(listing) <= MOST and is_drawn(listing) and problem is None, problem.message if problem else "")
     made = Answer(listing, waits, given, {})
     return made, {"given": f"{shown(listing)}\nyour waits: {', '.join(map(as_words, waits))}", "picture": made.beside.svg}
 

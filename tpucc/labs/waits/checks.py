@@ -37,10 +37,16 @@ _ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The term's rules: the host link's pages have `page` rows; a wait may have to be for one engine only."""
+    """The term's rules: the host link's pages have `page` rows; a wait may have to be for one engine only; some listings are for a machine
+    with two matrix units (`twin`)."""
 
     page: int
     single: bool
+    twin: bool = False
+
+    @property
+    def structure(self) -> str:
+        return "two matrix units" if self.twin else ""
 
 
 def pages(touched: Effects, page: int) -> Effects:
@@ -56,7 +62,7 @@ def pages(touched: Effects, page: int) -> Effects:
 
 def built_in(listing: Listing, rules: Rules) -> list[Wait]:
     """The waits that tpucc's own function finds under these rules, in the order of their places."""
-    found = sorted(waits_for(pages(effects(listing.records), rules.page)), key=lambda wait: wait.before)
+    found = sorted(waits_for(pages(effects(listing.records, listing.machine), rules.page), listing.machine), key=lambda wait: wait.before)
     return [Wait(w.before, w.engine, (o,)) for w in found for o in w.engines] if rules.single else found
 
 
@@ -74,7 +80,7 @@ def read_waits(found: Plain, listing: Listing, rules: Rules) -> list[Wait]:
     if len(found) > most:
         raise Failed("result", f"returned {len(found):,} waits for {len(listing):,} instructions, expected at most {most:,}")
     try:
-        waits = [read_wait(entry, len(listing)) for entry in found]
+        waits = [read_wait(entry, listing) for entry in found]
     except Unfit as unfit:
         raise Failed("result", unfit.message) from None
     if several := next((wait for wait in waits if rules.single and len(wait.engines) > 1), None):
@@ -94,7 +100,7 @@ def _numbered(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple[
     """
     made = with_waits(replace(listing, placed=np.arange(len(listing))), waits)
     layer = np.zeros(len(made), np.uint32)
-    parts = {"layers": (LayerInfo("listing", "listing", Origin(())),), "layer_of": layer, "written_tiles": 1}
+    parts = {"layers": (LayerInfo("listing", "listing", Origin(())),), "layer_of": layer, "written_tiles": 1, "machine": listing.machine}
     return bare_program(name="listing", target=target, instructions=made.records, **parts), made.placed
 
 
@@ -130,13 +136,13 @@ def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int
 
 def waits_of_instruction(listing: Listing, waits: Sequence[Wait], index: int) -> list[Wait]:
     """The waits that count for this instruction: those of its engine that stand behind its engine's previous one."""
-    engines = effects(listing.records).engine.tolist()
+    engines = effects(listing.records, listing.machine).engine.tolist()
     previous = max((n for n in range(index) if engines[n] == engines[index]), default=-1)
     return [wait for wait in waits if wait.engine == engines[index] and previous < wait.before <= index]
 
 
 def _violations(context: Context) -> Iterator[Violation]:
-    known = clocks(context.program.instructions, context.effects)
+    known = clocks(context.program.instructions, context.effects, context.program.machine)
     for memory in context.program.machine.memories:
         for events in memory_events(context, memory):
             yield from check(context, events, known, memory)
@@ -162,8 +168,8 @@ def needless(listing: Listing, waits: Sequence[Wait], page: int) -> tuple[Wait, 
 
 def _conflicts(listing: Listing, page: int) -> tuple[list[tuple[int, int]], list[int]]:
     """The pairs of instructions that need an order, and the engine of each instruction."""
-    touched = pages(effects(listing.records), page)
-    pairs = [(before, after) for after, needs in enumerate(conflicts(touched).tolist()) for before in needs if before >= 0]
+    touched = pages(effects(listing.records, listing.machine), page)
+    pairs = [(before, after) for after, needs in enumerate(conflicts(touched, listing.machine).tolist()) for before in needs if before >= 0]
     return pairs, touched.engine.tolist()
 
 
@@ -185,7 +191,7 @@ def ordered_pairs(listing: Listing, waits: Sequence[Wait], page: int) -> list[tu
 
 def instead(listing: Listing, conflict: tuple[int, int], waits: Sequence[Wait]) -> str:
     """Which of these waits have one instruction run before another."""
-    return _by(listing, conflict, _order(effects(listing.records).engine.tolist(), _single(waits)))
+    return _by(listing, conflict, _order(effects(listing.records, listing.machine).engine.tolist(), _single(waits)))
 
 
 def _order(engines: Sequence[int], waits: Sequence[Wait]) -> nx.DiGraph:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from tpucc.machine.instruction import RECORD
+from tpucc.machines.twin.machine import SECOND, TWIN
 from tpucc.machines.v1 import V1, Flag, Function, Opcode
 from tpucc.schedule.listing import Listing
 
@@ -23,6 +25,14 @@ def listing_of(records: Sequence[Any]) -> Listing:
     """Instructions of one layer as a listing."""
     code = np.array(list(records), RECORD) if records else np.zeros(0, RECORD)
     return Listing(code, np.zeros(len(code), np.int64), np.arange(len(code)))
+
+
+def on_two_units(listing: Listing) -> Listing:
+    """The same with every other multiply on a second matrix unit."""
+    code = listing.records.copy()
+    for turn in np.flatnonzero(np.isin(code["opcode"], list(SECOND)))[1::2]:
+        code["opcode"][turn] = SECOND[code["opcode"][turn]]
+    return replace(listing, records=code, machine=TWIN)
 
 
 def read(row: int, rows: int) -> Any:

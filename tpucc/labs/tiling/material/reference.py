@@ -5,12 +5,14 @@ import math
 MOST = {{most}}
 COLUMNS_STEP = {{columns_step}}
 LEVELS_STEP = {{levels_step}}
+HALVES = {{halves}}
 
 
 def lower_fc(layer):
     """The `.tile` lines of one layer."""
     wide = ", wide" if layer.wide else ""
     group = 0
+    complete = []
     for chunks in bunches(layer):
         for n in list(range(len(layer.results)))[::COLUMNS_STEP]:
             levels = [level for level in layer.levels if level.tiles[n] is not None][::LEVELS_STEP]
@@ -24,9 +26,14 @@ def lower_fc(layer):
                     start = row(level, place)
                     yield f"convolve ub={level.buffer}+{start} ub_stride={level.steps[-1]} acc=g{acc} inner={rows}{flags}"
                     if depth == len(levels) - 1:
-                        yield f"set_configuration block={layer.blocks[n]}"
                         target = f"{layer.results[n]}+{row(layer, place)}"
-                        yield f"activate acc=g{acc} ub={target} ub_stride={layer.steps[-1]} inner={rows}{wide}"
+                        complete.append(f"set_configuration block={layer.blocks[n]}")
+                        complete.append(f"activate acc=g{acc} ub={target} ub_stride={layer.steps[-1]} inner={rows}{wide}")
+                    if not HALVES:
+                        yield from complete
+                        complete.clear()
+            yield from complete
+            complete.clear()
             group += len(chunks)
 
 
@@ -42,10 +49,11 @@ def bunches(layer):
     """The rows of the result in bunches as large as the accumulators allow, each in chunks (place, rows)."""
     total = math.prod(layer.shape)
     deep = max(sum(level.tiles[n] is not None for level in layer.levels) for n in range(len(layer.results)))
-    if deep == 1:
+    if deep == 1 and not HALVES:
         return [list(chunks(layer.shape, 0, total))]
     room = layer.target.accumulator_rows
-    return min((cut(layer.shape, total, size) for size in (room, room // 2)), key=lambda found: cost(layer, found))
+    sizes = (room // 2,) if HALVES else (room, room // 2)
+    return min((cut(layer.shape, total, size) for size in sizes), key=lambda found: cost(layer, found))
 
 
 def cut(shape, total, room):

@@ -3,6 +3,7 @@
 MOST = {{most}}  # rows that an instruction may walk
 COLUMNS_STEP = {{columns_step}}  # column blocks are activated {{columns}}
 LEVELS_STEP = {{levels_step}}  # a sum takes its levels {{levels}}
+HALVES = {{halves}}  # whether the accumulators are two halves, of which one is filled while the other is emptied
 
 
 def lower_fc(layer):

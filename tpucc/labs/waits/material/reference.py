@@ -2,7 +2,7 @@
 
 PAGE = {{page}}
 SINGLE = "one engine" in "{{single_rule}}"
-ENGINES = ("HOST", "MATRIX", "ACTIVATION")
+ENGINES = {{engines}}
 
 
 def synchronise(listing):

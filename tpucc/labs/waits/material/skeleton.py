@@ -1,7 +1,7 @@
 """Lab 7: who must wait for whom. Write `synchronise`; helpers of your own are welcome in this file."""
 
 PAGE = {{page}}  # rows of a page of the host link
-ENGINES = ("HOST", "MATRIX", "ACTIVATION")
+ENGINES = {{engines}}
 
 
 def synchronise(listing):
@@ -11,7 +11,7 @@ def synchronise(listing):
     touches no rows), and `reads` and `writes`: `reads.buffer` are rows of the unified buffer, `reads.accumulators` accumulators, each a
     NumPy array.
 
-    This one makes every engine wait for both others before each instruction, which is right and slow.
+    This one makes every engine wait for all others before each instruction, which is right and slow.
     """
     waits = []
     for instruction in listing:

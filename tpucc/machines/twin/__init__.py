@@ -1,0 +1,1 @@
+"""v1 with two matrix units."""
