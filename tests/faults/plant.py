@@ -48,7 +48,7 @@ class Fault:
         files = [under] if under.is_file() else sorted(under.rglob("*.py"))
         found = [path for path in files for _ in range(path.read_text("utf-8").count(self.old))]
         if len(found) != 1:
-            raise ValueError(f"{self.under} has the text {len(found)} times: {self.old}")
+            raise ValueError(f"{self.under} has the text {len(found)} times; write its new text into tests/faults/faults.toml: {self.old}")
         return found[0]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tests.differential.test_random_layers import ORIGIN, Draw, epilogue, folded, table_of
 from tpucc.ir import Attributes, Constant, Graph, GraphBuilder, NoAttributes, Node, Quantisation, TensorType
 from tpucc.ir.dtypes import BY_BITS
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Requantise, Vector
+from tpucc.layers.kinds import FUNCTIONS_OF_TWO, Conv, Fc, Layer, Move, Pool, Requantise, Vector
 from tpucc.layers.reference import compute
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int32, multiplier
 from tpucc.ops.constant import ConstantAttributes
@@ -140,8 +140,8 @@ def element_wise(layers: Layers, draw: Draw) -> None:
     narrow = tuple(1 if draw.chance(0.3) else size for size in shape)[draw.integer(0, len(shape) - 1) :]
     values = [(draw.values(*shape), draw.zero()), (draw.values(*narrow), draw.zero())]
     zeros, result = (values[0][1], values[1][1]), draw.result()
-    for function in ("add", "subtract", "multiply"):
-        scales = (draw.scale() * 2.0 ** (8 - draw.bits),) if function == "multiply" else (draw.scale(), draw.scale())
+    for function, of_two in FUNCTIONS_OF_TWO.items():
+        scales = (draw.scale() * 2.0 ** (8 - draw.bits),) if of_two.one_scale else (draw.scale(), draw.scale())
         layers.add(Vector(function, epilogue(result, scales, zeros)), values, [*table_of(result)], result.zero, (1.0, 1.0))
     table = draw.values(256 if draw.bits == 8 else 257)
     layers.add(Vector("table"), values[:1], [table], 0, (1.0, 1.0))

@@ -68,7 +68,9 @@ def renumbered(diff: str) -> str:
         elif line.startswith("@@") and text:
             hunk = list(takewhile(lambda each: each[0] in " +-" and not each.startswith("--- "), lines[place + 1 :]))
             old, new = ([each[1:] for each in hunk if each[0] != other] for other in "+-")
-            assert "".join(old) in text, f"a diff of docs/worked quotes lines that {name} doesn't have:\n{''.join(old)}"
+            assert "".join(old) in text, (
+                f"a hunk of docs/worked/*.diff quotes lines that {name} doesn't have; mend it by hand:\n{''.join(old)}"
+            )
             start = text[: text.index("".join(old))].count("\n") + 1
             lines[place] = f"@@ -{start},{len(old)} +{start + moved},{len(new)} @@{line.split('@@')[2]}"
             moved += len(new) - len(old)

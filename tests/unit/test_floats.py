@@ -92,7 +92,7 @@ def test_functions_lose_no_digits_near_zero(name: str) -> None:
 
 
 SINGLE = {
-    *("add", "subtract", "multiply", "divide", "sqrt", "negative", "absolute", "sign", "rint", "maximum", "minimum", "clip"),
+    *("add", "subtract", "multiply", "divide", "square", "sqrt", "negative", "absolute", "sign", "rint", "maximum", "minimum", "clip"),
     *("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "isnan", "copysign"),
 }
 """NumPy's functions of elements whose float32 results IEEE 754 fixes."""
@@ -138,6 +138,29 @@ def test_what_is_said_to_be_ieee_does_nothing_else(op: OpDef[Any], example: Exam
     for name in FUNCTIONS:
         monkeypatch.setattr(double, name, refused)
     assert np.array_equal(op.reference(example.attributes, watched(operands)), op.reference(example.attributes, operands))
+
+
+class Beside:
+    """The arithmetic of NumPy on plain arrays, whose results are watched."""
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(NUMPY, name)
+
+        def computed(*given: Any, **options: Any) -> Any:
+            found = function(*([np.asarray(x) if isinstance(x, Watched) else x for x in given]), **options)
+            return found.view(Watched) if isinstance(found, np.ndarray) else found
+
+        return computed if callable(function) else function
+
+
+@each(DEFINED)
+def test_what_is_defined_takes_sums_and_functions_from_the_machine(op: OpDef[Any], example: Example[Any]) -> None:
+    """NumPy's own have other bits on another processor, and a machine has others, too."""
+    assert isinstance(op.floats, Defined)
+    arithmetic: Any = Beside()
+    operands = drawn(op, example)
+    found = op.floats.function(example.attributes, watched(operands), arithmetic)
+    assert np.array_equal(found, op.floats.function(example.attributes, operands, NUMPY))
 
 
 @each(["sum", "linear"])

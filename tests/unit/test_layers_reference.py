@@ -14,7 +14,21 @@ from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir import Attributes, NoAttributes, Node, Quantisation, TensorType
 from tpucc.ir.dtypes import I8
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Vector, VectorFunction, is_layer, macs, weight_shape
+from tpucc.layers.kinds import (
+    FUNCTIONS_OF_TWO,
+    LAYERS,
+    Conv,
+    Fc,
+    Move,
+    OfTwo,
+    Pool,
+    Requantise,
+    Vector,
+    VectorFunction,
+    is_layer,
+    macs,
+    weight_shape,
+)
 from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.layers.verify import conv_shape, pool_shape
 from tpucc.numerics import AnyArray
@@ -81,6 +95,13 @@ def test_fc_refuses_to_overflow() -> None:
     bias = np.array([2**31 - 1], np.int32)
     with pytest.raises(OverflowError):
         compute(node(Fc(Requantise()), 1, 1, op="fc"), [x, weights, bias, np.ones(1, np.float32)])
+
+
+@each(FUNCTIONS_OF_TWO.items())
+def test_functions_of_two_values_let_scales_pass(name: VectorFunction, function: OfTwo) -> None:
+    """Layers scale before they compute. Powers of two, so that nothing rounds."""
+    a, b = np.random.default_rng(0).normal(size=(2, 50)).astype(np.float32)
+    assert (function.real(4 * a, b if function.one_scale else 4 * b) == 4 * function.real(a, b)).all()
 
 
 SHAPES = [((4, 5), (4, 5)), ((4, 5), (5,)), ((5,), (4, 5)), ((4, 1), (1, 5)), ((), (3,)), ((2, 3, 1), (3, 4)), ((1,), (2, 1, 3))]

@@ -19,6 +19,7 @@ from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.effects import effects
 from tpucc.isa.verify import verify
+from tpucc.machine.control import halt, synchronize
 from tpucc.machine.instruction import OperandSpec, Spec
 from tpucc.machine.machine import Machine
 from tpucc.machine.parts import AccessPattern, Account, Contents, Encoding, Memory, Queue, RowPlace, Unit, no_time, one_a_row, one_cycle
@@ -273,3 +274,47 @@ def test_machines_do_not_mix() -> None:
     assert effects(program.instructions, TWO).engine.tolist() == [0, 2, 1, 2, 0, 2]
     assert other.engine.tolist() == [0, 1]
     assert V1.control == 4
+
+
+DOUBLED = """
+.target tiny
+.input x 2x4 scale=1.0
+.output y 2x4 scale=1.0
+
+    add a=x.0 b=x.0+1 to=y.0
+    double a=y.0 b=y.0 to=y.0+1
+    halt
+"""
+
+
+def doubling() -> Machine:
+    """The toy with a second unit, which adds as the first one does, and waits of one for the other."""
+
+    class Part(IntEnum):
+        ADDER, DOUBLER, CONTROL = range(3)
+
+    class Code(IntEnum):
+        ADD, DOUBLE, HALT, SYNCHRONIZE = range(4)
+
+    add = TOY.instructions[0]
+    instructions = (
+        replace(add, opcode=Code.ADD, engine=Part.ADDER),
+        replace(add, opcode=Code.DOUBLE, engine=Part.DOUBLER),
+        halt(Code.HALT, Part.CONTROL),
+        synchronize(Code.SYNCHRONIZE, Part.CONTROL),
+    )
+    units = (Unit(Part.ADDER, "the adder"), Unit(Part.DOUBLER, "the doubler"))
+    account = Account(Part.ADDER, Part.DOUBLER, Part.DOUBLER)
+    return replace(TOY, units=units, instructions=instructions, account=account, halt=Code.HALT)
+
+
+def test_units_that_share_a_memory_of_buffers_wait_for_each_other() -> None:
+    """The rows that are left at the end of a program are no access of a unit."""
+    machine = doubling()
+    found = verify(assemble(DOUBLED, "two.asm", machine=machine))
+    assert {each.code for each in found} == {"V0801"}
+    waiting = DOUBLED.replace("    double", "    synchronize engine=doubler wait=adder\n    double")
+    program = assemble(waiting, "two.asm", machine=machine)
+    assert verify(program) == ()
+    x = np.array([[1, 2, 3, 4], [10, 20, 30, 40]], np.int8)
+    assert Interpreter(program).run({"x": x})["y"].tolist() == [[11, 22, 33, 44], [22, 44, 66, 88]]

@@ -59,7 +59,7 @@ def test_references_against_plain_python(name: str, attributes: Any, slow: Calla
     expected = np.array([slow(float(value)) for value in x])
     found = OPS[name].reference(attributes, [x])
     assert found.dtype == np.float32
-    assert np.allclose(found, expected, rtol=3e-6, atol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=3e-6, atol=1e-6)
 
 
 @each([case for case in SLOW if case[0] not in ("relu", "relu6")])
@@ -67,7 +67,7 @@ def test_tables_against_plain_python(name: str, attributes: Any, slow: Callable[
     legalisation = OPS[name].legalisation
     assert isinstance(legalisation, Table)
     found = legalisation.function(attributes, np.array(POINTS))
-    assert np.allclose(found, [slow(value) for value in POINTS], rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(found, [slow(value) for value in POINTS], rtol=1e-14, atol=1e-15)
 
 
 def test_erf_in_double_precision() -> None:

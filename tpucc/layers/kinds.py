@@ -66,7 +66,8 @@ class VectorFunction(StrEnum):
 class OfTwo:
     """A function of the elements of two values: of real numbers, and the ONNX operator that is the same.
 
-    Its layers scale each value, and then take the function of both. With `one_scale` they scale the result.
+    Its layers scale each value, and then take the function of both: for every c > 0, the function of both values times c must be c times
+    the function. With `one_scale` they scale the result, and this holds of each value alone.
     """
 
     real: np.ufunc

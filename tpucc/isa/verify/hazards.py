@@ -43,9 +43,10 @@ def check(context: Context, events: Events, known: Int64, memory: Memory) -> Ite
     """The violations of group 8 in one memory; `known` are the `clocks` of all instructions."""
     # lab 8 begin (the grader asks it): find the accesses that no wait orders
     reads, writes = events.kind == READ, events.kind == WRITE
-    engine = context.effects.engine[events.instruction]
+    index = np.minimum(events.instruction, len(known) - 1)  # what is left at the end is no access
+    engine = context.effects.engine[index]
     for unit in range(len(context.program.machine.units)):
-        own, finished = engine == unit, known[:, unit][events.instruction]
+        own, finished = engine == unit, known[:, unit][index]
         for earlier, rules in ((writes, _AFTER_WRITE), (reads, _AFTER_READ)):
             if not (own & earlier).any():
                 continue
