@@ -126,3 +126,32 @@ def test_flipped_bytes_never_surprise(tmp_path: Path) -> None:
             assert error.exit_status == 3  # noqa: PT017
             refused += 1
     assert refused > len(data) / 2
+
+
+HEADER = "{{'descr': {0}, 'fortran_order': False, 'shape': {1}}}"
+
+
+@each([("('<f4', (2,))", "(3,)", 24), ("'<f4'", "(1099511627776, 0, 1099511627776)", 0), ("'|b1'", "(True,)", 1)])
+def test_an_array_that_numpy_cannot_make_is_malformed(kind: str, shape: str, size: int, tmp_path: Path) -> None:
+    text = HEADER.format(kind, shape).encode()
+    data = b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(size)
+    with pytest.raises(InputError, match="E0421"):
+        read_arrays(archive(tmp_path / "x.npz", [("x.npy", data)]))
+
+
+def test_each_kind_of_compression_may_be_damaged(tmp_path: Path) -> None:
+    """An encrypted member says that it is one."""
+    values = np.random.default_rng(0).normal(size=5000).astype(np.float32)
+    for kind in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        path = archive(tmp_path / "x.npz", [("x.npy", npy(values))], kind)
+        data = bytearray(path.read_bytes())
+        data[9000:9040] = bytes(40)
+        path.write_bytes(data)
+        with pytest.raises(InputError, match="E0421"):
+            read_arrays(path)
+    data = bytearray(archive(tmp_path / "x.npz", [("x.npy", npy(values))]).read_bytes())
+    data[6] |= 1
+    data[data.index(b"PK\1\2") + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"can't be unpacked \(.*encrypted"):
+        read_arrays(path)

@@ -115,6 +115,11 @@ def test_a_tensor_with_a_border_is_not_the_whole_of_its_rows() -> None:
     assert tensor(2, 3, 4, sides=(1, 2, 3, 4)).rows == 2 * 6 * 11
 
 
+def test_a_row_for_all_is_not_the_whole_of_its_rows() -> None:
+    rows = whole(tensor(5))
+    assert not rows.taken((range(2, 3),), (0,)).broadcast((5,)).is_whole
+
+
 @each(
     [
         ((2, 3), (3, 1), (6,), (1,)),

@@ -87,3 +87,11 @@ def test_grouped_convolutions_need_no_products_for_their_lanes() -> None:
     operators = [node.op for node in exe.compilation.layers]
     assert operators.count("conv") == 4
     assert "fc" not in operators
+
+
+@each([("0:64:2", 32), ("0:64:4", 16)])
+def test_products_with_zeros_are_none_of_the_models(lanes: str, count: int) -> None:
+    """Rows of zeros stand where a slice leaves lanes out."""
+    body = f"weight w: f32[8, 64]\n    weight v: f32[{count}, 8]\n    return relu(x @ w)[:, {lanes}] @ v"
+    text = f"weights random(seed=0)\nmodel m(x: f32[4, 8] in [-1.0, 1.0]):\n    {body}\n"
+    assert [tpucc.compile_source(text, level=level).stats["macs"] for level in (1, 2)] == [4 * 8 * 64 + 4 * count * 8] * 2

@@ -203,6 +203,7 @@ GOOD = '{"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}'
         (one(GOOD.replace("[2]", "[true, 2]"), 8), "no readable shape"),
         (one(GOOD.replace("[2]", str([1] * 40)), 8), "no readable shape"),
         (one(GOOD.replace("[2]", "[1073741824, 1073741824]"), 8), "has 8 bytes, and F32"),
+        (one(GOOD.replace("[2]", "[0, 8589934592, 8589934592]").replace("[0, 8]", "[0, 0]"), 0), "no readable shape"),
         (one(GOOD.replace("[0, 8]", "[8, 0]"), 8), "no readable data_offsets"),
         (one(GOOD.replace("[0, 8]", "[0, 8, 9]"), 8), "no readable data_offsets"),
         (one(GOOD.replace("[0, 8]", "[0, 7]"), 8), "has 7 bytes, and F32"),

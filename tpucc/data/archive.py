@@ -1,4 +1,4 @@
-"""NPZ archives: read without trusting them, and written so that the same arrays give the same bytes.
+"""NPZ archives: read without trusting them, and written so that the same arrays, in the same memory order, give the same bytes.
 
 An archive is looked at before it is read: names, types and shapes come from the members' headers, and only members that are wanted, and
 whose header says what is expected, are unpacked. Pickled objects are never loaded.
@@ -6,7 +6,6 @@ whose header says what is expected, are unpacked. Pickled objects are never load
 
 from __future__ import annotations
 
-import io
 import math
 import zipfile
 import zlib
@@ -30,10 +29,10 @@ MAX_RANK = 32
 MAX_HEADER = 10_000
 PIECE = 2**20
 SMALL, MAX_RATIO = 2**28, 100
-"""An array of more bytes than `SMALL` takes at least a part in `MAX_RATIO` of them in the file: less is an archive made to fill memory."""
-SUFFIX = ".npy"
+"""An array of more than `SMALL` bytes must take at least 1/`MAX_RATIO` of them in the file: one that takes less is made to fill memory."""
+MEMBER_SUFFIX = ".npy"
 SUFFIXES = (".npz", ".safetensors")
-"""The names of files of arrays end so."""
+"""How the names of files of arrays end."""
 NO_HINTS: Mapping[str, str] = {}
 ARRAY_MAGIC = b"\x93NUMPY"
 
@@ -107,8 +106,8 @@ class Archive(ArrayFile):
         return self._headers()
 
     def read(self, key: str) -> AnyArray:
-        """The array `key` in C order; its size is bounded by its header, which the caller has checked."""
-        member, packed = self.members[key], self._zip.getinfo(key + SUFFIX).compress_size
+        """The array `key`, in the memory order of the file (C or Fortran). It has as many bytes as its header says, or is malformed."""
+        member, packed = self.members[key], self._zip.getinfo(key + MEMBER_SUFFIX).compress_size
         if member.size > MAX_BYTES:
             raise self.malformed(f"{printable(key)} has {member.size:,} bytes; the limit is {MAX_BYTES:,}")
         if member.size > max(SMALL, MAX_RATIO * packed):
@@ -116,14 +115,16 @@ class Archive(ArrayFile):
             raise self.malformed(f"{printable(key)} has {member.size:,} bytes in {packed:,}, as no array of values does; {mend}")
         data = np.empty(member.size, np.uint8)
         try:
-            with self._zip.open(key + SUFFIX) as stream:
+            with self._zip.open(key + MEMBER_SUFFIX) as stream:
                 _header(stream)
                 if not _filled(data, stream):
                     raise self.malformed(f"{printable(key)} has not the {member.size:,} bytes that its header promises")
-        except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+            values = data.view(member.dtype)
+            return values.reshape(member.shape, order="F" if member.fortran_order else "C")
+        except InputError:
+            raise
+        except Exception as error:  # each kind of compression has errors of its own, and NumPy has some for shapes that none can have
             raise self.malformed(f"{printable(key)} can't be unpacked ({_why(error)})") from None
-        values = data.view(member.dtype)
-        return values.reshape(member.shape, order="F" if member.fortran_order else "C")
 
     def _headers(self) -> Mapping[str, Member]:
         entries = self._zip.infolist()
@@ -138,17 +139,17 @@ class Archive(ArrayFile):
         return found
 
     def _key(self, name: str) -> str:
-        if not name.endswith(SUFFIX):
+        if not name.endswith(MEMBER_SUFFIX):
             raise self.malformed(f"{printable(name)} isn't an array; members are named KEY.npy")
         if name.startswith("/") or "\\" in name or ".." in name.split("/"):
             raise self.malformed(f"{printable(name)} is a path that leaves the archive")
-        return name.removesuffix(SUFFIX)
+        return name.removesuffix(MEMBER_SUFFIX)
 
     def _member(self, key: str) -> Member:
         try:
-            with self._zip.open(key + SUFFIX) as stream:
+            with self._zip.open(key + MEMBER_SUFFIX) as stream:
                 shape, fortran_order, dtype = _header(stream)
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RecursionError, MemoryError) as error:
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError) as error:
             raise self.malformed(f"{printable(key)} can't be unpacked ({_why(error)})") from None
         except Exception:  # NumPy reads headers with Python's tokenizer and parser: their words say nothing here
             raise self.malformed(f"{printable(key)} has no readable array header") from None
@@ -171,7 +172,7 @@ def read_arrays(path: Path) -> dict[str, AnyArray]:
 
 @contextmanager
 def naming(path: Path, hints: Mapping[str, str] = NO_HINTS) -> Iterator[None]:
-    """Begins the messages of an `InputError` with the file that the arrays are from. `hints` are more helps, by code."""
+    """Puts the path of the arrays' file before each message of an `InputError`; `hints` has the help to add to a message, by its code."""
     try:
         yield
     except InputError as error:
@@ -180,14 +181,14 @@ def naming(path: Path, hints: Mapping[str, str] = NO_HINTS) -> Iterator[None]:
 
 
 def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:
-    """An uncompressed npz archive with one member for each array, in their order; members are stamped with a fixed date.
+    """An uncompressed npz archive with one member for each array, in their order; the date of each is 1980-01-01.
 
     `np.savez` writes the same bytes, but takes no array with the name of one of its own parameters.
     """
-    stream = io.BytesIO()
+    stream = BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for key, array in arrays.items():
-            with archive.open(key + SUFFIX, "w", force_zip64=True) as member:
+            with archive.open(key + MEMBER_SUFFIX, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
     return stream.getvalue()
 
@@ -197,7 +198,7 @@ def _why(error: Exception) -> str:
 
 
 def _filled(data: AnyArray, stream: IO[bytes]) -> bool:
-    """Reads an array's bytes in pieces; whether there are as many as it has room for, and no more."""
+    """Fills `data` from the stream, piece by piece. False if the stream has fewer bytes than `data`, or more."""
     done = 0
     while done < len(data) and (piece := stream.read(min(PIECE, len(data) - done))):
         data[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
@@ -206,13 +207,13 @@ def _filled(data: AnyArray, stream: IO[bytes]) -> bool:
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Shape, order and type from an NPY header, which is parsed as a literal and bounded in length."""
+    """Shape, order and type from an NPY header, which is parsed as a literal and bounded in length. Nobody sees its errors' words."""
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"NPY version {version} is unknown")
+        raise ValueError("unknown version")
     length = stream.read(2 if version == (1, 0) else 4)
     if (size := int.from_bytes(length, "little")) > MAX_HEADER:
-        raise ValueError(f"it has {size:,} bytes; the limit is {MAX_HEADER:,}")
+        raise ValueError("too long")
     text = BytesIO(length + stream.read(size))
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     return read(text, max_header_size=MAX_HEADER)

@@ -8,6 +8,7 @@ without overlaps, in C order. https://github.com/huggingface/safetensors describ
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -86,6 +87,8 @@ class Safetensors(ArrayFile):
             promised = found[key].size // found[key].dtype.itemsize * stored.itemsize
             if end - start != promised:
                 raise self.malformed(f"{printable(key)} has {end - start:,} bytes, and {kind} of shape {list(shape)} takes {promised:,}")
+            if math.prod(filter(None, shape)) > MAX_BYTES:  # beside a size of 0: no bytes, but NumPy makes no such array
+                raise self.malformed(f"{printable(key)} has no readable shape")
             self._places[key] = kind, start
             ends.append((start, end))
         self._require_covered(sorted(ends))

@@ -12,8 +12,8 @@ The letters are number formats, rows of `tpucc.ir.dtypes`: v that of the graph's
 and s that of their accumulators. A table is v [v.table_entries].
 
 All but the values are constants, with one exception. The weights of an `fc` may be integers with the zero point 0 that the host computes
-and writes to weight memory: then they may have leading sizes, which broadcast to those of x as in NumPy, and each index of these its own
-matrix.
+and writes to weight memory: then they may have leading sizes, which broadcast to those of x as in NumPy, and each index of these has a
+matrix of its own.
 
 A layer is structure and epilogue: what is added and multiplied, and how the sums become values again. Another number format on the device
 is another epilogue, and no other structure. The arithmetic is that of `tpucc.numerics`; shapes broadcast as in NumPy, and leading sizes are
@@ -36,7 +36,7 @@ from tpucc.ops import quantizes
 from tpucc.ops.constant import ConstantAttributes
 
 Sides = tuple[int, int, int, int]
-"""Rows or columns of pixels at the top, the bottom, the left and the right."""
+"""How many rows or columns of pixels lie at the top, the bottom, the left and the right."""
 
 
 class ConvUnit(StrEnum):
@@ -66,8 +66,8 @@ class VectorFunction(StrEnum):
 class OfTwo:
     """A function of the elements of two values: of real numbers, and the ONNX operator that is the same.
 
-    Its layers scale each value, and then take the function of both: for every c > 0, the function of both values times c must be c times
-    the function. With `one_scale` they scale the result, and this holds of each value alone.
+    Its layers compute f(scale_a · a, scale_b · b), which needs f(c · a, c · b) = c · f(a, b) for every c > 0. With `one_scale` they compute
+    scale · f(a, b), which needs f(c · a, b) = f(a, c · b) = c · f(a, b).
     """
 
     real: np.ufunc
@@ -97,8 +97,9 @@ class Requantise:
     Without a table, `zero` is the result's zero point; with one, it is that of the value before the function. `low` and `high` bound the
     clamp; None is the format's own end.
 
-    The sums of products have multipliers among their operands. Those of other layers are made of their operands, less the zero points
-    `zeros`, times the `scales`: two of each for add and subtract, one scale for the product of two operands, one of each for an average.
+    An `fc` or `conv` has its multiplier as an operand, and no `scales` or `zeros` here. In other layers the zero points `zeros` are
+    subtracted from the values that are read, and the `scales` multiply: two of each for add and subtract, two zero points and one scale for
+    multiply, one of each for an average.
     """
 
     zero: int = 0
@@ -152,10 +153,11 @@ class Conv:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The largest pixel of each window (MAX), or their mean (AVERAGE), channel by channel; only real pixels count.
+    """The largest pixel of each window (MAX), or their mean (AVERAGE), channel by channel.
 
-    AVERAGE: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue, for a window of `count` real pixels; those of the padding
-    count too that are no more than `counted` from the image. A maximum has the parameters of x, and no epilogue.
+    AVERAGE: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue. `count` is the number of real pixels in the window, and of
+    pixels of the padding that are at most `counted` from the image, which are zeros. A maximum is one of real pixels only; it has the scale
+    and zero point of x, and no epilogue.
     """
 
     function: PoolFunction
@@ -170,7 +172,7 @@ class Pool:
 class Vector:
     """An element-wise layer.
 
-    Those of two values f: `round(f(scale_a * (a - zero_a), scale_b * (b - zero_b)))`, or with one scale
+    With a function f of two values: `round(f(scale_a * (a - zero_a), scale_b * (b - zero_b)))`, or with one scale
     `round(scale * f(a - zero_a, b - zero_b))`, all in float32; then the epilogue. TABLE only looks up, and has none.
     """
 
@@ -204,20 +206,20 @@ def looks_up(layer: Layer) -> bool:
     return not isinstance(layer, Move) and layer.epilogue is not None and layer.epilogue.table
 
 
-def scaled(layer: Pool | Vector) -> Requantise:
-    """The epilogue of a layer that has scales and zero points. Raises `TypeError` when there is none."""
+def epilogue_of(layer: Pool | Vector) -> Requantise:
+    """The epilogue of a layer that must have one. Raises `TypeError` when it has none."""
     if layer.epilogue is None:
         raise TypeError(f"{layer.function} has no epilogue")
     return layer.epilogue
 
 
 def is_layer(node: Node) -> bool:
-    """Whether the node is the device's: one of `tpucc.layers.kinds`."""
+    """Whether the node is a layer. A view is none, on the device too."""
     return isinstance(node.attributes, Layer)
 
 
-def is_lane_by_lane(layer: Conv, weights: tuple[int, ...], dtype: str) -> bool:
-    """Whether each filter of the kernel `weights` sees its own channel, in 8 bits: what the vector unit can compute."""
+def fits_vector_unit(layer: Conv, weights: tuple[int, ...], dtype: str) -> bool:
+    """Whether the vector unit can compute it: each filter of a kernel of the shape `weights` sees one channel, its own, in 8 bits."""
     return dtype == I8.name and layer.groups == weights[3] and weights[2] == 1
 
 
@@ -227,23 +229,24 @@ def is_by_lanes(node: Node) -> bool:
 
 
 EXPANSIONS = ("fold-slices",)
-"""Passes that put a layer's weights among rows of zeros, and name themselves in the weights' origin. These rows are none of the model's."""
+"""Passes that add rows of zeros to a layer's weights; `made_by` of the weights' origin is then the pass. `own_rows` leaves them out."""
 
 
 def own_rows(weights: Node) -> int:
-    """Rows of the weights [..., K, N], over all kernel positions, that the model asks for: all, but for those that an expansion added. Of
-    weights that the host computes, those of one matrix."""
+    """How many rows of weights [..., K, N] the model asks for, over all kernel positions. Rows of zeros around its rows, and between them
+    at equal distances, are left out where an expansion added them. Of weights that the host computes, the rows of one matrix."""
     if not isinstance(weights.attributes, ConstantAttributes):
         return weights.type.shape[-2]
     if weights.origin.made_by not in EXPANSIONS:
         return prod(weights.type.shape[:-1])
     data = weights.attributes.value.data
     used = np.flatnonzero(data.reshape(-1, *data.shape[-2:]).any(axis=(0, 2)))
-    return prod(data.shape[:-2]) * int(used[-1] - used[0] + 1) if len(used) else 0
+    step = max(1, int(np.gcd.reduce(np.diff(used))))
+    return prod(data.shape[:-2]) * int((used[-1] - used[0]) // step + 1) if len(used) else 0
 
 
 def is_written(weights: Node) -> bool:
-    """Whether weights are integers of the host, which it writes to weight memory while the model runs."""
+    """Whether the weights of an `fc` are integers that the host writes to weight memory while the model runs. Only for layer graphs."""
     return (quantizes(weights.op) or weights.is_input or weights.op in VIEWS) and len(weights.type.shape) > 1
 
 

@@ -30,7 +30,7 @@ from tpucc.layers.kinds import (
     Sides,
     Vector,
     VectorFunction,
-    scaled,
+    epilogue_of,
 )
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Float64, Int8, Int64, interpolate, requantise, saturate
 
@@ -137,7 +137,7 @@ def pooled(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
 
 def _averaged(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
     """The means of the windows: the sum of each, less the zero points, times the scale over the number of pixels that count."""
-    end = scaled(layer)
+    end = epilogue_of(layer)
     centred = _surrounded(x.astype(np.int32) - end.zeros[0], layer.sides, 0)
     totals = _windows(centred, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int64)
     top, bottom, left, right = (side - some for side, some in zip(layer.sides, layer.counted, strict=True))
@@ -160,7 +160,7 @@ def moved(layer: Move, operands: Sequence[AnyArray]) -> DeviceInts:
 
 def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: IntegerFormat) -> DeviceInts:
     """a and b, of shapes that broadcast → their common shape, held as they are. Every step is rounded to float32, in this order."""
-    end = scaled(layer)
+    end = epilogue_of(layer)
     left, right = (x.astype(np.float32) - np.float32(zero) for x, zero in zip((a, b), end.zeros, strict=True))
     scales = [np.float32(scale) for scale in end.scales]
     function = FUNCTIONS_OF_TWO[layer.function]

@@ -25,7 +25,7 @@ from tpucc.layers.kinds import (
     PoolFunction,
     Vector,
     VectorFunction,
-    is_lane_by_lane,
+    fits_vector_unit,
     is_layer,
     is_written,
     looks_up,
@@ -182,7 +182,7 @@ def _conv_faults(node: Node, layer: Conv, x: TensorType, weights: TensorType) ->
     held = x.quantisation
     if held is not None and layer.outside != held.zero_point:
         yield "E0824", f"pixels outside the image are {layer.outside}, and zero is {held.zero_point}"
-    if layer.unit not in tuple(ConvUnit) or (layer.unit == ConvUnit.VECTOR and not is_lane_by_lane(layer, weights.shape, node.type.dtype)):
+    if layer.unit not in tuple(ConvUnit) or (layer.unit == ConvUnit.VECTOR and not fits_vector_unit(layer, weights.shape, node.type.dtype)):
         yield "E0821", f"the {layer.unit} unit doesn't compute {x.brief} under the kernel {weights.brief}"
 
 

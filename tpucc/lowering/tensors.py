@@ -88,8 +88,8 @@ class Access:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the value is all rows of the tensor in their order."""
-        return self.rows == self.tensor.rows and regrouped(self.shape, self.steps, (self.rows,)) in ((1,), (0,))
+        """Whether the value is all rows of the tensor in their order, those of the border too (`whole` leaves these out)."""
+        return self.rows == self.tensor.rows and (self.rows == 1 or regrouped(self.shape, self.steps, (self.rows,)) == (1,))
 
     def reshaped(self, shape: Shape) -> Access | None:
         """The value under other leading sizes; None where no steps, one for each size, visit its rows in this order."""
@@ -101,8 +101,8 @@ class Access:
         return self.taken(tuple(map(range, starts, stops)))
 
     def taken(self, places: Sequence[range], squeeze: Sequence[int] = ()) -> Access:
-        """The indices `places[i]` of each axis; the axes of `squeeze` are dropped."""
-        start = self.start + sum(taken.start * step for taken, step in zip(places, self.steps, strict=True))
+        """The indices `places[i]` of each axis; the axes of `squeeze`, of each of which one index is taken, are dropped."""
+        start = self.start + sum(place.start * step for place, step in zip(places, self.steps, strict=True))
         kept = [axis for axis in range(len(self.shape)) if axis not in squeeze]
         steps = tuple(self.steps[axis] * (places[axis].step if len(places[axis]) > 1 else 1) for axis in kept)
         return Access(self.tensor, tuple(len(places[axis]) for axis in kept), steps, start)
@@ -126,14 +126,17 @@ class Access:
 
 
 def whole(tensor: Tensor) -> Access:
-    """The tensor's value: all of its rows without its border."""
+    """The tensor's value: its rows in their order, without those of the border."""
     steps = tuple(prod(tensor.grid[axis + 1 :]) for axis in range(len(tensor.grid)))
     shape = tensor.type.shape[:-1]
     return Access(tensor, shape, steps, tensor.sides[0] * steps[1] + tensor.sides[2] if tensor.sides != NO_SIDES else 0)
 
 
 def regrouped(shape: Shape, steps: Shape, new: Shape) -> Shape | None:
-    """The steps with which the leading sizes `new` visit the same rows in the same order; None where there are none. NumPy finds them."""
+    """The steps with which the leading sizes `new` visit the same rows in the same order; None where there are none.
+
+    NumPy finds them: they are the strides of a view of a pretended array, whose elements are never read.
+    """
     rows = as_strided(np.zeros(1, np.int8), shape, steps, writeable=False)
     try:
         return np.reshape(rows, new, copy=False).strides
@@ -170,12 +173,12 @@ def widest(sides: Iterable[Sides]) -> Sides:
 def border_rows(tensor: Tensor) -> Iterator[Access]:
     """The rows of the border."""
     top, bottom, left, right = tensor.sides
-    stored = Access(tensor, tensor.grid, whole(tensor).steps)
-    return padding_rows(stored, ((0, 0), (top, bottom), (left, right)))
+    with_border = Access(tensor, tensor.grid, whole(tensor).steps)
+    return padding_rows(with_border, ((0, 0), (top, bottom), (left, right)))
 
 
 def padding_rows(value: Access, pads: Sequence[tuple[int, int]]) -> Iterator[Access]:
-    """The rows of a value that are less than `pads[i]` from an end of axis i: slab after slab, each row once."""
+    """The rows of a value among the first `pads[i][0]` or the last `pads[i][1]` of some axis i, slab after slab. These must not overlap."""
     starts, stops = [0] * len(pads), list(value.shape)
     for axis, (before, after) in enumerate(pads):
         size = value.shape[axis]

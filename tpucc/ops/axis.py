@@ -12,6 +12,8 @@ from tpucc.numerics import AnyArray
 
 Ends = tuple[int, int]
 """Start and stop along an axis."""
+Pads = tuple[int, int]
+"""How many pixels of padding lie before and after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Axis:
     before: int
     after: int
     dilation: int = 1
-    counted: Ends = (0, 0)
+    counted: Pads = (0, 0)
 
     @property
     def extent(self) -> int:
@@ -54,8 +56,10 @@ class Axis:
         start = first * self.stride + pixel
         return slice(first, first + count), slice(start, start + count * self.stride, self.stride)
 
-    def read(self, outputs: Ends) -> tuple[Ends, Ends]:
-        """The pixels that some of the outputs see, and the padding before and after these. No pixels when that is padding alone.
+    def read(self, outputs: Ends) -> tuple[Ends, Pads]:
+        """The pixels that some of the outputs see, and the padding before and after these.
+
+        Outputs that see padding alone give pixels whose stop isn't after their start (it may be less), and a padding of no meaning.
 
         All outputs together read the axis as it is, even where no window reaches its last pixels.
         """
@@ -63,7 +67,7 @@ class Axis:
             return (0, self.size), (self.before, self.after)
         return self.span(outputs)
 
-    def span(self, outputs: Ends) -> tuple[Ends, Ends]:
+    def span(self, outputs: Ends) -> tuple[Ends, Pads]:
         """The pixels from the first to the last that the outputs see, and the padding before and after these."""
         first = outputs[0] * self.stride - self.before
         stop = (outputs[1] - 1) * self.stride - self.before + self.extent
@@ -71,16 +75,16 @@ class Axis:
 
     @property
     def reached(self) -> Ends:
-        """The outputs whose windows lie over a real pixel; they are neighbours. The same number twice if there are none."""
+        """The outputs whose windows, first to last position, reach a real pixel; they are neighbours. Start is stop if none do."""
         first = max(0, -((self.extent - 1 - self.before) // self.stride))
         return first, max(first, min(self.outputs, (self.size - 1 + self.before) // self.stride + 1))
 
     def phases(self) -> Iterator[tuple[slice, slice, Axis]]:
-        """How changes of the outputs go back to the pixels: pixels, kernel positions, and the axis of outputs under windows of these.
+        """The transposed convolution along this axis, as convolutions of stride 1: each gives some pixels as sums over outputs.
 
-        Pixels whose distance is a multiple of the stride are met by the same kernel positions, and each position in a window some outputs
-        further back: one, or a share of the dilation. So for these pixels it is a convolution of the outputs, of stride 1, with those
-        positions in descending order. Pixels that no position meets are left out.
+        Pixels that are a multiple of the stride apart see the same kernel positions; they are one phase. Each phase has its pixels, its
+        kernel positions in descending order, and the axis whose pixels are the outputs and whose windows have those positions. From one
+        position to the next the output is `back` further back. Pixels that no position sees are in no phase.
         """
         step = self.stride // gcd(self.stride, self.dilation)
         back = self.dilation * step // self.stride
@@ -94,7 +98,7 @@ class Axis:
                 yield slice(first, None, self.stride), kernel, Axis(self.outputs, taps, 1, before, after, back)
 
     def pixels(self) -> AnyArray:
-        """How many pixels of each output's window are real or counted: int64 [outputs]."""
+        """How many pixels of each output's window are real or counted, without dilation; each must have one: int64 [outputs]."""
         start = np.arange(self.outputs) * self.stride - self.before
         return np.minimum(start + self.window, self.size + self.counted[1]) - np.maximum(start, -self.counted[0])
 

@@ -19,7 +19,7 @@ from math import prod
 
 from tpucc.diagnostics import counted
 from tpucc.ir import Graph, Node
-from tpucc.layers.kinds import Conv, ConvUnit, Pool, is_lane_by_lane
+from tpucc.layers.kinds import Conv, ConvUnit, Pool, fits_vector_unit
 from tpucc.layers.parameters import fits_weighted_sums
 from tpucc.lowering.cost import costs_on
 from tpucc.lowering.tensors import stored, widest
@@ -53,7 +53,7 @@ def _suitable(graph: Graph, node: Node) -> Conv | None:
     if not isinstance(layer, Conv):
         return None
     weights, bias = (graph[name] for name in node.operands[1:3])
-    if not is_lane_by_lane(layer, weights.type.shape, node.type.dtype):
+    if not fits_vector_unit(layer, weights.type.shape, node.type.dtype):
         return None
     return layer if fits_weighted_sums(prod(weights.type.shape[:2]), constant.attributes_of(bias).value.data) else None
 

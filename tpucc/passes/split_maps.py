@@ -19,7 +19,7 @@ from tpucc.ir import Attributes, Graph, Node, TensorType
 from tpucc.ir.dataflow import backward
 from tpucc.lowering.bands.choice import Choice, Chooser
 from tpucc.lowering.bands.maps import Lines, Maps
-from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares
+from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, owners
 from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.ops import facts_of
 from tpucc.ops.concat import ConcatAttributes
@@ -135,7 +135,7 @@ class _Splitter:
         if at is not None:
             return self._part(sources[at], wanted)
         if (name, wanted) not in self._read:
-            parts = [self._part(sources[at], overlap(pieces[at].own, wanted)) for at in shares(pieces, wanted)]
+            parts = [self._part(sources[at], overlap(pieces[at].own, wanted)) for at in owners(pieces, wanted)]
             type_ = _with_lines(self._held_type(self._graph[name]), wanted)
             self._read[name, wanted] = self._add(f"{name}.lines", self._graph[name], parts, ConcatAttributes(1), type_, "concat").name
         return self._read[name, wanted]

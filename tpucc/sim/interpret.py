@@ -1,4 +1,4 @@
-"""The plain interpreter: one instruction after the other, each by its row of its machine's table.
+"""The plain interpreter: one instruction after the other, each as the machine's table of instructions says.
 
 It is the definition of what a program computes. `tpucc.sim.fast.execute` gives the same bits faster.
 """
@@ -24,9 +24,9 @@ Watch = Callable[[int, DecodedInstruction, "Interpreter"], None]
 class Interpreter:
     """A machine that runs one program. The program must have passed the verifier.
 
-    Between instructions, `memories` holds the rows of all memories, `fifo` the entries of the queue that have been asked for and not been
-    taken, `tile` the entry in use and `block` the parameter block in use (indices; -1 before the first). An entry that was pushed is the
-    computed entry itself. Interrupts call `host`.
+    Between instructions, `memories` holds the rows of all memories, `fifo` the entries of the queue that wait, the oldest first, and `tile`
+    the entry in use. An entry is the number of a tile of the program or, if an instruction computed it and pushed it, the array itself.
+    `block` is the number of the parameter block in use. Before the first, `tile` and `block` are -1. Interrupts call `host`.
     """
 
     def __init__(self, program: Program) -> None:
@@ -35,7 +35,8 @@ class Interpreter:
         self._clear()
 
     def run(self, inputs: Mapping[str, DeviceInts], watch: Watch | None = None, host: Host = no_host) -> dict[str, DeviceInts]:
-        """Runs the program from cleared memories: an array of integers for each port of the prologue; the output ports' arrays.
+        """Runs the program from cleared memories. `inputs` has an array of integers for each port of the prologue; the result has the
+        arrays of the output ports.
 
         `host` is called at the interrupts of the program's host steps. Raises `InputError` E0480 when arrays don't fit their ports.
         """
@@ -56,7 +57,8 @@ class Interpreter:
     def execute(self, index: int, only: Int64 | None = None) -> DecodedInstruction:
         """Executes the instruction with this index. Instructions must be executed in their order.
 
-        With `only`, only the rows at these places of the walk of the result are computed.
+        `only` has places in the order in which the instruction writes its rows: rows at other places aren't computed. All else happens
+        as without it: the queue, the register and the host's steps.
         """
         instruction = self.program.machine.read(self.program.instructions[index])
         self._execute(instruction, only)
@@ -69,8 +71,9 @@ class Interpreter:
         self.block = -1
 
     def _execute(self, instruction: DecodedInstruction, only: Int64 | None) -> None:
-        """Changes the state as the instruction's row says, and computes its rows on the memories."""
-        machine, number = self.program.machine, instruction.values.get("index", 0)
+        """Changes the queue, the register and host memory as the instruction's places say, and then the rows that it writes."""
+        machine = self.program.machine
+        number = instruction.values.get("index", 0)  # of a tile, a parameter block or a host step: the instruction says which
         reads, writes = int(instruction.reads), int(instruction.writes)
         if machine.queue is not None:
             if reads & machine.queue.place:

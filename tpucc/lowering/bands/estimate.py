@@ -13,7 +13,7 @@ from functools import cached_property
 from tpucc.ir import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines
-from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares
+from tpucc.lowering.bands.run import Band, Run, Supply, covering, owners
 from tpucc.lowering.bands.sizes import ImageSizes
 from tpucc.lowering.cost import costs_on
 from tpucc.lowering.liveness import largest_sum_alive
@@ -196,7 +196,7 @@ class _Steps:
         one = covering(pieces, lines)
         if one is not None:
             return self._bordered(name, _Value((name, one), rows[name, one]), lines, around, at_hand=pieces[one].has)
-        sources = [_Value((name, at), rows[name, at]) for at in shares(pieces, lines)]
+        sources = [_Value((name, at), rows[name, at]) for at in owners(pieces, lines)]
         return self._copy(name, sources, lines, widest((around, self.estimate.shared.get((name, lines), NO_SIDES))))
 
     def _bordered(self, name: str, source: _Value, lines: Lines, around: Sides, at_hand: Lines | None = None) -> _Value:

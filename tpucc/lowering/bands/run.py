@@ -10,13 +10,16 @@ from functools import cached_property
 from tpucc.ir import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines, Maps, Reading
-from tpucc.lowering.tensors import NO_SIDES, widest
+from tpucc.lowering.tensors import NO_SIDES, wider
 
 
 @dataclass(frozen=True)
 class Band:
-    """Some lines of the exits of a run: `pieces` has the lines of each exit. `lines` has the lines that each node's copy computes, for the
-    exit and for its readers in the band; `readings` has how they are computed."""
+    """One band of a run, for which each node of the run is copied.
+
+    `pieces` has the lines of each exit that are the band's part of it. `lines` has the lines that each node's copy computes: its piece, if
+    it is an exit, and what its readers in the band need. `readings` says how each copy computes them.
+    """
 
     nodes: tuple[Node, ...]
     pieces: Mapping[str, Lines]
@@ -25,12 +28,12 @@ class Band:
 
     @cached_property
     def borders(self) -> Mapping[str, Sides]:
-        """The border of each copy that convolutions of the band read without a further copy."""
+        """The border of each copy whose lines are just those that a convolution of the band reads: it reads the copy where it is."""
         found: dict[str, Sides] = {}
         for node in self.nodes:
             name = node.operands[0]
             if name in self.lines and self.readings[node.name].lines[0] == self.lines[name]:
-                found[name] = widest((found.get(name, NO_SIDES), self.readings[node.name].border))
+                found[name] = wider(found.get(name, NO_SIDES), self.readings[node.name].border)
         return found
 
 
@@ -49,18 +52,18 @@ Supply = Mapping[str, tuple[Piece, ...]]
 
 
 def overlap(first: Lines, second: Lines) -> Lines:
-    """The lines that both ranges have; there must be some."""
+    """The lines that both ranges have. If there are none, the stop of what is returned isn't after its start."""
     return max(first[0], second[0]), min(first[1], second[1])
 
 
 def covering(pieces: Sequence[Piece], lines: Lines) -> int | None:
-    """The number of the piece that has all of these lines; None where several pieces must be joined."""
-    near = shares(pieces, lines).start
+    """The number of a piece that has all of these lines: the first that owns some, or one beside it. None where these have not."""
+    near = owners(pieces, lines).start
     found = (at for at in (near, near - 1, near + 1) if 0 <= at < len(pieces) and overlap(pieces[at].has, lines) == lines)
     return next(found, None)
 
 
-def shares(pieces: Sequence[Piece], lines: Lines) -> range:
+def owners(pieces: Sequence[Piece], lines: Lines) -> range:
     """The numbers of the pieces that own some of these lines."""
     first = bisect_right(pieces, lines[0], key=lambda piece: piece.own[0]) - 1
     return range(first, bisect_left(pieces, lines[1], key=lambda piece: piece.own[0]))
@@ -99,7 +102,7 @@ class Run:
 
     @property
     def most(self) -> int:
-        """The largest number of bands: no exit has fewer lines."""
+        """The largest number of bands: the lines of the exit that has the fewest."""
         return min(node.type.shape[1] for node in self.exits)
 
     def band(self, number: int, count: int) -> Band | None:
@@ -118,8 +121,9 @@ class Run:
         return Band(self.nodes, pieces, lines, readings)
 
     def bands(self, count: int) -> tuple[Band, ...] | None:
-        found = [self.band(number, count) for number in range(count)]
-        return None if any(band is None for band in found) else tuple(band for band in found if band is not None)
+        """All bands of `count` bands; None where one of them is None."""
+        found = tuple(band for number in range(count) if (band := self.band(number, count)) is not None)
+        return found if len(found) == count else None
 
     def supply(self, bands: Sequence[Band]) -> Supply:
         """The pieces of the exits that these bands of the run compute."""
@@ -134,17 +138,17 @@ class Run:
 def run_of(maps: Maps, nodes: Sequence[Node], wanted: Collection[str]) -> Run | None:
     """The run of the nodes among `nodes`, neighbours in the graph's order, that compute by line and are connected with one of `wanted`.
 
-    None when a value would have to leave the run and come back.
+    None if there are no such nodes, or if a value would leave the run and come back: if a node of the run depends on a node that isn't in
+    it, and that node on the run.
     """
     members = _together([node for node in nodes if node.name in maps.by_line], wanted)
-    outside: set[str] = set()
+    left: set[str] = set()  # nodes that aren't members, and depend on a member
     for node in nodes:
-        if any(name in outside for name in node.operands):
-            if node.name in members:
+        if node.name in members:
+            if not left.isdisjoint(node.operands):
                 return None
-            outside.add(node.name)
-        elif node.name not in members and any(name in members for name in node.operands):
-            outside.add(node.name)
+        elif any(name in members or name in left for name in node.operands):
+            left.add(node.name)
     kept = tuple(node for node in nodes if node.name in members)
     return Run(maps, kept) if kept else None
 
@@ -159,15 +163,16 @@ def _together(nodes: Iterable[Node], wanted: Collection[str]) -> set[str]:
     for node in nodes:
         joined = {node.name}
         for name in node.operands:
-            if name in group and group[name] is not joined:
-                joined |= group[name]
+            joined |= group.get(name, set())
         group.update(dict.fromkeys(joined, joined))
     return {name for name, members in group.items() if not members.isdisjoint(wanted)}
 
 
 def _share(size: int, number: int, count: int) -> Lines:
+    """The lines of part `number` of `size` lines in `count` parts that differ by one line at most."""
     return number * size // count, (number + 1) * size // count
 
 
 def _hull(first: Lines, second: Lines) -> Lines:
+    """The lines from the first of both ranges to the last."""
     return min(first[0], second[0]), max(first[1], second[1])

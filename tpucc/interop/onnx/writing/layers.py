@@ -36,8 +36,8 @@ from tpucc.layers.kinds import (
     Sides,
     Vector,
     VectorFunction,
+    epilogue_of,
     is_written,
-    scaled,
 )
 from tpucc.numerics import EXACT, AnyArray, Float32, Int64
 from tpucc.ops.axis import Axis
@@ -209,7 +209,7 @@ def _pool(g: Call) -> str:
         if exact:
             return g.node("MaxPool", *g.operands, **windows)
         return g.node("Cast", g.node("MaxPool", g.node("Cast", *g.operands, to="f32"), **windows), to=g.result.dtype)
-    end = scaled(layer)
+    end = epilogue_of(layer)
     factors = np.float32(end.scales[0]) / _counts(layer, g.types[0].shape).astype(np.float32)
     return _requantised(g, end, g.node("Mul", _window_sums(g, layer, end.zeros[0]), g.constant(factors, "factors")))
 
@@ -242,7 +242,7 @@ def _vector(g: Call) -> str:
     layer: Vector = g.attributes
     if layer.function == VectorFunction.TABLE:
         return _looked_up(g, g.operands[0])
-    end = scaled(layer)
+    end = epilogue_of(layer)
     left, right = (
         g.node("Sub", g.node("Cast", x, to="f32"), g.number(zero, "zero")) for x, zero in zip(g.operands[:2], end.zeros, strict=True)
     )
