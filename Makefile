@@ -101,7 +101,7 @@ fingerprints: $(DEV) ## compare all that is compiled, run, trained and graded wi
 	$(BIN)/python tests/fingerprints.py $(if $(WRITE),--write)
 	$(BIN)/python docs/generate.py --check --usual
 
-soak: $(DEV) ## all tests with every case of each kind, and the random ones at length, in parts of less than an hour; PART=unit, SEED=7, SHARE=100: all random cases instead of a fourth
+soak: $(DEV) ## all tests with every case of each kind, and the random ones at length, in parts of less than an hour, then processors ALL=1 and versions; PART=unit, SEED=7, SHARE=100: all random cases instead of a fourth
 	$(BIN)/python tests/soak.py $(PART) $(if $(SEED),--seed $(SEED)) $(if $(SHARE),--share $(SHARE))
 
 walks: $(COLLECTED) ## apply each change that docs/adding.md shows to a copy, and run all tests there; WALK=operator: that one

@@ -1,7 +1,8 @@
 """`make soak`: all tests with every case of each kind, and the random ones at length, part by part.
 
 Each part is a run of pytest of its own, which takes less than an hour on two processors. All parts share one seed, another one each time,
-from which random tests draw. The summary at the end says what was run, on which processor and with which seed.
+from which random tests draw. The last two parts are scripts that run pytest several times: as if on other processors, and with other
+versions of packages. The summary at the end says what was run, on which processor and with which seed.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ PARTS: Mapping[str, Sequence[str]] = {
     "rest": ("tests", *(f"--ignore=tests/{name}" for name in FOLDERS)),
 }
 """What pytest gets for each part: folders of `tests`, and all that is in none of them."""
+SCRIPTS: Mapping[str, Sequence[str]] = {"processors": ("tests/processors.py", "--all"), "versions": ("tests/versions.py",)}
+"""What Python gets for the parts that aren't one run of pytest."""
+CLOSING = re.compile(r"\d (?:passed|failed|skipped|errors?)\b.* in [\d.]+s\b")
 
 
 @dataclass(frozen=True)
 class Result:
-    """What the closing lines of a part say; `status` is pytest's."""
+    """What the closing lines of a part say; `status` is that of pytest, or of the script."""
 
     part: str
     status: int
@@ -47,40 +51,42 @@ class Result:
 
 
 def main(words: Sequence[str]) -> int:
+    parts = [*PARTS, *SCRIPTS]
     parser = argparse.ArgumentParser(description="Runs the long tests, part by part.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; without one, all in turn")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(parts)}; without one, all in turn")
     parser.add_argument("--seed", type=int, help=f"1 to {LARGEST:,}: the cases of another run; else new ones")
     parser.add_argument("--share", type=int, default=25, help="of a hundred random cases run so many; 100 takes three times as long")
     parser.add_argument("-n", "--workers", default="2", help="processes of each part")
     asked = parser.parse_args(words)
-    if unknown := set(asked.parts) - PARTS.keys():
-        parser.error(f"there is no part {', '.join(sorted(unknown))}: the parts are {', '.join(PARTS)}")
+    if unknown := set(asked.parts) - set(parts):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}: the parts are {', '.join(parts)}")
     seed = asked.seed or random.randint(1, LARGEST)
     print(f"seed {seed}", flush=True)
-    results = [run(part, seed, asked.share, asked.workers) for part in asked.parts or PARTS]
+    results = [run(part, seed, asked.share, asked.workers) for part in asked.parts or parts]
     print(summary(results, seed))
     return int(any(result.status for result in results))
 
 
 def run(part: str, seed: int, share: int, workers: str) -> Result:
-    """Runs one part, and shows what pytest says."""
+    """Runs one part, and shows what it prints."""
     print(f"\n== {part}", flush=True)
     drawn = ("--seed", str(seed), "--share", str(share))
-    command = [sys.executable, "-m", "pytest", "-n", workers, "--dist", "worksteal", "--soak", *drawn, *PARTS[part]]
+    tests = ("-m", "pytest", "-n", workers, "--dist", "worksteal", "--soak", *drawn, *PARTS.get(part, ()))
+    command = [sys.executable, *SCRIPTS.get(part, tests)]
     started, said = time.monotonic(), []
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as pytest:
-        for line in pytest.stdout or ():
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
+        for line in running.stdout or ():
             print(line, end="", flush=True)
             said.append(line)
-    return result_of(part, pytest.returncode, "".join(said[-3:]), (time.monotonic() - started) / 60)
+    closing = filter(CLOSING.search, said) if part in SCRIPTS else said[-3:]
+    return result_of(part, running.returncode, "".join(closing), (time.monotonic() - started) / 60)
 
 
 def result_of(part: str, status: int, closing: str, minutes: float) -> Result:
-    """The result of a part by pytest's last lines."""
+    """The result of a part by the last lines of its runs of pytest."""
 
     def number(pattern: str) -> int:
-        found = re.search(rf"([\d,]+) {pattern}", closing)
-        return int(found[1].replace(",", "")) if found else 0
+        return sum(int(found.replace(",", "")) for found in re.findall(rf"([\d,]+) {pattern}", closing))
 
     failed = number("failed") + number("errors?")
     return Result(part, status, number("passed"), failed, number("skipped"), number("random cases"), minutes)

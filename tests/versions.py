@@ -21,8 +21,10 @@ NO_KERNELS = (
     "tests/unit/test_onnx_export.py::test_programs_in_integers[left_constants-16]",
     "tests/unit/test_onnx_reading.py::test_operators_on_sequences",
     "tests/unit/test_onnx_reading.py::test_integers_that_move_keep_their_scale[nodes2-int8]",
+    "tests/unit/test_onnx_reading.py::test_a_maximum_pool_has_a_window_where_less_than_a_stride_is_missing",
 )
-"""Tests of files whose operators the lowest version of ONNX Runtime can't compute, so that it can't be their judge."""
+"""Tests of files whose operators the lowest version of ONNX Runtime can't compute, or computes in another way (1.20 has no window of a
+maximum pool over the edge of a low image), so that it can't be their judge."""
 
 
 def lowest() -> list[str]:

@@ -36,6 +36,7 @@ def test_each_file_of_tests_is_in_one_part() -> None:
         ("1,234 random cases, of seed 7\n12 passed, 3 skipped in 4.56s\n", 0, (12, 0, 3, 1234)),
         ("5 random cases, of seed 7\nFAILED tests/unit/a.py::b\n1 failed, 2 passed, 1 error in 4.56s\n", 1, (2, 2, 0, 5)),
         ("0 random cases, of seed 7\nno tests ran in 0.01s\n", 5, (0, 0, 0, 0)),
+        ("kernel Haswell: 12 passed in 4.56s\na Haswell, emulated: 1 failed, 7 passed in 4.56s\n", 1, (19, 1, 0, 0)),
     ]
 )
 def test_a_part_s_closing_lines_are_read(closing: str, status: int, wanted: tuple[int, ...]) -> None:
@@ -44,6 +45,30 @@ def test_a_part_s_closing_lines_are_read(closing: str, status: int, wanted: tupl
     last = soak.summary([found], 7).splitlines()
     assert last[-1].startswith("seed 7, on ")
     assert ("unit ended with status 5" in last) == (status == 5)
+
+
+RUNS = """
+print("a Haswell, emulated: 12 passed, 1 skipped in 4.56s (0:01:31)", "kernel Prescott: failed", "E   assert 3 == 5 failed", sep="\\n")
+print("1 failed, 7 passed in 1.2s")
+raise SystemExit(1)
+"""
+
+
+def test_a_part_may_be_a_script_that_runs_pytest_several_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runs.py").write_text(RUNS)
+    monkeypatch.setitem(soak.SCRIPTS, "processors", (str(tmp_path / "runs.py"),))
+    found = soak.run("processors", 7, 25, "2")
+    assert (found.status, found.passed, found.failed, found.skipped) == (1, 19, 1, 1)
+
+
+def test_all_parts_are_run_in_turn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """With them other processors and other versions of packages."""
+    monkeypatch.setattr(soak, "run", lambda part, seed, share, workers: soak.Result(part, int(part == "versions"), 1, 0, 0, 0, 1.0))
+    assert soak.main(["--seed", "7"]) == 1
+    shown = capsys.readouterr().out
+    for part in (*soak.PARTS, "processors", "versions"):
+        assert f"\n{part} " in shown
+    assert "versions ended with status 1" in shown
 
 
 TEST = """

@@ -99,6 +99,7 @@ BODIES = {
         "raised ZeroDivisionError",
     ),
     "raises a BaseException": ("raise Base('x')", "E0521", "raised Base: x"),
+    "raises in two lines": ("raise ValueError('shapes differ:\\n  8 and 4\\n')", "E0521", "raised ValueError: shapes differ: 8 and 4"),
     "raises an interrupt": ("raise KeyboardInterrupt", "E0521", "raised KeyboardInterrupt"),
     "an error of status 0": ("raise Zero(tpucc.Diagnostic('E0001', 'nothing'))", "E0521", "raised Zero"),
     "an error of status 5": ("raise tpucc.InternalError(tpucc.Diagnostic('E0900', 'mine'))", "E0521", "raised InternalError"),

@@ -288,7 +288,7 @@ def test_what_python_prints_or_raises_without_end_is_cut_as_in_labs() -> None:
     answer = ask("judge", source=SMALL, stages={"allocate": ALLOCATE.format("print('x' * 40_000, 'y' * 59_998); 1 / 0")})
     assert answer["printed"] == "x" * 10_000 + "\n… 90,000 more characters are not kept\n"
     [found] = ask("judge", source=SMALL, stages={"allocate": ALLOCATE.format("raise ValueError('x' * 10_007)")})["diagnostics"]
-    assert found["message"] == f"the stage allocate raised ValueError: {'x' * 160}…\n… 7 more characters are not kept"
+    assert found["message"] == f"the stage allocate raised ValueError: {'x' * 160}… … 7 more characters are not kept"
 
 
 def test_python_that_can_not_be_read_has_its_column() -> None:

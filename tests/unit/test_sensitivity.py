@@ -124,6 +124,9 @@ def test_rows_beside_the_source_need_no_labels(tmp_path: Path, monkeypatch: pyte
         told = capsys.readouterr()
         assert re.search(rf"note: m_test.npz isn't measured on: .*{re.escape(why)}", told.err), told.err
         assert "on 9 rows of the calibration inputs" in told.out.replace("\n  ", " ")
+    Path("m_test.npz").write_bytes(npz_bytes({"x": drawn(2, 5, 3), "y": drawn(3, 5, 2), "labels": np.zeros(5, np.int32)}))
+    assert main(command) == 3
+    assert "E0442: m_test.npz: the example set has an array y, but the model has no such input" in capsys.readouterr().err
 
 
 LOOPED = """

@@ -79,7 +79,7 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
     floats, layers, twins = measurement.floats, measurement.layers, measurement.twins
     if not twins:
         return None
-    given = checked_inputs(compilation.graph.inputs, inputs, "inputs")
+    given = checked_inputs(compilation.graph.inputs, inputs, "example set")
     chosen = _rows(given, _most_rows(layers, len(twins), largest_batch(floats.inputs)))
     rows = {name: array[chosen] for name, array in given.items()} if chosen is not None else given
     replays = _Replays(measurement)

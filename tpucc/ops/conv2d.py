@@ -24,6 +24,8 @@ from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, of_groups, onnx_win
 AT_ONCE = 2**24
 """Values of the patches of several images that are convolved at once, as they would be with a stride of 1."""
 
+EACH_GROUP = "each group has as many channels, and as many filters"
+
 
 @dataclass(frozen=True, slots=True)
 class Conv2dAttributes:
@@ -44,34 +46,51 @@ def infer(attributes: Conv2dAttributes, types: Types) -> TensorType:
     require_f32(types)
     require_rank(x, 4, 0, "[batch, height, width, channels]")
     require_rank(w, 4, 1, "[height, width, channels in, channels out]")
-    require_groups(attributes.groups, x.shape, w.shape, (0, 1))
-    if x.shape[3] != w.shape[2] * attributes.groups:
-        raise RuleError("E0311", "channels differ", about=(0, 1), help=_channels_help(x, w, attributes.groups))
+    groups = require_integer(attributes.groups, "groups", 1, MAX_SIZE)
+    require_groups(groups, x.shape, w.shape, (0, 1), layout_help(EACH_GROUP, x.shape, w.shape, 1, groups))
+    if x.shape[3] != w.shape[2] * groups:
+        raise RuleError("E0311", "channels differ", about=(0, 1), help=_channels_help(x.shape, w.shape, groups))
     return f32(*conv_shape(attributes, x.shape, w.shape))
 
 
-def require_groups(groups: object, x: Shape, w: Shape, about: tuple[int | str, int | str]) -> None:
+def require_groups(groups: object, x: Shape, w: Shape, about: tuple[int | str, int | str], mend: str = EACH_GROUP) -> None:
     """Raises `RuleError` unless `groups` divides the channels of the image and of the kernel, whose numbers or names are in `about`."""
     count = require_integer(groups, "groups", 1, MAX_SIZE)
     for index, size, what in zip(about, (x[3], w[3]), ("channels of {0}", "filters of {1}"), strict=True):
         if size % count:
-            mend = "each group has as many channels, and as many filters"
             raise RuleError("E0311", f"{count:,} groups don't divide the {size:,} {what}", about=("groups", index), help=mend)
 
 
-def _channels_help(x: TensorType, w: TensorType, groups: int) -> str:
-    if groups > 1:
-        each = x.shape[3] // groups
-        return f"{groups:,} groups of the {x.shape[3]:,} channels of {{0}} have {each:,} each: the third size of {{1}} must be {each:,}"
-    if w.shape[2] == 1 != x.shape[1] and w.shape[3] % x.shape[3] == 0:
+def _channels_help(x: Shape, w: Shape, groups: int) -> str:
+    if groups == 1 and w[2] == 1 != x[1] and w[3] % x[3] == 0:
         return "the third size of {1} is 1: with groups={0}.shape[3] it has a kernel for each channel of {0}, which is known as depthwise"
-    text = f"the last size of {{0}} must be the third of {{1}}, and {x.shape[3]} is not {w.shape[2]}"
-    if x.shape[1] == w.shape[2]:
+    each = x[3] // groups
+    text = f"{groups:,} groups of the {x[3]:,} channels of {{0}} have {each:,} each: the third size of {{1}} must be {each:,}"
+    return layout_help(text if groups > 1 else sizes_help(x, w), x, w, 1, groups)
+
+
+def sizes_help(x: Shape, w: Shape) -> str:
+    """Which sizes of an image and a kernel must be equal."""
+    return f"the last size of {{0}} must be the third of {{1}}, and {x[3]} is not {w[2]}"
+
+
+def layout_help(text: str, x: Shape, w: Shape, channels: int, groups: int = 1) -> str:
+    """`text`, and how to make NHWC and HWIO of PyTorch's axes where the channels agree then: those of the image, of the kernel, or of both,
+    which is all that is to be said.
+
+    `channels` is the axis of a kernel's channels in PyTorch: 1 (OIHW), 0 of a transposed convolution (IOHW).
+    """
+    order, turned = (("IOHW", (2, 3, 0, 1)), ("OIHW", (2, 3, 1, 0)))[channels]
+    ours, theirs = w[2] * groups, w[channels] * groups
+    if x[3] == ours:
+        return text
+    if x[1] == ours:
         return f"{text}; images are NHWC: transpose({{0}}, (0, 2, 3, 1)) turns NCHW into it"
-    if x.shape[3] == w.shape[1]:
-        return f"{text}; kernels are HWIO: transpose({{1}}, (2, 3, 1, 0)) turns OIHW into it"
-    if x.shape[1] == w.shape[1]:
-        return "images are NHWC and kernels HWIO: transpose({0}, (0, 2, 3, 1)) turns NCHW, and transpose({1}, (2, 3, 1, 0)) OIHW, into them"
+    if x[3] == theirs:
+        return f"{text}; kernels are HWIO: transpose({{1}}, {turned}) turns {order} into it"
+    if x[1] == theirs:
+        both = f"transpose({{0}}, (0, 2, 3, 1)) turns NCHW, and transpose({{1}}, {turned}) {order}, into them"
+        return f"images are NHWC and kernels HWIO: {both}"
     return text
 
 

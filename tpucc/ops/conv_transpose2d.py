@@ -14,7 +14,7 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
-from tpucc.ops.conv2d import patch_rows
+from tpucc.ops.conv2d import layout_help, patch_rows, sizes_help
 from tpucc.ops.facts import Product, product
 from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Backward, Gradients, Rule
@@ -46,9 +46,10 @@ def infer(attributes: ConvTranspose2dAttributes, types: Types) -> TensorType:
     require_rank(x, 4, 0, "[batch, height, width, channels]")
     require_rank(w, 4, 1, "[height, width, channels in, channels out]")
     if x.shape[3] != w.shape[2]:
-        text = f"the last size of {{0}} must be the third of {{1}}, and {x.shape[3]} is not {w.shape[2]}"
         keras = "; Keras's kernels have the filters first: transpose({1}, (0, 1, 3, 2)) makes one of them"
-        raise RuleError("E0311", "channels differ", about=(0, 1), help=text + keras * (x.shape[3] == w.shape[3]))
+        text = sizes_help(x.shape, w.shape)
+        mend = text + keras if x.shape[3] == w.shape[3] else layout_help(text, x.shape, w.shape, 0)
+        raise RuleError("E0311", "channels differ", about=(0, 1), help=mend)
     height, width = transposed_axes(attributes, x.shape, w.shape)
     return f32(x.shape[0], height.size, width.size, w.shape[3])
 

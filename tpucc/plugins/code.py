@@ -58,7 +58,7 @@ class UserCode:
             raise self.of(failed(error, self.file.__eq__)) from error
 
     def of(self, failure: Failed) -> PluginError:
-        """The error of a failure, at the line of this file where the code was last."""
+        """The error of a failure, at the line of this file where the code was last. An exception's lines are one in the message."""
         place = next((frame for frame in reversed(failure.frames) if os.path.basename(frame.file) == os.path.basename(self.file)), None)
         line, column = (place.line, place.column) if place else (0, 0)
         code, help = CODES.get(failure.kind, ("E0521", ()))
@@ -67,7 +67,7 @@ class UserCode:
         if failure.found:
             return self.error(code, f"raised {failure.kind}", line=line, more=failure.found)
         words = failure.message if failure.kind in SAYS_ALL else f"raised {failure.raised}"
-        return self.error(code, words, *help, line=line, column=column)
+        return self.error(code, " ".join(map(str.strip, words.splitlines())), *help, line=line, column=column)
 
     def error(self, code: str, message: str, *help: str, line: int = 0, column: int = 0, more: tuple[Diagnostic, ...] = ()) -> PluginError:
         """`message` continues what this is; it stands at `line` of its file, or at its own, from `column` or from its first word on. `more`
