@@ -208,19 +208,19 @@ class _Steps:
     def _replaced(self, repeat: Repeat) -> Body:
         """Puts calls of a new function in the places of the windows."""
         owners = [self.owners[start] for start in repeat.starts]
-        samples = tuple(sample for owner in owners for sample in owner.samples)
+        count = sum(owner.environments for owner in owners)
         inputs = self._inputs(repeat)
         results = self._results(repeat, inputs)
-        entries = tuple(Value(_joined((each.shapes for each in same), range(len(samples))), _hint(same)) for same in inputs)
+        entries = tuple(Value(_joined((each.shapes for each in same), range(count)), _hint(same)) for same in inputs)
         known: Known = dict(zip(inputs, entries, strict=True))
         rows = self._rows(repeat)
-        steps = [_copied(same, known, range(len(samples))) for same in rows]
+        steps = [_copied(same, known, range(count)) for same in rows]
         carried = {place: entry for place, entry in enumerate(results.values()) if entry is not None}
-        function = Body(samples, entries, steps, tuple(known[values] for values in results), carried)
-        environments = iter(range(len(samples)))
+        function = Body(count, entries, steps, tuple(known[values] for values in results), carried)
+        environments = iter(range(count))
         calls: dict[Step, Step] = {}
         for number, (first, owner) in enumerate(zip(rows[0], owners, strict=True)):
-            given, taken = tuple(same[number] for same in inputs), tuple(islice(environments, len(owner.samples)))
+            given, taken = tuple(same[number] for same in inputs), tuple(islice(environments, owner.environments))
             calls[first] = Step("", given, tuple(same[number] for same in results), (), function, taken)
         dropped = set(chain.from_iterable(rows[1:]))
         for owner in dict.fromkeys(owners):

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, listed
+from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, listed
 from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
@@ -52,10 +52,6 @@ RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: R
 """The values of small types, by ONNX's number."""
 SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
-MOST_TRIED = 6
-"""Values of open sizes that are tried where a node doesn't fit."""
-WITH_SIZES = ", with "
-"""What stands in a message before the sizes that may be its reason."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _OF_SHAPES = frozenset({"Shape", "Size"})
@@ -74,17 +70,15 @@ class Built:
     notes: tuple[str, ...]
 
 
-def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> Built:
+def built(model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> Built:
     """The graph of a model whose open sizes have these values. `given` are the values that a message names: the user chose one or more of
     them, and others may fit; empty where the user chose none. Raises `CompileError` E1006 and E1007 with everything that can't be read."""
-    return _Builder(model, name, values, layout, given).built()
+    return _Builder(model, name, sizes, layout, given).built()
 
 
 class _Builder:
-    def __init__(
-        self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int], is_trial: bool = False
-    ) -> None:
-        self.model, self.sizes, self.layout, self.given, self.is_trial = model, sizes, layout, given, is_trial
+    def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> None:
+        self.model, self.sizes, self.layout, self.given = model, sizes, layout, given
         self.graph = counted_from_the_start(model.graph)
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
@@ -225,22 +219,10 @@ class _Builder:
         if isinstance(fault, TooLarge):
             return malformed(f"{who} {fault}", code="E1003")
         message = f"{who} {misfit(node, operands)}"
-        if self.is_trial or (not self.given and not self._fits_otherwise(who, operands)):
+        if not self.given:
             return malformed(message, node.checker)
-        given = listed([f"{name} = {size:,}" for name, size in (self.given or self.sizes).items()])
-        return refused("E1007", f"{message}{WITH_SIZES}{given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
-
-    def _fits_otherwise(self, who: str, operands: Sequence[Read]) -> bool:
-        """Whether the network gets past a node with other values of the sizes, which nobody chose: with those that its operands have."""
-        there = {size for value in operands if isinstance(value, Static | Tensor) for size in value.shape if size}
-        for size in sorted(there)[:MOST_TRIED] if self.sizes else ():
-            try:
-                _Builder(self.model, "trial", dict.fromkeys(self.sizes, size), self.layout, {}, is_trial=True).built()
-            except Error as error:
-                if error.diagnostics[0].message.startswith(who):
-                    continue
-            return True
-        return False
+        given = listed([f"{name} = {size:,}" for name, size in self.given.items()])
+        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.operator, why.message, why.help), []).append(node)
