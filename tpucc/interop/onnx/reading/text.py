@@ -72,7 +72,8 @@ def imported_model(
     sizes = found.sizes(given)
     batches = tuple(size for size in sizes if size == BATCH or size in found.batches)
     reason: Exception | None = None
-    for params in dict.fromkeys([tuple(sizes), batches, *((batch,) for batch in batches), ()]):
+    others = tuple(size for size in sizes if size not in batches)
+    for params in dict.fromkeys([tuple(sizes), batches, *((batch,) for batch in batches), others, ()]):
         fixed = [size for size in sizes if size not in params]
         said = "\n".join((*_comments(found, made, sizes, fixed), *notes))
         said = said.replace(" in the file", " in the module") if title else said
