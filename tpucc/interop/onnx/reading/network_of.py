@@ -33,7 +33,7 @@ from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
-from tpucc.interop.onnx.reading.idioms.taken_apart import recognised, without_zero_terms
+from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import ON_INTEGERS, is_index, is_mask, kept, moved, rows, said_scales, with_kind
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, STRUCTURE, hindrance, misfit, problem
@@ -87,8 +87,6 @@ class _Builder:
         """By ONNX's names."""
         self.computed: set[str] = set()
         """Names of what can't be read, and is no constant, as the network computes it."""
-        self.computed_products = len(called.rows)
-        """How many products of a first state of zeros and weights were computed, by the exporter or while reading."""
         self.results: set[str] = set()
         """The names of known values that nodes compute."""
         self.steps = 0
@@ -111,7 +109,7 @@ class _Builder:
             raise CompileError(self._found())
         outputs = tuple(self._output(value) for value in self.graph.outputs)
         graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
-        graph = without_zero_terms(recognised(graph), self.computed_products)
+        graph = recognised(graph)
         graph, moved = with_columns_of_pixels(graph, weights)
         weights = {**weights, **moved}
         graph, weights = numbered_anew(graph, weights, self.network.numbered)
@@ -329,8 +327,6 @@ class _Builder:
         ]
         self._call(node, operands, statics)
         self.results |= {static.name for static in statics if static.name in node.outputs}
-        if node.op == "MatMul" and not arrays[0].any():
-            self.computed_products += 1
         return statics
 
     def _call(self, node: OnnxNode, operands: Sequence[Value | None], statics: Sequence[Static]) -> None:
