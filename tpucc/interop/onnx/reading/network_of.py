@@ -10,7 +10,6 @@ from typing import Literal, get_args
 import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, listed
-from tpucc.interop.onnx.reading import sequences
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import (
@@ -18,7 +17,6 @@ from tpucc.interop.onnx.reading.building.values import (
     Classes,
     Grid,
     Kind,
-    Listed,
     Static,
     Tensor,
     Value,
@@ -40,7 +38,7 @@ from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEA
 from tpucc.interop.onnx.reading.operators import quantised
 from tpucc.interop.onnx.reading.operators.quantised import require_usable
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
-from tpucc.interop.onnx.reading.operators.shapes import require_rank
+from tpucc.interop.onnx.reading.operators.shapes import require_rank, stacked
 from tpucc.interop.onnx.reading.uses import image_inputs, image_results, single_weights
 from tpucc.ir import Graph, Output, Range, TensorType
 from tpucc.numerics import AnyArray
@@ -56,7 +54,7 @@ MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _OF_SHAPES = frozenset({"Shape", "Size"})
 """Operators whose results are known, whatever the network computes."""
-Read = Value | Listed | None
+Read = Value | None
 """What a value is known as; None for one that a rule has failed to make."""
 
 
@@ -294,13 +292,13 @@ class _Builder:
             carried = results[: len(carried)]
             for values, found in zip(collected, results[len(carried) :], strict=True):
                 values += [found] if isinstance(found, Static | Tensor) else []
-        stacked = [sequences.RULES["ConcatFromSequence"](self.network, _stack(node), [Listed(tuple(values))]) for values in collected]
-        return [*carried, *stacked]
+        return [
+            *carried,
+            *(stacked(self.network, values, name) for values, name in zip(collected, node.outputs[len(carried) :], strict=False)),
+        ]
 
     def _structure(self, node: OnnxNode, given: Sequence[Read]) -> Iterable[Read]:
         """The results of an operator that is taken apart here. Raises `Unsupported` where that takes what the network computes."""
-        if node.kind in sequences.RULES:
-            return [sequences.RULES[node.kind](self.network, node, given)]
         if len(given) < (2 if node.kind == "Loop" else 1):
             raise Unsupported("an operand is missing", CHECKER)
         return self._loop(node, given) if node.kind == "Loop" else self._branch(node, given[0])
@@ -314,18 +312,15 @@ class _Builder:
             return self._structure(node, given)
         if (why := hindrance(node, any(isinstance(value, Tensor) for value in given))) is not None:
             raise why
-        operands = [value for value in given if not isinstance(value, Listed)]
-        if len(operands) < len(given):
-            raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
-        call = Call(network, node, operands, opset, self.used)
+        call = Call(network, node, given, opset, self.used)
         if (arrays := known_results(call)) is None:
             return self._by_row(call)
-        known = [value for value in operands if isinstance(value, Static) and value.name not in self.results]
+        known = [value for value in given if isinstance(value, Static) and value.name not in self.results]
         key = key_of_known(node, known, arrays[0])
         statics = [
             Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
         ]
-        self._call(node, operands, statics)
+        self._call(node, given, statics)
         self.results |= {static.name for static in statics if static.name in node.outputs}
         return statics
 
@@ -356,8 +351,6 @@ class _Builder:
         """A result in the file's order, images with their channels last."""
         found = self.values[value.name]
         assert found is not None
-        if isinstance(found, Listed):
-            raise refused("E1006", f"the output {named(value.name)} is a sequence", "return its tensors, each as a result of its own")
         name = self.names.outputs[value.name]
         if isinstance(found, Tensor) and isinstance(found.kind, Classes):
             name = self._index_of(name)
@@ -404,11 +397,6 @@ def _known(value: Read) -> AnyArray:
     if not isinstance(value, Static) or value.array.size != 1:
         raise Unsupported("the network computes how many steps it has", NEAREST["Loop"])
     return value.array.reshape(())
-
-
-def _stack(node: OnnxNode) -> OnnxNode:
-    """The node that puts together what the steps of a loop give."""
-    return node.read_as("ConcatFromSequence", node.inputs, {"axis": 0, "new_axis": 1})
 
 
 def _is_of_integers(node: OnnxNode) -> bool:
