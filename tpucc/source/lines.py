@@ -9,8 +9,7 @@ from enum import IntEnum
 from tpucc.language.apply import BINARY, COMPARISONS
 from tpucc.language.static import STATIC
 from tpucc.source.loops import rolled
-from tpucc.source.names import DIGITS, reciprocal_of, unused, variable_in
-from tpucc.source.scope import is_constant
+from tpucc.source.names import DIGITS, unused, variable_in
 from tpucc.source.statements import Member, Statements
 from tpucc.source.statics import Statics
 from tpucc.source.steps import Body, Leaf, Operand, Step, Value, is_slice, takes_many
@@ -74,12 +73,8 @@ def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
     right = step.operands[1]
     if symbol == "/" and b.is_number:
         return None
-    if symbol == "*" and isinstance(right, Leaf) and right.numbers and is_constant(right.numbers):
-        factor = right.numbers[0]
-        if factor == -1:
-            return Text(f"-{a.tensor.within(Level.SIGN)}", Level.SIGN)
-        if (divisor := reciprocal_of(factor)) is not None and not a.is_number:
-            return Text(f"{a.within(Level.FACTORS)} / {divisor}", Level.FACTORS)
+    if symbol == "*" and isinstance(right, Leaf) and right.numbers and set(right.numbers) == {-1.0}:
+        return Text(f"-{a.tensor.within(Level.SIGN)}", Level.SIGN)
     a = a.tensor if b.is_number else a
     level = LEVELS.get(symbol, Level.COMPARISON)
     left = a.within(Level(level + (level is Level.COMPARISON)))

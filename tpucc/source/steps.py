@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tpucc.ir import Attributes, Graph, Node
-from tpucc.ir.attributes import identities, identity
+from tpucc.ir.attributes import identities
 from tpucc.language.calls import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.constant import ConstantAttributes
@@ -186,7 +186,7 @@ def body_of(graph: Graph) -> tuple[Body, list[Leaf]]:
         reader.read(node)
     body = reader.body
     body.results = tuple(reader.operands[output.node] for output in graph.outputs)
-    body.steps[:0] = reader.states.values()
+    body.steps[:0] = reader.states
     read = {bottom_of(operand) for step in body.steps for operand in step.operands} | set(map(bottom_of, body.results))
     return body, [weight for weight in reader.weights.values() if weight not in read]
 
@@ -199,8 +199,8 @@ class _Reader:
         self.readers = Counter(name for node in graph for name in node.operands)
         self.operands: dict[str, Operand] = {}
         self.weights: dict[Attributes, Leaf] = {}
-        self.states: dict[Hashable, Step] = {}
-        """What is computed of nothing, such as a first state of zeros: those that are alike are one step, before all other steps."""
+        self.states: list[Step] = []
+        """What is computed of nothing, such as a first state of zeros. It stands before all other steps."""
 
     def read(self, node: Node) -> None:
         """One node more."""
@@ -224,8 +224,7 @@ class _Reader:
         if node.op in INTERNAL and not isinstance(node.attributes, SliceAttributes):
             raise Unwritable(f"{node.name} is of the operator {node.op}, which the language doesn't have")
         value = Value((node.type.shape,), variable_in(node.name))
-        step = Step(node.op, tuple(self.operands[name] for name in node.operands), (value,), (node.attributes,))
-        if not node.operands:
-            return self.states.setdefault((node.op, identity(node.attributes), node.type), step).results[0]
-        self.body.steps.append(step)
+        (self.body.steps if node.operands else self.states).append(
+            Step(node.op, tuple(self.operands[name] for name in node.operands), (value,), (node.attributes,))
+        )
         return value
