@@ -170,7 +170,7 @@ class _Steps:
         numbers = {values for same in rows for values in zip(*map(self.numbers.__getitem__, same), strict=True)}
         keys = [keys for same in rows for keys in zip(*map(self.keys.__getitem__, same), strict=True)]
         names = {names for names, _ in templates(keys).values()}
-        return sum(len(set(values)) > 1 for values in numbers) + max(0, len(names) - 1)
+        return sum(len(set(values)) > 1 for values in numbers) + 2 * max(0, len(names) - 1)
 
     def _replaced(self, repeat: Repeat) -> Body:
         """Puts calls of a new function in the places of the windows."""

@@ -9,7 +9,7 @@ from enum import IntEnum
 from tpucc.language.apply import BINARY, COMPARISONS
 from tpucc.language.static import STATIC
 from tpucc.source.loops import rolled
-from tpucc.source.names import DIGITS, unused, variable_in
+from tpucc.source.names import unused, variable_in
 from tpucc.source.statements import Member, Statements
 from tpucc.source.statics import Statics
 from tpucc.source.steps import Body, Leaf, Operand, Step, Value, is_slice, takes_many
@@ -95,22 +95,9 @@ class Lines:
         """The statement that is written now."""
         self.counts: dict[Value, int] = {}
         """How many values a list has by now."""
-        self.wanted: dict[Value, str] = dict(self._states())
-        self.wanted |= {result: name for result, name in zip(self.results, outputs, strict=False) if isinstance(result, Value)}
-
-    def _states(self) -> Iterator[tuple[Value, str]]:
-        """What functions call the values that go from call to call, and those with which a row of calls begins."""
-        for step in self.statements.body.steps:
-            for index, entry in step.function.carried.items() if step.function is not None else ():
-                assert step.function is not None
-                name = self.statics.functions[step.function].formals[entry].rstrip(DIGITS)
-                for value in (step.results[index], step.operands[entry]):
-                    if isinstance(value, Value) and not value.hint and name != "x":
-                        yield value, name
-        for index, entry in self.statements.body.carried.items():
-            result = self.results[index]
-            if isinstance(result, Value) and not result.hint:
-                yield result, self.names[self.statements.body.entries[entry]]
+        self.wanted: dict[Value, str] = {
+            result: name for result, name in zip(self.results, outputs, strict=False) if isinstance(result, Value)
+        }
 
     def lines(self) -> Iterator[str]:
         """The lines, without indentation."""

@@ -48,17 +48,9 @@ def _common_start(texts: Sequence[str]) -> str:
 
 def templates(found: Collection[Keys]) -> Mapping[Keys, tuple[Keys, str]]:
     """For each of some keys that differ from environment to environment, the names with which they begin, and the end that they share,
-    as the inside of a string literal. Shorter names of other keys will do if all keys go on alike behind them."""
+    as the inside of a string literal."""
     heads = {keys: head(keys) for keys in found if len(set(keys)) > 1}
-    begun = {names for names, _ in heads.values()}
-    made: dict[Keys, tuple[Keys, str]] = {}
-    for keys, (names, end) in heads.items():
-        for shorter in begun:
-            rest = {name.removeprefix(short) for name, short in zip(names, shorter, strict=True) if name.startswith(short)}
-            if len(rest) == 1 and all(map(str.startswith, names, shorter)) and len(min(shorter)) < len(min(names)):
-                names, end = shorter, rest.pop() + end
-        made[keys] = names, escaped(end)
-    return made
+    return {keys: (names, escaped(end)) for keys, (names, end) in heads.items()}
 
 
 Vector = tuple[Any, ...]
