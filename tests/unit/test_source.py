@@ -326,11 +326,6 @@ def test_numbers_are_the_same_float32() -> None:
     require_source(model.build(h))
 
 
-def test_unused_weights_stay() -> None:
-    text = 'model m(x: f32[4]):\n    weight w: f32[2] = "unused"\n    return relu(x)\n'
-    assert '"unused"' in require_source(graph_of(text))
-
-
 def test_lines_become_loops_where_only_integers_rise() -> None:
     lines = [f'h = f(h, {2 * index + 1}, "layer{index}.w", 0.{index % 2})' for index in range(3)]
     assert list(rolled(lines)) == lines

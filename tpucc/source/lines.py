@@ -82,10 +82,10 @@ def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
 
 
 class Lines:
-    """Writes the lines of a body. `outputs` are the names of what a model returns, and `unread` weights that nothing reads."""
+    """Writes the lines of a body. `outputs` are the names of what a model returns."""
 
-    def __init__(self, statements: Statements, statics: Statics, outputs: Sequence[str] = (), unread: Sequence[Leaf] = ()) -> None:
-        self.statements, self.statics, self.outputs, self.unread = statements, statics, outputs, unread
+    def __init__(self, statements: Statements, statics: Statics, outputs: Sequence[str] = ()) -> None:
+        self.statements, self.statics, self.outputs = statements, statics, outputs
         self.results = statements.body.results
         self.last = dict(statements.last)
         self.names: dict[Value | Leaf, str] = {}
@@ -101,7 +101,6 @@ class Lines:
 
     def lines(self) -> Iterator[str]:
         """The lines, without indentation."""
-        yield from (self._declared(weight) for weight in self.unread)
         for place, step in enumerate(self.statements.steps):
             self.place = place
             yield from self._weights(step)
@@ -221,11 +220,11 @@ class Lines:
         return name
 
 
-def clearest(body: Body, statics: Statics, outputs: Sequence[str] = (), unread: Sequence[Leaf] = ()) -> list[str]:
+def clearest(body: Body, statics: Statics, outputs: Sequence[str] = ()) -> list[str]:
     """The lines of a body: with loops, and with lists if they make it shorter."""
     named = [result for result, name in zip(body.results, outputs, strict=bool(outputs)) if not is_unnamed(name, len(outputs))]
     lengths = {step: sum(map(len, texts)) for step, texts in statics.texts.items() if isinstance(step, Step)}
-    found = (Lines(Statements(body, named, lengths, lists), statics, outputs, unread).lines() for lists in (False, True))
+    found = (Lines(Statements(body, named, lengths, lists), statics, outputs).lines() for lists in (False, True))
     return min((list(rolled(list(lines))) for lines in found), key=len)
 
 

@@ -179,16 +179,15 @@ def takes_many(op: str) -> bool:
     return op in OPS and any(operand.many for operand in OPS[op].operands)
 
 
-def body_of(graph: Graph) -> tuple[Body, list[Leaf]]:
-    """The body of a model, and the weights that nothing reads. Raises `Unwritable` for operators that the language doesn't have."""
+def body_of(graph: Graph) -> Body:
+    """The body of a model. Raises `Unwritable` for operators that the language doesn't have."""
     reader = _Reader(graph)
     for node in graph:
         reader.read(node)
     body = reader.body
     body.results = tuple(reader.operands[output.node] for output in graph.outputs)
     body.steps[:0] = reader.states
-    read = {bottom_of(operand) for step in body.steps for operand in step.operands} | set(map(bottom_of, body.results))
-    return body, [weight for weight in reader.weights.values() if weight not in read]
+    return body
 
 
 class _Reader:

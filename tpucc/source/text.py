@@ -79,7 +79,7 @@ def graph_of(text: str, params: Mapping[str, int], name: str = "") -> Graph:
 def lines_of(graph: Graph, structured: bool, params: Mapping[str, int] | None = None) -> Iterator[str]:
     """The lines of the functions and of the model, unchecked. Without structure each operator has a line of its own."""
     params = params or {}
-    body, unread = body_of(graph)
+    body = body_of(graph)
     inputs = [required(node.name, "an input") for node in graph.inputs]
     outputs = [required(output.name, "an output") for output in graph.outputs]
     functions = written(with_functions(body) if structured else [], params, {graph.name, *params})
@@ -92,11 +92,11 @@ def lines_of(graph: Graph, structured: bool, params: Mapping[str, int] | None = 
     if all(graph[output.node].type.dtype in DECLARABLE for output in graph.outputs):
         results = ", ".join(_type(graph[output.node], scope) for output in graph.outputs)
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
-    statics = Statics(body, scope, inputs, functions, unread)
+    statics = Statics(body, scope, inputs, functions)
     if structured:
-        lines = clearest(body, statics, outputs, unread)
+        lines = clearest(body, statics, outputs)
     else:
-        lines = list(Lines(Statements(body, body.results, None, lists=False), statics, outputs, unread).lines())
+        lines = list(Lines(Statements(body, body.results, None, lists=False), statics, outputs).lines())
     yield from _block(f"{head}:", lines)
 
 
