@@ -19,6 +19,8 @@ TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|(?:(?<=[(\[=])-|(?<=, )-)?(?<![\w.])\d+(?
 """A string or a number."""
 IN_STRING = re.compile(r"\{\{|\{[^{}]*\}|(?<!\d)(?:0|[1-9]\d*)(?!\d)")
 """In a string: a brace, a hole, or a number."""
+APPENDED = re.compile(r"(\w+) = \1 \+ \[\w+\]$")
+"""A variable is put into a list."""
 INDEX = re.compile(r"\w\[[^\]()]*$")
 """What stands before an index."""
 VARIABLES = ("i", "j", "k", "n", "round")
@@ -45,6 +47,8 @@ def rolled(lines: Sequence[str]) -> Iterator[str]:
     place = 0
     while place < len(lines):
         count, loop = _longest(cut, place, names)
+        if count and APPENDED.match(lines[place]) and _longest(cut, place + 1, names)[0] == count:
+            count = 0  # it begins with what is put into a list
         yield from loop if count else lines[place : place + 1]
         place += max(1, count)
 
