@@ -332,15 +332,6 @@ def test_blocks_with_the_same_weights_are_calls_of_one_function(tmp_path: Path) 
 # numbers behind names
 
 
-def test_the_first_of_a_key_has_no_number_where_no_other_is_read(tmp_path: Path) -> None:
-    """The product that reads the weight as it is has no reader itself."""
-    nodes = [node("MatMul", ["x", "w"], ["unread"]), node("Transpose", ["w"], ["t"]), node("Slice", ["t", "zero", "two", "one"], ["part"])]
-    nodes.append(node("MatMul", ["x", "part"], ["y"]))
-    made = imported(model_of(nodes, [drawn("w", 4, 4), whole("zero", 0), whole("two", 2), whole("one", 1)]), tmp_path)
-    assert {key: made.weights[key].shape for key in made.weights} == {"w": (4, 2)}
-    np.testing.assert_array_equal(made.weights["w"], onnx.numpy_helper.to_array(drawn("w", 4, 4)).T[:, :2])
-
-
 def test_a_function_is_called_after_its_operators(tmp_path: Path) -> None:
     nodes = []
     for index in range(6):

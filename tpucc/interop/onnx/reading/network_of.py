@@ -24,7 +24,7 @@ from tpucc.interop.onnx.reading.building.values import (
     class_names,
     order_of,
 )
-from tpucc.interop.onnx.reading.building.weights import Called, numbered_anew
+from tpucc.interop.onnx.reading.building.weights import Called
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
@@ -43,6 +43,7 @@ from tpucc.interop.onnx.reading.uses import image_inputs, image_results, single_
 from tpucc.ir import Graph, Output, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import RuleError
+from tpucc.ops.weight import WeightAttributes
 
 Layout = Literal["nhwc", "nchw"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
@@ -110,7 +111,8 @@ class _Builder:
         graph = recognised(graph)
         graph, moved = with_columns_of_pixels(graph, weights)
         weights = {**weights, **moved}
-        graph, weights = numbered_anew(graph, weights, self.network.numbered)
+        read = {node.attributes.key for node in graph if isinstance(node.attributes, WeightAttributes)}
+        weights = {key: array for key, array in weights.items() if key in read}
         return Built(graph, weights, self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
