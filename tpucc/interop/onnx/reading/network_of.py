@@ -24,14 +24,12 @@ from tpucc.interop.onnx.reading.building.values import (
     class_names,
     order_of,
 )
-from tpucc.interop.onnx.reading.building.weights import Called
+from tpucc.interop.onnx.reading.building.weights import Called, read_by
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
-from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
-from tpucc.interop.onnx.reading.idioms.taken_apart import recognised
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import ON_INTEGERS, is_index, is_mask, kept, moved, rows, said_scales, with_kind
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, STRUCTURE, hindrance, misfit, problem
@@ -39,11 +37,11 @@ from tpucc.interop.onnx.reading.operators import quantised
 from tpucc.interop.onnx.reading.operators.quantised import require_usable
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
 from tpucc.interop.onnx.reading.operators.shapes import require_rank, stacked
+from tpucc.interop.onnx.reading.taken_apart import recognised
 from tpucc.interop.onnx.reading.uses import image_inputs, image_results, single_weights
 from tpucc.ir import Graph, Output, Range, TensorType
 from tpucc.numerics import AnyArray
 from tpucc.ops.opdef import RuleError
-from tpucc.ops.weight import WeightAttributes
 
 Layout = Literal["nhwc", "nchw"]
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
@@ -107,13 +105,8 @@ class _Builder:
         if self.problems:
             raise CompileError(self._found())
         outputs = tuple(self._output(value) for value in self.graph.outputs)
-        graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
-        graph = recognised(graph)
-        graph, moved = with_columns_of_pixels(graph, weights)
-        weights = {**weights, **moved}
-        read = {node.attributes.key for node in graph if isinstance(node.attributes, WeightAttributes)}
-        weights = {key: array for key, array in weights.items() if key in read}
-        return Built(graph, weights, self.layouts, tuple(self.network.notes))
+        graph = recognised(replace(self.network.graph(), outputs=outputs))
+        return Built(graph, read_by(graph, self.network.weights), self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = self.names.inputs[value.name]

@@ -19,8 +19,9 @@ import numpy as np
 from tpucc.interop.onnx.reading.building.values import Static, is_same, without_ones, without_repetition
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.names import ANONYMOUS
-from tpucc.ir import Node
+from tpucc.ir import Graph, Node
 from tpucc.numerics import AnyArray
+from tpucc.ops.weight import WeightAttributes
 
 MOVES = frozenset(
     ["Cast", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"]
@@ -173,3 +174,9 @@ def _by_first_column(matrix: AnyArray) -> Hashable:
 def _content(values: AnyArray) -> bytes:
     """What tells arrays apart, whichever zeros they have."""
     return sha256(f"{values.shape}".encode() + (values + np.float32(0)).tobytes()).digest()
+
+
+def read_by(graph: Graph, weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """The weights that nodes of the graph are."""
+    read = {node.attributes.key for node in graph if isinstance(node.attributes, WeightAttributes)}
+    return {key: array for key, array in weights.items() if key in read}
