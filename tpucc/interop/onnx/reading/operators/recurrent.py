@@ -176,9 +176,8 @@ def recurrent(
     (gates, count, step), net = STEPS[c.node.op], c.net
     directions = 2 if said.direction == "bidirectional" else 1
     functions = gate_functions(c, said, FUNCTIONS[gates], directions)
-    first, *states = (
-        _turned(value, (1, 0, 2)) if said.layout and value is not None else value for value in (x, hidden, state)[: 1 + count]
-    )
+    first = _turned(x, (1, 0, 2)) if said.layout else x
+    states = [_turned(value, (1, 0, 2)) if said.layout and value is not None else value for value in (hidden, state)[:count]]
     require(x.rank == r.ndim == 3)
     time, batch, inputs = first.shape
     units = r.shape[2] if said.hidden_size is None else said.hidden_size
@@ -191,7 +190,7 @@ def recurrent(
         raise Unsupported("clipped cells, coupled gates, or peepholes", "export it without clip, input_forget and P")
     if time > MOST_STEPS:
         raise Unsupported(f"{time:,} steps; the limit is {MOST_STEPS:,}", "shorter sequences have fewer steps")
-    steps = net.single(net.tensor(first))
+    steps = net.single(first)
     own, net.name = net.name, "slice"
     outputs: list[list[Node]] = []
     finals: list[State] = []
@@ -212,7 +211,7 @@ def recurrent(
     last = [_final(net, [each[index] for each in finals]) for index in range(count)]
     if said.layout:
         made, last = [_turned(each, (2, 0, 1, 3)) for each in made], [_turned(each, (1, 0, 2)) for each in last]
-    return (*(made or [Static(np.zeros(0), "")]), *last)
+    return *(made or (Static(np.zeros(0), ""),)), *last
 
 
 V = TypeVar("V", bound=Value)
