@@ -660,6 +660,31 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
     compared(model_of([made], constants, inputs, outputs))
 
 
+@each(CELLS)
+def test_a_batch_that_comes_first_is_turned_at_both_ends(op: str, gates: int, attributes: dict[str, int]) -> None:
+    """First states, too, which ONNX Runtime doesn't take so."""
+    constants = [drawn("w", 2, gates * 3, 6), drawn("r", 2, gates * 3, 3)]
+    said = {"hidden_size": 3, "direction": "bidirectional", **attributes}
+    first = model_of(
+        [node(op, ["x", "w", "r", "", "", "h"], ["y", "z"], layout=1, **said)], constants, {"x": (2, 4, 6), "h": (2, 2, 3)}, ("y", "z")
+    )
+    turns = [
+        node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+        node("Transpose", ["h"], ["s"], perm=[1, 0, 2]),
+        node(op, ["t", "w", "r", "", "", "s"], ["a", "b"], **said),
+        node("Transpose", ["a"], ["y"], perm=[2, 0, 1, 3]),
+        node("Transpose", ["b"], ["z"], perm=[1, 0, 2]),
+    ]
+    given = {"x": DRAW.normal(size=(2, 4, 6)).astype(np.float32), "h": DRAW.normal(size=(2, 2, 3)).astype(np.float32)}
+    found = []
+    for model in (first, model_of(turns, constants, {"x": (2, 4, 6), "h": (2, 2, 3)}, ("y", "z"))):
+        made = built(model)
+        values = evaluate(bind_arrays(made.graph, made.weights), given)
+        found.append([values[output.node] for output in made.graph.outputs])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @each(
     [
         ("LSTM", 4, ["HardSigmoid", "Tanh", "LeakyRelu"], [0.3, 0.7], [0.4]),
