@@ -25,8 +25,8 @@ RUNTIME = "onnx_casts backends"
 SHORT = "not programs and not CastLike and (uint8 or not int8 or onnx_casts)"
 """What the emulator runs of them in every run: no whole programs, which take it seconds each, of two equal operators one, and of products
 those with unsigned weights, which the others have here, too."""
-ALL_FLOATS = "floating_functions floating_sums fidelity ops_values onnx_export onnx_reading onnx_decoders keras sensitivity training"
-ALL_RUNTIME = "onnx_reading onnx_export onnx_gemm_alpha onnx_nearest onnx_decoders keras numerics"
+ALL_FLOATS = "floating_functions floating_sums fidelity ops_values onnx_export onnx_reading keras sensitivity training"
+ALL_RUNTIME = "onnx_reading onnx_export onnx_gemm_alpha onnx_nearest keras numerics"
 DIFFERENTIAL = ("tests/differential/test_onnxruntime.py", "tests/differential/test_onnx_damaged.py")
 EMULATOR = "qemu-x86_64"
 """Beside the kernel Prescott: qemu 7.2 has a fault at AVX2, with which NumPy's argsort doesn't sort."""

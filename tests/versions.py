@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("numpy", "onnx", "onnxruntime")
-TESTS = "backends portable onnx_casts onnx_export onnx_reading onnx_decoders numerics floating_product calibrate"
+TESTS = "backends portable onnx_casts onnx_export onnx_reading numerics floating_product calibrate"
 
 NO_KERNELS = (
     "tests/unit/test_onnx_export.py::test_programs_in_integers[left_constants-16]",

@@ -50,11 +50,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "language/types.py": ("input", SYNTAX),
     "language/warnings.py": ("input, weight", SYNTAX),
     "language/words.py": ("weight", SYNTAX),
-    "interop/onnx/reading/idioms/decoders.py": ("batch_norm, embedding, import reshape, import transpose, import weight, matmul", REWRITE),
-    "interop/onnx/reading/idioms/taken_apart.py": (
-        "add*2, import constant, import full, import weight, mul*2, sigmoid, sub, zeros",
-        REWRITE,
-    ),
+    "interop/onnx/reading/taken_apart.py": ("import constant, import full, import weight, sigmoid", REWRITE),
     "interop/onnx/reading/folding.py": ("log", OTHER),
     "interop/onnx/reading/files/names.py": ("weight", SYNTAX),
     "interop/onnx/reading/building/network.py": (

@@ -1,4 +1,4 @@
-"""Sizes that a file leaves open, as params of the source: what follows from them does so for all their values, else they are numbers."""
+"""Sizes that a file leaves open, as params of the source: their multiples are so for all their values; else they are numbers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def shifted(stride: int, least: int) -> Any:
 
 @each([(2, 640), (1, 640), (3, 640), (2, 647), (4, 655)])
 def test_a_size_is_not_tied_to_the_batch_by_chance(batch: int, length: int, tmp_path: Path) -> None:
-    """Batches of 2 were changed by as much as the length was, which a stride of 128 doesn't notice."""
     onnx.save(shifted(128, 8), tmp_path / "m.onnx")
     source = tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": batch, "length": length}).source
     assert f"x[:, {length - 8}:{length - 4}]" in source
@@ -61,14 +60,24 @@ def test_a_size_is_not_tied_to_the_batch_by_chance(batch: int, length: int, tmp_
         assert [each.type.shape for each in graph_of(source, {"batch": other}).inputs] == [(other, length)]
 
 
-def test_three_sizes_are_told_apart(tmp_path: Path) -> None:
-    nodes = [node("Slice", [name, "start", "stop", "one"], [f"{name}2"]) for name in ("a", "b", "c")]
-    constants = [whole("start", -5), whole("stop", -1), whole("one", 1)]
-    inputs = {name: ("batch", size) for name, size in (("a", "m"), ("b", "n"), ("c", "o"))}
-    onnx.save(model_of([*nodes, node("Sum", ["a2", "b2", "c2"], ["y"])], constants, inputs), tmp_path / "m.onnx")
-    source = tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": 2, "m": 7, "n": 8, "o": 9}).source
-    for name, size in (("a", "m"), ("b", "n"), ("c", "o")):
-        assert f"{name}[:, {size} - 5:{size} - 1]" in source
+def test_two_sizes_and_their_product_are_told_apart(tmp_path: Path) -> None:
+    nodes = [
+        node("Reshape", ["x", "rows"], ["r"]),
+        node("MatMul", ["r", "w"], ["m"]),
+        node("Shape", ["x"], ["sizes"]),
+        node("Slice", ["sizes", "zero", "two"], ["first"]),
+        node("Concat", ["first", "last"], ["wanted"], axis=0),
+        node("Reshape", ["m", "wanted"], ["y"]),
+    ]
+    constants = [whole("rows", -1, 4), drawn("w", 4, 6), whole("zero", 0), whole("two", 2), whole("last", 2, 3)]
+    onnx.save(model_of(nodes, constants, {"x": ("batch", "time", 4)}), tmp_path / "m.onnx")
+    for batch, time in ((2, 7), (1, 4), (4, 4)):
+        source = tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": batch, "time": time}).source
+        assert f"param batch = {batch}\nparam time = {time}\n" in source
+        assert "(batch, time, 2, 3)" in source
+        for other in ({"batch": 5, "time": 3}, {"batch": 1, "time": 1}):
+            graph = graph_of(source, other)
+            assert graph[graph.outputs[0].node].type.shape == (other["batch"], other["time"], 2, 3)
 
 
 def strided(kernel: int, stride: int, pad: int) -> Any:
@@ -86,18 +95,11 @@ def strided(kernel: int, stride: int, pad: int) -> Any:
     return model_of(nodes, constants, {"x": ("batch", 3, kernel, "width")})
 
 
-def test_a_size_that_a_stride_divides_is_a_quotient_for_all_sizes(tmp_path: Path) -> None:
-    onnx.save(strided(8, 8, 0), tmp_path / "m.onnx")
-    source = tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": 2, "width": 160}).source
-    assert "reshape(conv, (batch, width // 8, 2, 3))" in source
-    for width in (161, 80, 95, 192):
-        graph = graph_of(source, {"width": width})
-        assert graph[graph.outputs[0].node].type.shape == (2, width // 8, 2, 3)
-
-
-@each([(8, 8, 0, 163), (5, 8, 0, 160), (9, 8, 1, 160)])
-def test_a_size_is_a_number_where_what_follows_is_no_quotient(kernel: int, stride: int, pad: int, width: int, tmp_path: Path) -> None:
-    """(width − kernel + 2 pad) // stride + 1 is width // stride for some widths only; of 163 it isn't known to be."""
+@each([(8, 8, 0, 160), (8, 8, 0, 163), (5, 8, 0, 160), (9, 8, 1, 160)])
+def test_a_size_is_a_number_where_others_follow_from_it_by_more_than_products(
+    kernel: int, stride: int, pad: int, width: int, tmp_path: Path
+) -> None:
+    """(width − kernel + 2 pad) // stride + 1 of them."""
     onnx.save(strided(kernel, stride, pad), tmp_path / "m.onnx")
     source = tpucc.import_onnx(tmp_path / "m.onnx", params={"batch": 2, "width": width}).source
     assert f"leaves width open; this is the model for width = {width}" in source
@@ -168,13 +170,15 @@ def rated() -> Any:
 
 @each(
     [
-        ({}, "E1007: .*condition is computed.*-D rate=…"),
-        ({"length": 8}, "E1007: .*condition is computed.*-D rate=…"),
-        ({"rate": 9, "length": 8}, r"E1007: .*\[2, 8\] and \[2\] with \[2, 5\] don't fit .*, with rate = 9 and length = 8\n"),
-        ({"rate": 8, "length": 8}, "E1008: .*leaves the size units open"),
+        ({"length": 8}, "E1008: .*leaves the size units open"),
+        ({"length": 8, "units": 4}, "E1007: .*condition is computed.*-D rate=…"),
+        (
+            {"rate": 9, "length": 8, "units": 4},
+            r"E1007: .*\[2, 8\] and \[2\] with \[2, 5\] don't fit .*, with rate = 9, length = 8 and units = 4\n",
+        ),
     ]
 )
-def test_a_size_is_not_asked_for_where_no_value_of_it_helps(given: dict[str, int], says: str, tmp_path: Path) -> None:
+def test_a_size_is_asked_for_and_then_the_input_that_decides(given: dict[str, int], says: str, tmp_path: Path) -> None:
     onnx.save(rated(), tmp_path / "m.onnx")
     with pytest.raises(tpucc.Error) as raised:
         tpucc.import_onnx(tmp_path / "m.onnx", params=given)

@@ -219,12 +219,11 @@ def test_what_is_read_of_scikit_learn_is_said_where_a_model_of_it_is_refused(tmp
 
 def test_other_values_than_tensors_are_refused(tmp_path: Path) -> None:
     helper = pytest.importorskip("onnx").helper
-    for ends, name, says in (("output", "s", "the output s is a sequence"), ("input", "m", "m is a sequence, a map or another value")):
-        made = model([node("SequenceConstruct", ["x"], ["s"], ""), node("Identity", ["x"], ["y"], "")], X, {"y": 1})
-        getattr(made.graph, ends).append(helper.make_tensor_sequence_value_info(name, 1, None))
-        (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
-        with pytest.raises(tpucc.CompileError, match=f"E1006: m.onnx: {says}"):
-            tpucc.import_onnx(tmp_path / "m.onnx")
+    made = model([node("Identity", ["x"], ["y"], "")], X, {"y": 1})
+    made.graph.input.append(helper.make_tensor_sequence_value_info("m", 1, None))
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    with pytest.raises(tpucc.CompileError, match=r"E1006: m\.onnx: m is a sequence, a map or another value"):
+        tpucc.import_onnx(tmp_path / "m.onnx")
 
 
 def test_numbers_of_classes_have_a_name_of_their_own(tmp_path: Path) -> None:

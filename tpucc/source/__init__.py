@@ -2,6 +2,6 @@
 
 from tpucc.source.names import Unwritable
 from tpucc.source.steps import same_model
-from tpucc.source.text import Sample, source_of
+from tpucc.source.text import graph_of, source_of
 
-__all__ = ["Sample", "Unwritable", "same_model", "source_of"]
+__all__ = ["Unwritable", "graph_of", "same_model", "source_of"]

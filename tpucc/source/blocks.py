@@ -20,7 +20,7 @@ import networkx
 from tpucc.ir.attributes import identities, identity
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Boundary, Matrix
-from tpucc.source.scope import scope_of, scopes, templates
+from tpucc.source.scope import templates
 from tpucc.source.steps import Body, Leaf, Operand, Step, Value, bottom_of, keys_of, numbers_of, values_of
 
 LONGEST = 120
@@ -39,12 +39,8 @@ LEAST = 0.5
 """Lines that a function saves, at least."""
 FEWEST = 1.75
 """Lines of a function, at least."""
-SPLIT = 0.6
-"""What the lines that windows save are worth if a window has a part of a scope of names, and for each result after the first one."""
-START = 0.76
-"""What they are worth if a window doesn't begin with a layer."""
-START_OF_CALL = 0.95
-"""What they are worth if it begins with a call of a function that has no weights."""
+RESULT = 0.6
+"""What the lines that windows save are worth for each result after the first one."""
 INPUT = 0.85
 """What they are worth for each tensor after the first one that a window takes."""
 
@@ -67,23 +63,8 @@ def with_functions(model: Body) -> list[Body]:
     for body in bodies:  # a function that one line calls is repeated by nothing but the function around that line
         while single := next((step for step in body.steps if step.function is not None and sites[step.function] == 1), None):
             body.steps = list(chain.from_iterable(_inlined(step) if step is single else (step,) for step in body.steps))
-        body.steps = list(_with_own_states(body.steps))
     calls = networkx.DiGraph((body, step.function) for body in bodies for step in body.steps if step.function is not None)
     return list(networkx.dfs_postorder_nodes(calls, model))[:-1] if model in calls else []
-
-
-def _with_own_states(steps: Sequence[Step]) -> Iterator[Step]:
-    """The steps with a first state of its own for each place of a call that takes one: the calls behind it change each on its own."""
-    states = {step.results[0]: step for step in steps if not step.operands}
-    taken: set[Operand] = set()
-    for step in steps:
-        operands = list(step.operands)
-        for place, operand in enumerate(operands if step.function is not None else ()):
-            if isinstance(operand, Value) and operand in states and operand in taken:
-                operands[place] = own = Value(operand.shapes)
-                yield replace(states[operand], results=(own,))
-            taken.add(operand)
-        yield replace(step, operands=tuple(operands))
 
 
 class _Steps:
@@ -100,16 +81,8 @@ class _Steps:
         self.keys = {step: tuple(keys_of(step)) for step in self.steps}
         """The keys of the weights that a step reads."""
         self.numbers = {step: numbers_of(step) for step in self.steps}
-        readers = Counter(chain.from_iterable(self.keys.values()))
-        self.own = [frozenset(key for key in keys if readers[key] == 1) for keys in self.keys.values()]
-        """The keys of the weights that a step alone reads: others say nothing about blocks."""
         kinds: dict[Hashable, int] = {}
         self.kinds = [kinds.setdefault(_kind(step), len(kinds)) for step in self.steps]
-        self.under: dict[str, set[str]] = defaultdict(set)
-        """The keys of each scope."""
-        for key in frozenset[str]().union(*self.own):
-            for scope in scopes(key):
-                self.under[scope].add(key)
         self.costs = [0.0, *accumulate(map(_cost, self.steps))]
         """The lines of all steps before each place."""
 
@@ -168,9 +141,8 @@ class _Steps:
         results = self._results(repeat, inputs) if len(inputs) <= MOST_INPUTS else {}
         if not results or (len(results) > 1 and None in results.values()):
             return 0
-        start = 1 if self.keys[first := self.steps[starts[0]]] else START if first.function is None else START_OF_CALL
         saved = repeat.saved - ARGUMENT * several * self._varying(repeat)
-        return saved * SPLIT ** (len(results) - 1) * INPUT ** (len(inputs) - 1) * start * self._fit(repeat)
+        return saved * RESULT ** (len(results) - 1) * INPUT ** (len(inputs) - 1)
 
     def _rows(self, repeat: Repeat) -> list[tuple[Step, ...]]:
         """The steps of the windows: for each place those of all windows."""
@@ -198,29 +170,24 @@ class _Steps:
         numbers = {values for same in rows for values in zip(*map(self.numbers.__getitem__, same), strict=True)}
         keys = [keys for same in rows for keys in zip(*map(self.keys.__getitem__, same), strict=True)]
         names = {names for names, _ in templates(keys).values()}
-        return sum(len(set(values)) > 1 for values in numbers) + max(0, len(names) - 1)
-
-    def _fit(self, repeat: Repeat) -> float:
-        """How well windows fit the names of their weights: best, if each has all weights of a scope."""
-        keys = (frozenset[str]().union(*self.own[start : start + repeat.length]) for start in repeat.starts)
-        return 1 if all(not own or self.under[scope_of(own)] == own for own in keys) else SPLIT
+        return sum(len(set(values)) > 1 for values in numbers) + 2 * max(0, len(names) - 1)
 
     def _replaced(self, repeat: Repeat) -> Body:
         """Puts calls of a new function in the places of the windows."""
         owners = [self.owners[start] for start in repeat.starts]
-        samples = tuple(sample for owner in owners for sample in owner.samples)
+        count = sum(owner.environments for owner in owners)
         inputs = self._inputs(repeat)
         results = self._results(repeat, inputs)
-        entries = tuple(Value(_joined((each.shapes for each in same), range(len(samples))), _hint(same)) for same in inputs)
+        entries = tuple(Value(_joined((each.shapes for each in same), range(count)), _hint(same)) for same in inputs)
         known: Known = dict(zip(inputs, entries, strict=True))
         rows = self._rows(repeat)
-        steps = [_copied(same, known, range(len(samples))) for same in rows]
+        steps = [_copied(same, known, range(count)) for same in rows]
         carried = {place: entry for place, entry in enumerate(results.values()) if entry is not None}
-        function = Body(samples, entries, steps, tuple(known[values] for values in results), carried)
-        environments = iter(range(len(samples)))
+        function = Body(count, entries, steps, tuple(known[values] for values in results), carried)
+        environments = iter(range(count))
         calls: dict[Step, Step] = {}
         for number, (first, owner) in enumerate(zip(rows[0], owners, strict=True)):
-            given, taken = tuple(same[number] for same in inputs), tuple(islice(environments, len(owner.samples)))
+            given, taken = tuple(same[number] for same in inputs), tuple(islice(environments, owner.environments))
             calls[first] = Step("", given, tuple(same[number] for same in results), (), function, taken)
         dropped = set(chain.from_iterable(rows[1:]))
         for owner in dict.fromkeys(owners):

@@ -19,7 +19,7 @@ SHORT = 3
 """Operators of a function that is called after them."""
 
 
-def written(functions: Sequence[Body], params: Mapping[str, tuple[int, ...]], taken: set[str]) -> dict[Body, Written]:
+def written(functions: Sequence[Body], params: Mapping[str, int], taken: set[str]) -> dict[Body, Written]:
     """The functions, each behind those that it calls, as text. `taken` are names that they can't have."""
     found: dict[Body, Written] = {}
     for function in functions:
@@ -29,7 +29,7 @@ def written(functions: Sequence[Body], params: Mapping[str, tuple[int, ...]], ta
     return found
 
 
-def _written(body: Body, name: str, known: Mapping[Body, Written], params: Mapping[str, tuple[int, ...]], taken: set[str]) -> Written:
+def _written(body: Body, name: str, known: Mapping[Body, Written], params: Mapping[str, int], taken: set[str]) -> Written:
     entries: list[str] = []
     for place, entry in enumerate(body.entries):
         is_state = place in body.carried.values() and len(body.entries) > 1
@@ -39,8 +39,7 @@ def _written(body: Body, name: str, known: Mapping[Body, Written], params: Mappi
         for entry, value in zip(entries, body.entries, strict=True)
         for axis, of_axis in reversed(list(enumerate(zip(*value.shapes, strict=True))))
     }
-    values = {param: tuple(numbers[sample] for sample in body.samples) for param, numbers in params.items()}
-    scope = Scope(values, sizes, is_function=True, taken={*taken, *entries})
+    scope = Scope(params, sizes, taken={*taken, *entries})
     lines = clearest(body, Statics(body, scope, entries, known))
     parameters = sorted((_with_default(each) for each in scope.parameters), key=_place)
     formals = (f"{each.name}={each.default}" if each.default else each.name for each in parameters)
@@ -70,7 +69,7 @@ def _called(function: Body, known: Mapping[Body, Written]) -> str:
     if len(words) <= SHORT and sum(_is_layer(step) for step in function.steps) <= 1:
         name = "_".join(words)
         return name if name not in RESERVED else f"{name}_layer"
-    keys = ([key for step in function.steps for key in keys_of(step, place)] for place in range(len(function.samples)))
+    keys = ([key for step in function.steps for key in keys_of(step, place)] for place in range(function.environments))
     scopes = list(map(scope_of, filter(None, keys)))
     word = common_word(scopes)
     if function.carried and len(function.entries) > 1 and len(set(scopes)) == 1:

@@ -9,8 +9,7 @@ from enum import IntEnum
 from tpucc.language.apply import BINARY, COMPARISONS
 from tpucc.language.static import STATIC
 from tpucc.source.loops import rolled
-from tpucc.source.names import DIGITS, reciprocal_of, unused, variable_in
-from tpucc.source.scope import is_constant
+from tpucc.source.names import unused, variable_in
 from tpucc.source.statements import Member, Statements
 from tpucc.source.statics import Statics
 from tpucc.source.steps import Body, Leaf, Operand, Step, Value, is_slice, takes_many
@@ -74,12 +73,8 @@ def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
     right = step.operands[1]
     if symbol == "/" and b.is_number:
         return None
-    if symbol == "*" and isinstance(right, Leaf) and right.numbers and is_constant(right.numbers):
-        factor = right.numbers[0]
-        if factor == -1:
-            return Text(f"-{a.tensor.within(Level.SIGN)}", Level.SIGN)
-        if (divisor := reciprocal_of(factor)) is not None and not a.is_number:
-            return Text(f"{a.within(Level.FACTORS)} / {divisor}", Level.FACTORS)
+    if symbol == "*" and isinstance(right, Leaf) and right.numbers and set(right.numbers) == {-1.0}:
+        return Text(f"-{a.tensor.within(Level.SIGN)}", Level.SIGN)
     a = a.tensor if b.is_number else a
     level = LEVELS.get(symbol, Level.COMPARISON)
     left = a.within(Level(level + (level is Level.COMPARISON)))
@@ -87,10 +82,10 @@ def _symbolic(step: Step, operands: Sequence[Text]) -> Text | None:
 
 
 class Lines:
-    """Writes the lines of a body. `outputs` are the names of what a model returns, and `unread` weights that nothing reads."""
+    """Writes the lines of a body. `outputs` are the names of what a model returns."""
 
-    def __init__(self, statements: Statements, statics: Statics, outputs: Sequence[str] = (), unread: Sequence[Leaf] = ()) -> None:
-        self.statements, self.statics, self.outputs, self.unread = statements, statics, outputs, unread
+    def __init__(self, statements: Statements, statics: Statics, outputs: Sequence[str] = ()) -> None:
+        self.statements, self.statics, self.outputs = statements, statics, outputs
         self.results = statements.body.results
         self.last = dict(statements.last)
         self.names: dict[Value | Leaf, str] = {}
@@ -100,26 +95,12 @@ class Lines:
         """The statement that is written now."""
         self.counts: dict[Value, int] = {}
         """How many values a list has by now."""
-        self.wanted: dict[Value, str] = dict(self._states())
-        self.wanted |= {result: name for result, name in zip(self.results, outputs, strict=False) if isinstance(result, Value)}
-
-    def _states(self) -> Iterator[tuple[Value, str]]:
-        """What functions call the values that go from call to call, and those with which a row of calls begins."""
-        for step in self.statements.body.steps:
-            for index, entry in step.function.carried.items() if step.function is not None else ():
-                assert step.function is not None
-                name = self.statics.functions[step.function].formals[entry].rstrip(DIGITS)
-                for value in (step.results[index], step.operands[entry]):
-                    if isinstance(value, Value) and not value.hint and name != "x":
-                        yield value, name
-        for index, entry in self.statements.body.carried.items():
-            result = self.results[index]
-            if isinstance(result, Value) and not result.hint:
-                yield result, self.names[self.statements.body.entries[entry]]
+        self.wanted: dict[Value, str] = {
+            result: name for result, name in zip(self.results, outputs, strict=False) if isinstance(result, Value)
+        }
 
     def lines(self) -> Iterator[str]:
         """The lines, without indentation."""
-        yield from (self._declared(weight) for weight in self.unread)
         for place, step in enumerate(self.statements.steps):
             self.place = place
             yield from self._weights(step)
@@ -239,11 +220,11 @@ class Lines:
         return name
 
 
-def clearest(body: Body, statics: Statics, outputs: Sequence[str] = (), unread: Sequence[Leaf] = ()) -> list[str]:
+def clearest(body: Body, statics: Statics, outputs: Sequence[str] = ()) -> list[str]:
     """The lines of a body: with loops, and with lists if they make it shorter."""
     named = [result for result, name in zip(body.results, outputs, strict=bool(outputs)) if not is_unnamed(name, len(outputs))]
     lengths = {step: sum(map(len, texts)) for step, texts in statics.texts.items() if isinstance(step, Step)}
-    found = (Lines(Statements(body, named, lengths, lists), statics, outputs, unread).lines() for lists in (False, True))
+    found = (Lines(Statements(body, named, lengths, lists), statics, outputs).lines() for lists in (False, True))
     return min((list(rolled(list(lines))) for lines in found), key=len)
 
 

@@ -119,21 +119,14 @@ def _loop(rounds: Sequence[Sequence[Line]], names: set[str]) -> Iterator[str]:
 
 def _counting(moving: Mapping[Numbers, bool], rounds: int, names: set[str]) -> tuple[str, dict[Numbers, str]]:
     """The head of a loop that counts, and the texts in its body of integers that rise; each is an index or isn't."""
-    rises = {values: (int(values[0]), int(values[1]) - int(values[0])) for values in moving}
-    start, step = next(iter(rises.values()), (0, 1))
-    if any(rise % step for _, rise in rises.values()):
-        start, step = 0, 1
     name = next((name for name in ("t" if any(moving.values()) else "i", *VARIABLES) if name not in names), unused("i", names.__contains__))
-    stop = start + step * rounds
-    bounds = f"{start}, {max(stop, -1)}, {step}" if step != 1 else f"{start}, {stop}" if start else str(stop)
-    return f"for {name} in range({bounds}):", {values: _linear(*rise, start, step, name) for values, rise in rises.items()}
+    return f"for {name} in range({rounds}):", {values: _linear(int(values[0]), int(values[1]), name) for values in moving}
 
 
-def _linear(value: int, rise: int, start: int, step: int, name: str) -> str:
-    """An integer as an expression of the loop's variable."""
-    factor = rise // step
-    rest = value - factor * start
-    multiple = name if abs(factor) == 1 else f"{abs(factor)} * {name}"
-    if factor < 0:
-        return f"{rest} - {multiple}" if rest else f"-{multiple}"
-    return f"{multiple} {'+' if rest > 0 else '-'} {abs(rest)}" if rest else multiple
+def _linear(first: int, second: int, name: str) -> str:
+    """An integer as an expression of the loop's variable, by its values in the first two rounds."""
+    rise = second - first
+    multiple = name if abs(rise) == 1 else f"{abs(rise)} * {name}"
+    if rise < 0:
+        return f"{first} - {multiple}" if first else f"-{multiple}"
+    return f"{multiple} {'+' if first > 0 else '-'} {abs(first)}" if first else multiple

@@ -68,10 +68,6 @@ def common_word(names: Sequence[str]) -> str:
     return best if 2 * words.count(best) > len(names) else ""
 
 
-LARGEST_DIVISOR = 10_000
-"""A factor is written as a division by an integer up to this."""
-
-
 def literal(value: object) -> str:
     """An attribute's value. Raises `Unwritable` for one that the language has no text for."""
     match value:
@@ -106,14 +102,6 @@ def number_text(value: float) -> str:
         raise Unwritable(f"the language has no text for the number {value!r}")
     text = str(short)
     return text if np.float32(float(text)) == short else repr(float(short))
-
-
-def reciprocal_of(value: float) -> int | None:
-    """The integer of which a factor is the reciprocal, if that says more than the factor's own digits."""
-    if not 1 / LARGEST_DIVISOR <= abs(value) < 1 or len(number_text(value)) <= 6:
-        return None
-    found = round(1 / value)
-    return found if np.float32(1 / found) == np.float32(value) else None
 
 
 def array_text(value: AnyArray) -> str:

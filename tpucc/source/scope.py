@@ -3,14 +3,14 @@ name scopes, and those of a function's weights have something in common, as `"{n
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any, TypeGuard
 
 from tpucc.ir.attributes import identity
-from tpucc.source.names import Unwritable, as_tuple, escaped, literal, unused
+from tpucc.source.names import as_tuple, escaped, literal, unused
 
 Keys = tuple[str, ...]
 """A weight's key in each environment."""
@@ -48,17 +48,9 @@ def _common_start(texts: Sequence[str]) -> str:
 
 def templates(found: Collection[Keys]) -> Mapping[Keys, tuple[Keys, str]]:
     """For each of some keys that differ from environment to environment, the names with which they begin, and the end that they share,
-    as the inside of a string literal. Shorter names of other keys will do if all keys go on alike behind them."""
+    as the inside of a string literal."""
     heads = {keys: head(keys) for keys in found if len(set(keys)) > 1}
-    begun = {names for names, _ in heads.values()}
-    made: dict[Keys, tuple[Keys, str]] = {}
-    for keys, (names, end) in heads.items():
-        for shorter in begun:
-            rest = {name.removeprefix(short) for name, short in zip(names, shorter, strict=True) if name.startswith(short)}
-            if len(rest) == 1 and all(map(str.startswith, names, shorter)) and len(min(shorter)) < len(min(names)):
-                names, end = shorter, rest.pop() + end
-        made[keys] = names, escaped(end)
-    return made
+    return {keys: (names, escaped(end)) for keys, (names, end) in heads.items()}
 
 
 Vector = tuple[Any, ...]
@@ -82,26 +74,25 @@ class Parameter:
 
 @dataclass
 class Scope:
-    """What the static expressions of a body may name. In a function, a value that follows from nothing becomes a parameter; in the model it
-    is an error."""
+    """What the static expressions of a body may name. In a function, a value that follows from nothing becomes a parameter."""
 
-    params: Mapping[str, Sizes]
-    """The values of the model's params in each environment."""
+    params: Mapping[str, int]
+    """The primes by which sizes that follow from the model's params are told."""
     sizes: Mapping[str, Sizes] = field(default_factory=dict)
     """The last sizes of what a function takes, by their expressions."""
-    is_function: bool = False
     parameters: list[Parameter] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
     keys: Mapping[Keys, tuple[Keys, str]] = field(default_factory=dict)
 
     def know_keys(self, keys: Collection[Keys]) -> None:
         """Finds what the keys have in common that are going to be asked for."""
-        self.keys = templates(keys) if self.is_function else {}
+        self.keys = templates(keys)
 
     def text(self, values: Vector, word: str) -> str:
         """An expression with these values; `word` says what they are. Raises `Unwritable`."""
-        if is_constant(values):
-            return literal(values[0])
+        if is_constant(values) and not isinstance(values[0], tuple):
+            is_size = type(values[0]) is int and word in FOLLOWING
+            return " * ".join(self._factors(values[0])) if is_size else literal(values[0])
         if values in self.keys:
             names, end = self.keys[values]
             name = self._named(names, "name")
@@ -110,6 +101,13 @@ class Scope:
             return as_tuple([self.text(items, word) for items in zip(*values, strict=True)])
         return self._named(values, word)
 
+    def _factors(self, size: int) -> Iterator[str]:
+        """A size as a product with params."""
+        params = [name for name, prime in self.params.items() if size and size % prime == 0]
+        rest = size // math.prod(self.params[name] for name in params)
+        yield from ([str(rest)] if rest != 1 or not params else [])
+        yield from params
+
     def _named(self, values: Vector, word: str) -> str:
         """The parameter that has these values, what they follow from, or else a new parameter."""
         for parameter in self.parameters:
@@ -117,33 +115,23 @@ class Scope:
                 return parameter.name
         if word in FOLLOWING and are_integers(values) and (found := next(self._derived(values, word), "")):
             return found
-        if not self.is_function:
-            raise Unwritable(f"{word} is {values[0]} and {values[1]} in two samples, which doesn't follow from their params")
         name = unused(word, self.taken.__contains__)
         self.taken.add(name)
         self.parameters.append(Parameter(name, word, values))
         return name
 
     def _derived(self, values: Sizes, word: str) -> Iterator[str]:
-        """Expressions for sizes, the simplest first: known sizes; multiples and parts of them, and of the products of two params; params
-        and their sums, and a number more or less; quotients that are rounded down. A weight may have as many filters as there are
-        channels, but not as many as an image is high."""
+        """Expressions for sizes, the simplest first: known sizes, multiples and parts of them, half of them. A weight may have as many
+        filters as there are channels, but not as many as an image is high."""
         own = {each.name: each.values for each in self.parameters if each.word in (*SIZES, "groups") and are_integers(each.values)}
         sizes = {text: others for text, others in self.sizes.items() if word not in SIZES or text.endswith("[-1]")}
-        params = dict(self.params)
-        known = {**params, **own, **sizes}
-        pairs = [((a, b), list(zip(self.params[a], self.params[b], strict=True))) for a, b in combinations(self.params, 2)]
-        products = {f"{a} * {b}": tuple(x * y for x, y in both) for (a, b), both in pairs}
-        sums = {f"{a} + {b}": tuple(x + y for x, y in both) for (a, b), both in pairs}
-        yield from (text for text, others in known.items() if others == values)
-        yield from (found for text, others in (known | products).items() if (found := _scaled(values, text, others)))
-        yield from (found for text, others in (params | sums).items() if (found := _moved(values, text, others)))
+        yield from (text for text, others in (own | sizes).items() if others == values)
+        yield from (found for text, others in (own | sizes).items() if (found := _scaled(values, text, others)))
         yield from (f"{text} // 2" for text, others in own.items() if tuple(size // 2 for size in others) == values)
         groups = own.get("groups", ())
         yield from (
             f"{text} // groups" for text, others in sizes.items() if groups and values == tuple(map(int.__floordiv__, others, groups))
         )
-        yield from (f"{text} // {by}" for text, others in {**params, **sizes}.items() if (by := _divisor(others, values)))
 
 
 def _scaled(values: Sizes, text: str, others: Sizes) -> str:
@@ -153,23 +141,6 @@ def _scaled(values: Sizes, text: str, others: Sizes) -> str:
             if is_constant(factors := [divmod(x, y) for x, y in zip(whole, parts, strict=True)]) and factors[0][1] == 0:
                 return shown.format(factors[0][0], text) if factors[0][0] > 1 else text
     return ""
-
-
-def _moved(values: Sizes, text: str, others: Sizes) -> str:
-    """The values as others and a number; empty if they aren't."""
-    more = [x - y for x, y in zip(values, others, strict=True)]
-    if not is_constant(more):
-        return ""
-    return text if more[0] == 0 else f"{text} {'+' if more[0] > 0 else '-'} {abs(more[0])}"
-
-
-def _divisor(sizes: Sizes, values: Sizes) -> int:
-    """What sizes are divided by, where the values are quotients that are rounded down; 0 where they aren't, or aren't known to be: a size
-    must be a multiple, and another one less than a multiple, else a sum may be what is divided."""
-    divisor = sizes[0] // values[0] if values[0] else 0
-    remainders = {size % divisor for size in sizes} if divisor > 1 else set()
-    is_sure = remainders >= {0, divisor - 1}
-    return divisor if is_sure and tuple(size // divisor for size in sizes) == values else 0
 
 
 def are_integers(values: Vector) -> TypeGuard[Sizes]:

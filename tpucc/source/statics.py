@@ -38,9 +38,7 @@ class Statics:
     """The texts of a body, whose entries have these names: of a step its attributes or static arguments, of a weight its type and key, of
     a slice its indices. `roles` is what the operators call the weights that they read."""
 
-    def __init__(
-        self, body: Body, scope: Scope, entries: Sequence[str], functions: Mapping[Body, Written], unread: Sequence[Leaf] = ()
-    ) -> None:
+    def __init__(self, body: Body, scope: Scope, entries: Sequence[str], functions: Mapping[Body, Written]) -> None:
         self.scope, self.functions = scope, functions
         self.entries = dict(zip(body.entries, entries, strict=True))
         self.texts: dict[Step | Leaf, list[str]] = {}
@@ -54,7 +52,7 @@ class Statics:
                 if isinstance(operand, Leaf) and step.function is None and not isinstance(legalisation_of(step.op), Matrix):
                     self.roles.setdefault(operand, OPS[step.op].operands[min(place, len(OPS[step.op].operands) - 1)].name)
             self.texts[step] = self._arguments(step)
-        for operand in (*unread, *body.results):
+        for operand in body.results:
             self._know(operand)
         used = " ".join(text for texts in self.texts.values() for text in texts)
         self.measured = {name for name in entries if f"{name}.shape[" in used}

@@ -1,8 +1,8 @@
-"""The steps of a model: its operator graph, read for several choices of its params, and the functions that blocks of steps become.
+"""The steps of a model: its operator graph, and the functions that blocks of steps become.
 
-A *body* of steps is the model or a function. It is elaborated several times: the model for each choice of its params (`batch` 2 or 3), and
-a function at each of its calls, too. Each of these times is an *environment*. What the source computes statically (sizes, attributes, keys
-of weights) has one value an environment, and `scope.py` finds the expression that has these values.
+A *body* of steps is the model or a function. A function is elaborated at each of its calls: each of these times is an *environment*. What
+the source computes statically (sizes, attributes, keys of weights) has one value an environment, and `scope.py` finds the expression that
+has these values.
 
 Two graphs are the same model if they are equal up to the names and the order of their nodes. Some differences don't count: where a
 constant, such as a first state of zeros, is a node of its own and where several readers share it; two nodes for the weight of one key; a
@@ -12,12 +12,12 @@ slice of everything, and `dropout` outside of training, which are their operands
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tpucc.ir import Attributes, Graph, Node
-from tpucc.ir.attributes import identities, identity
+from tpucc.ir.attributes import identities
 from tpucc.language.calls import IDENTITY_OUTSIDE_TRAINING
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.constant import ConstantAttributes
@@ -128,13 +128,13 @@ class Step:
 
 @dataclass(eq=False)
 class Body:
-    """Steps from entries to results: the model, or the function of several calls.
+    """Steps from entries to results: the model, or the function of several calls, with the number of its environments.
 
-    `samples` says for each environment with which choice of the params it is. `carried` has the results that go from call to call, as `h`
-    in `h = step(h)`: for the place of a result the place of the entry that the next call has it for.
+    `carried` has the results that go from call to call, as `h` in `h = step(h)`: for the place of a result the place of the entry that the
+    next call has it for.
     """
 
-    samples: tuple[int, ...]
+    environments: int = 1
     entries: tuple[Value, ...] = ()
     steps: list[Step] = field(default_factory=list)
     results: tuple[Operand, ...] = ()
@@ -179,69 +179,51 @@ def takes_many(op: str) -> bool:
     return op in OPS and any(operand.many for operand in OPS[op].operands)
 
 
-def body_of(graphs: Sequence[Graph]) -> tuple[Body, list[Leaf]]:
-    """The body of one model in several environments, whose graphs differ in sizes only, and the weights that nothing reads.
-
-    Raises `Unwritable` for operators that the language doesn't have, and for graphs that differ in more.
-    """
-    if len({tuple((node.op, len(node.operands)) for node in graph) for graph in graphs}) != 1:
-        raise Unwritable("the graphs of the samples have other operators, not only other sizes")
-    reader = _Reader(graphs)
-    for nodes in zip(*graphs, strict=True):
-        reader.read(nodes)
+def body_of(graph: Graph) -> Body:
+    """The body of a model. Raises `Unwritable` for operators that the language doesn't have."""
+    reader = _Reader(graph)
+    for node in graph:
+        reader.read(node)
     body = reader.body
-    body.results = tuple(reader.operands[output.node] for output in graphs[0].outputs)
-    body.steps[:0] = reader.states.values()
-    read = {bottom_of(operand) for step in body.steps for operand in step.operands} | set(map(bottom_of, body.results))
-    return body, [weight for weight in reader.weights.values() if weight not in read]
+    body.results = tuple(reader.operands[output.node] for output in graph.outputs)
+    body.steps[:0] = reader.states
+    return body
 
 
 class _Reader:
-    """Reads nodes, each in all environments, into a body."""
+    """Reads nodes into a body."""
 
-    def __init__(self, graphs: Sequence[Graph]) -> None:
-        self.graphs, self.first = graphs, graphs[0]
-        self.places = [{node.name: place for place, node in enumerate(graph)} for graph in graphs]
-        self.readers = Counter(name for node in self.first for name in node.operands)
-        self.body = Body(tuple(range(len(graphs))))
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.body = graph, Body()
+        self.readers = Counter(name for node in graph for name in node.operands)
         self.operands: dict[str, Operand] = {}
-        self.weights: dict[tuple[Attributes, ...], Leaf] = {}
-        self.states: dict[Hashable, Step] = {}
-        """What is computed of nothing, such as a first state of zeros: those that are alike are one step, before all other steps."""
+        self.weights: dict[Attributes, Leaf] = {}
+        self.states: list[Step] = []
+        """What is computed of nothing, such as a first state of zeros. It stands before all other steps."""
 
-    def read(self, nodes: Sequence[Node]) -> None:
+    def read(self, node: Node) -> None:
         """One node more."""
-        first, shapes = nodes[0], tuple(node.type.shape for node in nodes)
-        attributes = tuple(node.attributes for node in nodes)
-        self._require_alike(nodes)
-        if isinstance(first.attributes, WeightAttributes):
-            self.operands[first.name] = self.weights.setdefault(attributes, Leaf(attributes, shapes))
-        elif is_number(first):
-            self.operands[first.name] = Leaf(attributes, shapes)
-        elif first.is_input:
-            self.operands[first.name] = entry = Value(shapes, variable_in(first.name))
+        attributes, shapes = (node.attributes,), (node.type.shape,)
+        is_read_once = self.readers[node.name] == 1 and node.name not in self.graph.output_nodes
+        if isinstance(node.attributes, WeightAttributes):
+            self.operands[node.name] = self.weights.setdefault(node.attributes, Leaf(attributes, shapes))
+        elif is_number(node):
+            self.operands[node.name] = Leaf(attributes, shapes)
+        elif node.is_input:
+            self.operands[node.name] = entry = Value(shapes, variable_in(node.name))
             self.body.entries += (entry,)
-        elif first.operands and all(is_identity(node, graph[node.operands[0]]) for graph, node in zip(self.graphs, nodes, strict=True)):
-            self.operands[first.name] = self.operands[first.operands[0]]
-        elif isinstance(first.attributes, SliceAttributes) and self.readers[first.name] == 1 and first.name not in self.first.output_nodes:
-            self.operands[first.name] = Leaf(attributes, shapes, self.operands[first.operands[0]])
+        elif node.operands and is_identity(node, self.graph[node.operands[0]]):
+            self.operands[node.name] = self.operands[node.operands[0]]
+        elif isinstance(node.attributes, SliceAttributes) and is_read_once:
+            self.operands[node.name] = Leaf(attributes, shapes, self.operands[node.operands[0]])
         else:
-            self.operands[first.name] = self._computed(nodes)
+            self.operands[node.name] = self._computed(node)
 
-    def _computed(self, nodes: Sequence[Node]) -> Value:
-        first = nodes[0]
-        if first.op in INTERNAL and not isinstance(first.attributes, SliceAttributes):
-            raise Unwritable(f"{first.name} is of the operator {first.op}, which the language doesn't have")
-        value = Value(tuple(node.type.shape for node in nodes), variable_in(first.name))
-        operands = tuple(self.operands[name] for name in first.operands)
-        step = Step(first.op, operands, (value,), tuple(node.attributes for node in nodes))
-        if not operands:
-            alike = tuple((node.op, identity(node.attributes), node.type) for node in nodes)
-            return self.states.setdefault(alike, step).results[0]
-        self.body.steps.append(step)
+    def _computed(self, node: Node) -> Value:
+        if node.op in INTERNAL and not isinstance(node.attributes, SliceAttributes):
+            raise Unwritable(f"{node.name} is of the operator {node.op}, which the language doesn't have")
+        value = Value((node.type.shape,), variable_in(node.name))
+        (self.body.steps if node.operands else self.states).append(
+            Step(node.op, tuple(self.operands[name] for name in node.operands), (value,), (node.attributes,))
+        )
         return value
-
-    def _require_alike(self, nodes: Sequence[Node]) -> None:
-        read = {tuple(places[name] for name in node.operands) for places, node in zip(self.places, nodes, strict=True)}
-        if len(read) != 1 or len({node.type.rank for node in nodes}) != 1:
-            raise Unwritable(f"{nodes[0].name} has other operands in another of the samples")

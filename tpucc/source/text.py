@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from tpucc.diagnostics import Error, Source
-from tpucc.ir import Graph, Node, TensorType
+from tpucc.ir import Graph, Node
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.language.types import DECLARABLE
@@ -24,9 +24,6 @@ WIDTH = 100
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
 """A string, a bracket or a comma."""
 
-Sample = tuple[Mapping[str, int], Graph]
-"""The values of a model's params, and its graph for them."""
-
 
 def source_of(
     graph: Graph,
@@ -35,30 +32,30 @@ def source_of(
     weights: str | None = None,
     activations: str | None = None,
     params: Mapping[str, int] | None = None,
-    samples: Sequence[Sample] = (),
+    values: Mapping[str, int] | None = None,
 ) -> str:
     """The source text of a graph of operators, as the front end makes it: elaborated again, the text gives the same model (`same_model`).
 
     `comments` are the text's first lines, `weights` the file of its weights, `activations` their format if it is said. `params` are
-    the values of the model's params for which the graph was made. Each of `samples` has other values of the same
-    params, and the model's graph for them; so sizes become expressions of the params. The text gives the same model for these values, too.
+    primes that the graph was made with: each size that is a multiple of one becomes a multiple of that param. The text has these `values`
+    of them, or the primes.
 
     A text with functions and loops that doesn't give it makes way for one with an operator a line. Raises `Unwritable` for a graph that the
     language can't say.
     """
-    given = params or {}
-    head = [*(f"# {line}".rstrip() for line in comments), *(f"param {required(name, 'a param')} = {given[name]}" for name in given)]
+    params = params or {}
+    values = {**params, **(values or {})}
+    head = [*(f"# {line}".rstrip() for line in comments), *(f"param {required(name, 'a param')} = {values[name]}" for name in params)]
     head += [f'weights "{escaped(weights)}"'] if weights is not None else []
     head += [f"activations {activations}"] if activations is not None else []
     refused = Unwritable("")
     for structured in (True, False):
         try:
-            text = "\n".join([*head, *([""] if head else []), *lines_of(graph, structured, given, samples)]) + "\n"
+            text = "\n".join([*head, *([""] if head else []), *lines_of(graph, structured, params)]) + "\n"
         except Unwritable as error:
             refused = error
             continue
-        faults = (_fault(text, sample, others) for others, sample in [({}, graph), *samples])
-        if not (fault := next(filter(None, faults), "")):
+        if not (fault := _fault(text, graph, params)):
             return text
         refused = Unwritable(fault)
     raise refused
@@ -66,19 +63,23 @@ def source_of(
 
 def _fault(text: str, graph: Graph, params: Mapping[str, int]) -> str:
     """Why the front end doesn't make the graph of the text; empty if it does."""
-    source = Source(graph.source or "model.tpu", text)
     try:
-        found = elaborate(parse(source), source, {name: str(value) for name, value in params.items()}).graph
+        found = graph_of(text, params, graph.source)
     except Error as error:
         return f"the front end refuses the text of the graph: {error.diagnostics[0].message}"
     return "" if same_model(found, graph) else "the text of the graph would mean another one"
 
 
-def lines_of(graph: Graph, structured: bool, given: Mapping[str, int] | None = None, samples: Sequence[Sample] = ()) -> Iterator[str]:
+def graph_of(text: str, params: Mapping[str, int], name: str = "") -> Graph:
+    """The graph of a text with these values of its params. Raises the errors of the front end."""
+    source = Source(name or "model.tpu", text)
+    return elaborate(parse(source), source, {name: str(value) for name, value in params.items()}).graph
+
+
+def lines_of(graph: Graph, structured: bool, params: Mapping[str, int] | None = None) -> Iterator[str]:
     """The lines of the functions and of the model, unchecked. Without structure each operator has a line of its own."""
-    graphs = (graph, *(sample for _, sample in samples))
-    params = {name: (value, *(others[name] for others, _ in samples)) for name, value in (given or {}).items()}
-    body, unread = body_of(graphs)
+    params = params or {}
+    body = body_of(graph)
     inputs = [required(node.name, "an input") for node in graph.inputs]
     outputs = [required(output.name, "an output") for output in graph.outputs]
     functions = written(with_functions(body) if structured else [], params, {graph.name, *params})
@@ -86,33 +87,30 @@ def lines_of(graph: Graph, structured: bool, given: Mapping[str, int] | None = N
         yield from _block(function.head, function.lines)
         yield ""
     scope = Scope(params, taken={*RESERVED, *params, *(function.name for function in functions.values())} - {*inputs, *outputs})
-    taken = zip(*(each.inputs for each in graphs), strict=True)
-    given_back = zip(*([each[output.node] for output in each.outputs] for each in graphs), strict=True)
-    ports = (f"{nodes[0].name}: {_type(nodes, scope)}{_range(nodes[0].type)}" for nodes in taken)
+    ports = (f"{node.name}: {_type(node, scope)}{_range(node)}" for node in graph.inputs)
     head = f"model {required(graph.name, 'a model')}({', '.join(ports)})"
     if all(graph[output.node].type.dtype in DECLARABLE for output in graph.outputs):
-        results = ", ".join(_type(nodes, scope) for nodes in given_back)
+        results = ", ".join(_type(graph[output.node], scope) for output in graph.outputs)
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
-    statics = Statics(body, scope, inputs, functions, unread)
+    statics = Statics(body, scope, inputs, functions)
     if structured:
-        lines = clearest(body, statics, outputs, unread)
+        lines = clearest(body, statics, outputs)
     else:
-        lines = list(Lines(Statements(body, body.results, None, lists=False), statics, outputs, unread).lines())
+        lines = list(Lines(Statements(body, body.results, None, lists=False), statics, outputs).lines())
     yield from _block(f"{head}:", lines)
 
 
-def _type(nodes: Sequence[Node], scope: Scope) -> str:
-    dtype = nodes[0].type.dtype
+def _type(node: Node, scope: Scope) -> str:
+    dtype = node.type.dtype
     if dtype not in DECLARABLE:
         raise Unwritable(f"the language has no inputs of the type {dtype}")
-    sizes = [scope.text(sizes, "size") for sizes in zip(*(node.type.shape for node in nodes), strict=True)]
-    return f"{dtype}[{', '.join(sizes)}]"
+    return f"{dtype}[{', '.join(scope.text((size,), 'size') for size in node.type.shape)}]"
 
 
-def _range(type_: TensorType) -> str:
-    if type_.range is None:
+def _range(node: Node) -> str:
+    if node.type.range is None:
         return ""
-    low, high = (str(int(end)) if type_.dtype == "i32" else repr(end) for end in (type_.range.low, type_.range.high))
+    low, high = (str(int(end)) if node.type.dtype == "i32" else repr(end) for end in (node.type.range.low, node.type.range.high))
     return f" in [{low}, {high}]"
 
 

@@ -41,16 +41,14 @@ MAX_BYTES = 2**31
 class Imported:
     """A model of a file. `name` is that of the file, as an identifier.
 
-    `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch. `ties` are other open
-    sizes, each with the one that it is. `batch` is the value that a batch has to begin with, and
-    `numbers` are the values that were given for inputs of one integer.
+    `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch. `batch` is the value
+    that a batch has to begin with, and `numbers` are the values that were given for inputs of one integer.
     """
 
     name: str
     file: str
     model: OnnxModel
     layout: Layout
-    ties: Mapping[str, str] = field(default_factory=dict)
     batch: int = BATCH
     numbers: Mapping[str, int] = field(default_factory=dict)
     carried: Carried | None = None
@@ -66,14 +64,9 @@ class Imported:
     @property
     def symbols(self) -> dict[str, int | None]:
         found: dict[str, int | None] = {}
-        for (_, axis), own in self.names.sizes.items():
-            name = self.ties.get(own, own)
+        for (_, axis), name in self.names.sizes.items():
             found[name] = found.get(name) or (self.batch if axis == 0 else None)
         return found
-
-    def tied(self, ties: Mapping[str, str]) -> Imported:
-        """The model with more ties, of sizes that have none."""
-        return replace(self, ties={name: ties.get(other, other) for name, other in self.ties.items()} | dict(ties))
 
     def with_numbers(self, given: Mapping[str, int]) -> tuple[Imported, dict[str, int]]:
         """The model in which each input of one integer is a constant if it is given a value, and the other values: those of sizes."""
@@ -90,9 +83,9 @@ class Imported:
     def names(self) -> names.Names:
         return names.names_of(self.model.graph)
 
-    def known_sizes(self, given: Mapping[str, int]) -> dict[str, int | None]:
-        """A value for each open size, by the names here, and None for one that isn't given; the names of `given` may be the file's, too.
-        Raises `UsageError` E1008 for sizes that there aren't, or that have two values."""
+    def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
+        """A value for each open size, by the names here; the names of `given` may be the file's, too. Raises `UsageError` E1008 for sizes
+        that there aren't, that have two values, or that aren't given."""
         symbols, called = self.symbols, self.names.called
         if unknown := [name for name in given if name not in called]:
             shown = listed([self._named(name) for name in symbols])
@@ -104,12 +97,7 @@ class Imported:
                 raise UsageError(Diagnostic("E1008", f"{printable(name)}: {value} is no size: sizes are whole numbers from 1 on"))
             if (first := values.setdefault(called[name], value)) != value:
                 raise self._refused(f"has one size {self._named(called[name])}, and {first:,} and {value:,} are given for it")
-        tied = {other: values[name] for name, other in self.ties.items() if name in values}
-        return {name: values.get(name, tied.get(name, default)) for name, default in symbols.items()}
-
-    def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
-        """A value for each open size. Raises as `known_sizes`, and E1008 for sizes that aren't given."""
-        sizes = self.known_sizes(given)
+        sizes = {name: values.get(name, default) for name, default in symbols.items()}
         if missing := [name for name, size in sizes.items() if size is None]:
             either = "; the name in the file does, too" if any(self._named(name) != name for name in missing) else ""
             shown = listed([self._named(name) for name in missing])
@@ -134,10 +122,9 @@ class Imported:
         sizes = self.sizes(given)
         if self.carried is not None:
             return Built(self.carried.graph, self.carried.weights, {}, ())
-        tied = {name: sizes[other] for name, other in self.ties.items()}
         is_chosen = self.numbers or any(size != self.symbols[name] for name, size in sizes.items())
         try:
-            return built(self.model, self.name, sizes | tied, self.layout, {**self.numbers, **sizes} if is_chosen else {})
+            return built(self.model, self.name, sizes, self.layout, {**self.numbers, **sizes} if is_chosen else {})
         except (ProgramError, CompileError) as error:
             raise in_file(error, self.file) from None
 

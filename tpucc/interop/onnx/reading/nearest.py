@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tpucc.diagnostics import Diagnostic, counted, did_you_mean, listed
-from tpucc.interop.onnx.reading import sequences
-from tpucc.interop.onnx.reading.building.values import Listed, Static, Value
+from tpucc.interop.onnx.reading.building.values import Static, Value
 from tpucc.interop.onnx.reading.files.checker import versions
 from tpucc.interop.onnx.reading.files.model import OPSETS, OPTIMISED, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported, named, shortened
@@ -91,7 +90,7 @@ SHOWN = 8
 """The most values of a constant that a message has."""
 NAMED = 6
 """Nodes that a message names."""
-STRUCTURE = frozenset({"If", "Loop", *sequences.RULES})
+STRUCTURE = frozenset({"If", "Loop"})
 """Operators that are taken apart while a file is read."""
 
 
@@ -106,7 +105,7 @@ def hindrance(node: OnnxNode, is_computed: bool) -> Unsupported | None:
     return Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading")) if is_computed else None
 
 
-def misfit(node: OnnxNode, operands: Sequence[Value | Listed | None]) -> str:
+def misfit(node: OnnxNode, operands: Sequence[Value | None]) -> str:
     """What a rule was given that it can't be applied to: the shapes, short lists of integers, and the attributes that are numbers or
     words."""
     given = {name: value for name, value in node.attributes.items() if isinstance(value, int | float | str | tuple)}
@@ -115,10 +114,10 @@ def misfit(node: OnnxNode, operands: Sequence[Value | Listed | None]) -> str:
     return f"operands of the shapes {shapes} don't fit each other, or the operator{f' with {words}' if words else ''}"
 
 
-def _shown(value: Value | Listed | None) -> str:
+def _shown(value: Value | None) -> str:
     """An operand in a message."""
-    if value is None or isinstance(value, Listed):
-        return "nothing" if value is None else "a sequence"
+    if value is None:
+        return "nothing"
     known = (
         shortened(value.array.tolist())
         if isinstance(value, Static) and value.array.dtype.kind in "iu" and 0 < value.array.size <= SHOWN

@@ -9,8 +9,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Origin, ProgramError, listed
-from tpucc.interop.onnx.reading import sequences
+from tpucc.diagnostics import CompileError, Diagnostic, Origin, ProgramError, listed
 from tpucc.interop.onnx.reading.building.call import Call
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import (
@@ -18,7 +17,6 @@ from tpucc.interop.onnx.reading.building.values import (
     Classes,
     Grid,
     Kind,
-    Listed,
     Static,
     Tensor,
     Value,
@@ -26,21 +24,20 @@ from tpucc.interop.onnx.reading.building.values import (
     class_names,
     order_of,
 )
-from tpucc.interop.onnx.reading.building.weights import Called, numbered_anew
+from tpucc.interop.onnx.reading.building.weights import Called, read_by
 from tpucc.interop.onnx.reading.files import names
 from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
-from tpucc.interop.onnx.reading.idioms.decoders import with_columns_of_pixels
-from tpucc.interop.onnx.reading.idioms.taken_apart import recognised, without_zero_terms
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integers import ON_INTEGERS, is_index, is_mask, kept, moved, rows, said_scales, with_kind
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, STRUCTURE, hindrance, misfit, problem
 from tpucc.interop.onnx.reading.operators import quantised
 from tpucc.interop.onnx.reading.operators.quantised import require_usable
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
-from tpucc.interop.onnx.reading.operators.shapes import require_rank
+from tpucc.interop.onnx.reading.operators.shapes import require_rank, stacked
+from tpucc.interop.onnx.reading.taken_apart import recognised
 from tpucc.interop.onnx.reading.uses import image_inputs, image_results, single_weights
 from tpucc.ir import Graph, Output, Range, TensorType
 from tpucc.numerics import AnyArray
@@ -52,15 +49,11 @@ RANGES: Mapping[int, Range] = {BOOL: Range(0.0, 1.0), 2: Range(0.0, 255.0), 3: R
 """The values of small types, by ONNX's number."""
 SKL2ONNX = "skl2onnx"
 """What names itself as the producer of scikit-learn's models."""
-MOST_TRIED = 6
-"""Values of open sizes that are tried where a node doesn't fit."""
-WITH_SIZES = ", with "
-"""What stands in a message before the sizes that may be its reason."""
 MAX_STEPS = 2**14
 """Nodes that the steps of loops have, together."""
 _OF_SHAPES = frozenset({"Shape", "Size"})
 """Operators whose results are known, whatever the network computes."""
-Read = Value | Listed | None
+Read = Value | None
 """What a value is known as; None for one that a rule has failed to make."""
 
 
@@ -74,17 +67,15 @@ class Built:
     notes: tuple[str, ...]
 
 
-def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> Built:
+def built(model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> Built:
     """The graph of a model whose open sizes have these values. `given` are the values that a message names: the user chose one or more of
     them, and others may fit; empty where the user chose none. Raises `CompileError` E1006 and E1007 with everything that can't be read."""
-    return _Builder(model, name, values, layout, given).built()
+    return _Builder(model, name, sizes, layout, given).built()
 
 
 class _Builder:
-    def __init__(
-        self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int], is_trial: bool = False
-    ) -> None:
-        self.model, self.sizes, self.layout, self.given, self.is_trial = model, sizes, layout, given, is_trial
+    def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> None:
+        self.model, self.sizes, self.layout, self.given = model, sizes, layout, given
         self.graph = counted_from_the_start(model.graph)
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
@@ -93,8 +84,6 @@ class _Builder:
         """By ONNX's names."""
         self.computed: set[str] = set()
         """Names of what can't be read, and is no constant, as the network computes it."""
-        self.computed_products = len(called.rows)
-        """How many products of a first state of zeros and weights were computed, by the exporter or while reading."""
         self.results: set[str] = set()
         """The names of known values that nodes compute."""
         self.steps = 0
@@ -116,12 +105,8 @@ class _Builder:
         if self.problems:
             raise CompileError(self._found())
         outputs = tuple(self._output(value) for value in self.graph.outputs)
-        graph, weights = replace(self.network.graph(), outputs=outputs), self.network.weights
-        graph = without_zero_terms(recognised(graph), self.computed_products)
-        graph, moved = with_columns_of_pixels(graph, weights)
-        weights = {**weights, **moved}
-        graph, weights = numbered_anew(graph, weights, self.network.numbered)
-        return Built(graph, weights, self.layouts, tuple(self.network.notes))
+        graph = recognised(replace(self.network.graph(), outputs=outputs))
+        return Built(graph, read_by(graph, self.network.weights), self.layouts, tuple(self.network.notes))
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = self.names.inputs[value.name]
@@ -225,22 +210,10 @@ class _Builder:
         if isinstance(fault, TooLarge):
             return malformed(f"{who} {fault}", code="E1003")
         message = f"{who} {misfit(node, operands)}"
-        if self.is_trial or (not self.given and not self._fits_otherwise(who, operands)):
+        if not self.given:
             return malformed(message, node.checker)
-        given = listed([f"{name} = {size:,}" for name, size in (self.given or self.sizes).items()])
-        return refused("E1007", f"{message}{WITH_SIZES}{given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
-
-    def _fits_otherwise(self, who: str, operands: Sequence[Read]) -> bool:
-        """Whether the network gets past a node with other values of the sizes, which nobody chose: with those that its operands have."""
-        there = {size for value in operands if isinstance(value, Static | Tensor) for size in value.shape if size}
-        for size in sorted(there)[:MOST_TRIED] if self.sizes else ():
-            try:
-                _Builder(self.model, "trial", dict.fromkeys(self.sizes, size), self.layout, {}, is_trial=True).built()
-            except Error as error:
-                if error.diagnostics[0].message.startswith(who):
-                    continue
-            return True
-        return False
+        given = listed([f"{name} = {size:,}" for name, size in self.given.items()])
+        return refused("E1007", f"{message}, with {given}", f"other sizes, by -D, may fit; if none do, {node.checker}")
 
     def _unread(self, node: OnnxNode, why: Unsupported) -> None:
         self.problems.setdefault((node.operator, why.message, why.help), []).append(node)
@@ -314,13 +287,13 @@ class _Builder:
             carried = results[: len(carried)]
             for values, found in zip(collected, results[len(carried) :], strict=True):
                 values += [found] if isinstance(found, Static | Tensor) else []
-        stacked = [sequences.RULES["ConcatFromSequence"](self.network, _stack(node), [Listed(tuple(values))]) for values in collected]
-        return [*carried, *stacked]
+        return [
+            *carried,
+            *(stacked(self.network, values, name) for values, name in zip(collected, node.outputs[len(carried) :], strict=False)),
+        ]
 
     def _structure(self, node: OnnxNode, given: Sequence[Read]) -> Iterable[Read]:
         """The results of an operator that is taken apart here. Raises `Unsupported` where that takes what the network computes."""
-        if node.kind in sequences.RULES:
-            return [sequences.RULES[node.kind](self.network, node, given)]
         if len(given) < (2 if node.kind == "Loop" else 1):
             raise Unsupported("an operand is missing", CHECKER)
         return self._loop(node, given) if node.kind == "Loop" else self._branch(node, given[0])
@@ -334,21 +307,16 @@ class _Builder:
             return self._structure(node, given)
         if (why := hindrance(node, any(isinstance(value, Tensor) for value in given))) is not None:
             raise why
-        operands = [value for value in given if not isinstance(value, Listed)]
-        if len(operands) < len(given):
-            raise Unsupported("an operand is a sequence of tensors", "ConcatFromSequence puts its tensors together")
-        call = Call(network, node, operands, opset, self.used)
+        call = Call(network, node, given, opset, self.used)
         if (arrays := known_results(call)) is None:
             return self._by_row(call)
-        known = [value for value in operands if isinstance(value, Static) and value.name not in self.results]
+        known = [value for value in given if isinstance(value, Static) and value.name not in self.results]
         key = key_of_known(node, known, arrays[0])
         statics = [
             Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
         ]
-        self._call(node, operands, statics)
+        self._call(node, given, statics)
         self.results |= {static.name for static in statics if static.name in node.outputs}
-        if node.op == "MatMul" and not arrays[0].any():
-            self.computed_products += 1
         return statics
 
     def _call(self, node: OnnxNode, operands: Sequence[Value | None], statics: Sequence[Static]) -> None:
@@ -378,8 +346,6 @@ class _Builder:
         """A result in the file's order, images with their channels last."""
         found = self.values[value.name]
         assert found is not None
-        if isinstance(found, Listed):
-            raise refused("E1006", f"the output {named(value.name)} is a sequence", "return its tensors, each as a result of its own")
         name = self.names.outputs[value.name]
         if isinstance(found, Tensor) and isinstance(found.kind, Classes):
             name = self._index_of(name)
@@ -426,11 +392,6 @@ def _known(value: Read) -> AnyArray:
     if not isinstance(value, Static) or value.array.size != 1:
         raise Unsupported("the network computes how many steps it has", NEAREST["Loop"])
     return value.array.reshape(())
-
-
-def _stack(node: OnnxNode) -> OnnxNode:
-    """The node that puts together what the steps of a loop give."""
-    return node.read_as("ConcatFromSequence", node.inputs, {"axis": 0, "new_axis": 1})
 
 
 def _is_of_integers(node: OnnxNode) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain, count
+from math import isqrt
 from pathlib import Path
 from textwrap import wrap
 
@@ -12,26 +13,19 @@ import numpy as np
 
 from tpucc.collector import collector_paused
 from tpucc.data.archive import npz_bytes
-from tpucc.diagnostics import Error, Source, listed, printable
+from tpucc.diagnostics import CompileError, Error, ProgramError, listed, printable
 from tpucc.interop.onnx.reading import Imported, read
 from tpucc.interop.onnx.reading.files.names import BATCH
 from tpucc.interop.onnx.reading.files.problems import named, refused
 from tpucc.interop.onnx.reading.network_of import Built, Layout
-from tpucc.interop.onnx.reading.ties import built_with_ties, with_ties, working_pair
 from tpucc.ir import Graph, TensorType
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
-from tpucc.language.elaborate import elaborate
-from tpucc.language.parse import parse
 from tpucc.numerics import AnyArray
-from tpucc.source import Sample, Unwritable, source_of
+from tpucc.source import Unwritable, graph_of, same_model, source_of
 from tpucc.source.names import escaped, variable_in
 
 COLUMNS = 98
 """Of a comment without its sign."""
-SEVERAL = 5
-"""The least size that takes the place of another one."""
-FEWEST = 2
-"""The least batch of the graphs that tell which numbers follow from it; it is as large as no axis is."""
 
 
 @dataclass(frozen=True)
@@ -73,79 +67,84 @@ def imported_model(
     """
     begin("read the network")
     found, given = read(path, layout, title).with_numbers(given)
-    found, made = built_with_ties(found, given)
+    found, made = _built(found, given)
     begin("write it as a source")
-    found, free = with_ties(found, found.sizes(given))
     sizes = found.sizes(given)
-    for params in dict.fromkeys([tuple(sizes), tuple(free), *_batches(found, sizes), ()]):
+    batches = tuple(size for size in sizes if size == BATCH or size in found.batches)
+    reason: Exception | None = None
+    others = tuple(size for size in sizes if size not in batches)
+    for params in dict.fromkeys([tuple(sizes), batches, *((batch,) for batch in batches), others, ()]):
         fixed = [size for size in sizes if size not in params]
         said = "\n".join((*_comments(found, made, sizes, fixed), *notes))
         said = said.replace(" in the file", " in the module") if title else said
         comments = [line for text in said.split("\n") for line in wrap(text, COLUMNS)]
-        called = {name: _param(found, own, fixed) for name, own in found.names.called.items()} | dict.fromkeys(found.numbers)
+        called = {size: None if own in fixed else own for size, own in found.names.called.items()} | dict.fromkeys(found.numbers)
         try:
-            return Text(_source(found, made, sizes, params, comments, name), made.weights, called)
-        except (Unwritable, _Differs) as error:
+            return Text(*_written(found, made, sizes, params, comments, name), called)
+        except (Unwritable, _Differs, Error) as error:
             reason = error
-        changed = _changed(found, made, sizes, params)
-        if changed:
-            more = {**sizes, **changed}
-            try:
-                several = found.built(more)
-                source = _source(found, several, more, params, comments, name)
-                source = _with_values(source, changed, sizes, made)
-            except (Unwritable, _Differs, Error):
-                continue
-            return Text(source, several.weights, called)
     raise refused("E1007", f"{printable(found.file)} can't be written as text: {reason}")
 
 
-def _changed(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> dict[str, int]:
-    """Other values of params with which a text may be found that isn't with theirs: of a size 1, as axes of size 1 are left out, and of a
-    batch that another axis is as large as."""
-    free = next(_sizes_of_no_axis(made, SEVERAL))
-    return {param: free for param in params if sizes[param] == 1 or param == BATCH or param in found.batches}
+class _Differs(Exception):
+    """For other sizes the network is another one."""
 
 
-def _sizes_of_no_axis(made: Built, least: int) -> Iterator[int]:
-    """Numbers from this one on that no axis of a graph has."""
-    taken = {size for node in made.graph for size in node.type.shape}
-    return (number for number in count(least) if number not in taken)
+def _built(found: Imported, given: Mapping[str, int]) -> tuple[Imported, Built]:
+    """The network for these sizes; of a batch of 1 where it takes no other one. Raises as `Imported.built`."""
+    try:
+        return found, found.built(found.sizes(given))
+    except (CompileError, ProgramError) as error:
+        is_other = any(problem.code == "E1006" for problem in error.diagnostics)  # that no size mends
+        if is_other or found.batch == 1 or found.batches <= {found.names.called[name] for name in given}:
+            raise
+        try:
+            return _built(replace(found, batch=1), given)
+        except Error:
+            raise error from None
 
 
-def _source(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], comments: Sequence[str], name: str) -> str:
-    """The text of a graph. Raises `Unwritable`, and `_Differs` where other values of the params give another one."""
-    return source_of(
-        _with_results_named(made.graph),
+def _written(
+    found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str], comments: Sequence[str], name: str
+) -> tuple[str, Mapping[str, AnyArray]]:
+    """The text with these params, and the weights. Raises `Unwritable`, and `_Differs` where it isn't the network for other values of them.
+
+    The network is read with primes in the place of the params, by which the sizes that follow from them are told, and then with others.
+    """
+    primes = _primes_of_no_number(made.graph)
+    first, second = ({param: next(primes) for param in params} for _ in range(2))
+    told = found.built({**sizes, **first}) if params else made
+    source = source_of(
+        _with_results_named(told.graph),
         comments=comments,
-        weights=f"{name}.npz" if made.weights else None,
-        activations=_activations(made.graph),
-        params={param: sizes[param] for param in params},
-        samples=[(values, _with_results_named(graph)) for values, graph in _samples(found, made, sizes, params)],
+        weights=f"{name}.npz" if told.weights else None,
+        activations=_activations(told.graph),
+        params=first,
+        values={param: sizes[param] for param in params},
     )
+    if params:
+        other = found.built({**sizes, **second})
+        is_same = told.weights.keys() == other.weights.keys() and all(
+            np.array_equal(other.weights[key], told.weights[key]) for key in told.weights
+        )
+        if not is_same or not same_model(graph_of(source, second), other.graph) or _types(graph_of(source, {})) != _types(made.graph):
+            raise _Differs(f"its sizes don't follow from {listed(params)} by products alone")
+    return source, told.weights
 
 
-def _with_values(source: str, changed: Mapping[str, int], sizes: Mapping[str, int], wanted: Built) -> str:
-    """The text with `sizes` in the place of changed params. Raises what elaborating it does, and `_Differs` where it has other results than
-    wanted."""
-    for param, value in changed.items():
-        source = source.replace(f"\nparam {param} = {value}\n", f"\nparam {param} = {sizes[param]}\n", 1)
-    text = Source("", source)
-    if _types(elaborate(parse(text), text).graph) != _types(wanted.graph):
-        raise _Differs("its results depend on the sizes")
-    return source
+def _primes_of_no_number(graph: Graph) -> Iterator[int]:
+    """Primes of which no size and no number of a graph is a multiple."""
+    found = ((node.type.shape, *(getattr(node.attributes, field.name) for field in fields(node.attributes))) for node in graph)
+    numbers = chain.from_iterable(value if isinstance(value, tuple) else (value,) for value in chain.from_iterable(found))
+    taken = {number for number in numbers if type(number) is int}
+    primes = (number for number in count(2) if all(number % factor for factor in range(2, isqrt(number) + 1)))
+    return (prime for prime in primes if all(number % prime for number in taken if number))
 
 
 def _types(graph: Graph) -> list[tuple[str, TensorType]]:
     """The names and types of inputs and outputs."""
     ends = ((node.name, node.type) for node in graph.inputs), ((output.name, graph[output.node].type) for output in graph.outputs)
     return [(name, type_.plain()) for name, type_ in (*ends[0], *ends[1])]
-
-
-def _batches(found: Imported, sizes: Collection[str]) -> Iterator[tuple[str, ...]]:
-    """The batches among the open sizes, all together and then each alone; a size of that name is one on whichever axis it is."""
-    batches = [size for size in sizes if size == BATCH or size in found.batches]
-    yield from (tuple(batches), *((size,) for size in batches))
 
 
 def _activations(graph: Graph) -> str | None:
@@ -166,57 +165,15 @@ def _with_results_named(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(nodes))
 
 
-class _Differs(Exception):
-    """For other sizes the network is another one."""
-
-
-def _param(found: Imported, size: str, fixed: Collection[str]) -> str | None:
-    """The param that a size of the file is; None for one that is a number, or that follows from another one."""
-    name = found.ties.get(size, size)
-    return None if name in fixed else name
-
-
-def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
-    """Other values of the params, with their graphs: each param is changed alone, and then all of them to a second value. So no number
-    can follow from a param by chance, as it would have to stay where only others change."""
-    batches = _sizes_of_no_axis(made, FEWEST)
-    pairs: dict[str, tuple[int, int]] = {}
-    for name in params:
-        pair = (next(batches), next(batches)) if name == BATCH else working_pair(found, sizes, name)
-        if pair is None:
-            raise _Differs(f"it takes no other {name}")
-        pairs[name] = pair
-    alone = [{**sizes, name: first} for name, (first, _) in pairs.items()]
-    together = [{**sizes, **{name: second for name, (_, second) in pairs.items()}}] if params else []
-    return [({name: others[name] for name in params}, _graph_of(found, made, others)) for others in (*alone, *together)]
-
-
-def _graph_of(found: Imported, made: Built, sizes: Mapping[str, int]) -> Graph:
-    """The graph for other sizes. Raises `_Differs` where there is none, or where it has other weights."""
-    try:
-        other = found.built(sizes)
-    except Error as error:
-        raise _Differs(str(error)) from None
-    if other.weights.keys() != made.weights.keys() or not all(
-        np.array_equal(other.weights[key], array) for key, array in made.weights.items()
-    ):
-        raise _Differs("its constants depend on the sizes")
-    return other.graph
-
-
 def _ranks_of_results(graph: Graph) -> dict[str, int]:
     return {output.name: graph[output.node].type.rank for output in graph.outputs}
 
 
 def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
     yield from _origin(found)
-    theirs = {ours: named(theirs) for theirs, ours in found.names.sizes_by_name.items()}
     for name, number in found.numbers.items():
         yield printable(f"{named(name)} is {number} here, and an input in the file.")
-    for one in dict.fromkeys(found.ties.values()):
-        same = [theirs.get(name, name) for name in dict.fromkeys(found.names.sizes.values()) if found.ties.get(name, name) == one]
-        yield printable(f"{listed(same)} are one size here, {one}: the network takes them only where they are equal.")
-    if renamed := found.names.renamed(found.ties):
+    if renamed := found.names.renamed():
         yield printable(f"Renamed here: {listed(renamed)}.")
     ranks = {len(order) for order in made.layouts.values()}
     for rank, kind, axes in ((4, "Images", "height, width"), (3, "Sequences", "length")):

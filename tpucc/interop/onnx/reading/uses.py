@@ -8,30 +8,25 @@ made-up name, or that of the number.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from tpucc.interop.onnx.reading.files import names
-from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
-from tpucc.interop.onnx.reading.operators.rows import Fact, has, names_with
-
-BLOCKS = frozenset([(0, 1, 4, 2, 5, 3), (0, 3, 4, 1, 5, 2), (0, 1, 3, 5, 2, 4), (0, 3, 5, 1, 2, 4)])
-"""How channels become pixels and pixels channels, between two reshapes: DepthToSpace and SpaceToDepth, each in both of its orders."""
+from tpucc.interop.onnx.reading.files.model import OnnxGraph
+from tpucc.interop.onnx.reading.operators.rows import Fact, has
 
 
 def image_results(graph: OnnxGraph) -> frozenset[str]:
     """The values that operators on images make."""
     images: set[str] = set()
-    blocks = _blocks(graph)
     for node in graph.nodes:
-        sources = node.inputs if has(node.op, Fact.AXES) else [blocks[name] for name in node.outputs if name in blocks]
-        if has(node.op, Fact.IMAGES) or not images.isdisjoint(sources):
+        if has(node.op, Fact.IMAGES) or (has(node.op, Fact.AXES) and not images.isdisjoint(node.inputs)):
             images.update(node.outputs)
     return frozenset(images)
 
 
 def image_inputs(graph: OnnxGraph) -> frozenset[str]:
     """The inputs that operators on images read, or that join what these make."""
-    images, beside, blocks = set[str](), set(image_results(graph)), _blocks(graph)
+    images, beside = set[str](), set(image_results(graph))
     for node in reversed(graph.nodes):
         if has(node.op, Fact.IMAGES) and node.inputs:
             images.add(node.inputs[0])
@@ -39,83 +34,24 @@ def image_inputs(graph: OnnxGraph) -> frozenset[str]:
             for found in (images, beside):
                 if not found.isdisjoint(node.outputs):
                     found.update(node.inputs)
-        else:
-            images.update(blocks[name] for name in node.outputs if name in blocks and name in images)
     ranks = {value.name: len(value.shape or ()) for value in graph.inputs}
     return frozenset(name for name, rank in ranks.items() if (rank in (3, 4) and name in images) or (rank == 4 and name in beside))
 
 
-def _blocks(graph: OnnxGraph) -> dict[str, str]:
-    """The images of which Reshape, Transpose and Reshape make others in blocks, by the names of these."""
-    found = {}
-    made = {name: node for node in graph.nodes for name in node.outputs}
-    for node in graph.nodes:
-        turned = _before(node, "Reshape", made)
-        first = _before(turned, "Transpose", made) if turned else None
-        if turned and first and first.op == "Reshape" and turned.attributes.get("perm") in BLOCKS:
-            found[node.outputs[0]] = first.inputs[0]
-    return found
-
-
-def _before(node: OnnxNode, op: str, made: dict[str, OnnxNode]) -> OnnxNode | None:
-    """The node whose result a node of this operator reads."""
-    return made.get(node.inputs[0]) if node.op == op and node.inputs else None
-
-
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
-MOVES = frozenset({"Cast"}) | names_with(Fact.VIEW) - {"Slice"}
-NUMBERS = re.compile(
-    r"const(ant)?|eps(ilon)?|exponent|half|inf(inity)?|max(imum)?|min(imum)?|minus|neg(ative)?|num(ber)?|pi|power|scalar|sqrt|value"
-    r"|zeros?|ones?|two|three|four|six|x|y|[0-9]+"
-)
-"""Words for numbers; `x` and `y` are the operands of a Keras function."""
 PATH = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 """A module's path with the name of its parameter."""
 
 
 def single_weights(graph: OnnxGraph, called: Mapping[str, str]) -> frozenset[str]:
-    """Constants [1], [1, 1] and so on that are trained: those with a name of their own, which `called` has for computed ones, and what is
-    added to a product, as the bias of a layer with one output. Those without axes are only where their name is a module's path."""
-    single = {name for name, array in graph.constants.items() if array.size == 1}
-    with_axes = {name for name in single if graph.constants[name].ndim}
-    parameters = (name for name in single if _is_parameter(called.get(name, name), name in with_axes))
-    return frozenset(with_axes.intersection(_added(graph)).union(parameters))
+    """Constants [1], [1, 1] and so on with a name of their own, which `called` has for computed ones. Those without axes are only where
+    their name is a module's path."""
+    single = {name: called.get(name, name) for name, array in graph.constants.items() if array.size == 1}
+    return frozenset(name for name, own in single.items() if _is_parameter(own, bool(graph.constants[name].ndim)))
 
 
 def _is_parameter(name: str, has_axes: bool) -> bool:
     """Whether a constant has a name that a network gives to its parameters."""
     if "/ReadVariableOp" in name:  # TensorFlow reads a variable
         return True
-    if names.ANONYMOUS.fullmatch(name):
-        return False
-    if name.rstrip("0123456789").endswith("cst"):  # as scikit-learn's converter calls them
-        return False
-    words = re.findall(r"[a-z]+|[A-Z][a-z]*|[0-9]+", re.split(r"[./:]", name.removesuffix(":0"))[-1])
-    return not any(NUMBERS.fullmatch(word.lower()) for word in words[:1]) and bool(has_axes or PATH.fullmatch(name))
-
-
-def _added(graph: OnnxGraph) -> Iterator[str]:
-    """The operands of sums with products of one output."""
-    made = {name: node for node in graph.nodes for name in node.outputs}
-    for node in graph.nodes:
-        if node.op == "Gemm" and _has_one_output(graph, node):
-            yield from node.inputs[2:]
-        elif node.op in ("Add", "Sub") and any(_has_one_output(graph, before) for name in node.inputs if (before := _moved(made, name))):
-            yield from node.inputs
-
-
-def _moved(made: Mapping[str, OnnxNode], name: str) -> OnnxNode | None:
-    """The node that makes a value, apart from those that only move it."""
-    node = made.get(name)
-    while node is not None and node.op in MOVES and node.inputs[0] in made:
-        node = made[node.inputs[0]]
-    return node
-
-
-def _has_one_output(graph: OnnxGraph, node: OnnxNode) -> bool:
-    """Whether a node is a product that isn't known to have several columns or channels."""
-    weights = graph.constants.get(node.inputs[1]) if node.op in PRODUCTS and len(node.inputs) > 1 else None
-    if weights is None or not weights.ndim:
-        return node.op in PRODUCTS
-    first = node.op == "Conv" or (node.op == "Gemm" and bool(node.attributes.get("transB", 0)))
-    return bool(weights.shape[0 if first else 1 if node.op == "ConvTranspose" else -1] == 1)
+    return not names.ANONYMOUS.fullmatch(name) and (has_axes or PATH.fullmatch(name) is not None)

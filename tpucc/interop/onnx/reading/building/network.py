@@ -100,11 +100,6 @@ class Network:
         """The arrays of the weights, by key."""
         return self._weights.arrays
 
-    @property
-    def numbered(self) -> Mapping[str, str]:
-        """The keys of weights with a number, as others have them without."""
-        return self._weights.numbered
-
     # Nodes
 
     def add(self, op: str, *operands: Node, name: str = "", **attributes: Any) -> Node:
@@ -230,7 +225,7 @@ class Network:
             return made
         attributes, type_ = OPS["weight"].attributes(key=key), TensorType("f32", values.shape)
         node = self._node("weight", (), attributes, type_, keys.identifier(wanted, "w"))
-        return self._weights.put(key, wanted, node, values, own=None if name in self.grids else own, is_named=is_named)
+        return self._weights.put(key, node, values, own=None if name in self.grids else own, is_named=is_named)
 
     def tensor(self, value: Value) -> Tensor:
         """A value as a tensor, a known one as a constant."""

@@ -131,13 +131,6 @@ class Tensor:
 Value = Static | Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A sequence of values, which exists only while the file is read."""
-
-    values: tuple[Value, ...]
-
-
 def plain(node: Node, kind: Kind = "float") -> Tensor:
     """A tensor whose axes are those of its node."""
     return Tensor(node, tuple((axis,) for axis in range(node.type.rank)), kind)

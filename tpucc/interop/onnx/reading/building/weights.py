@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
 
@@ -116,8 +116,6 @@ class Weights:
 
     def __init__(self) -> None:
         self.arrays: dict[str, AnyArray] = {}
-        self.numbered: dict[str, str] = {}
-        """The keys with a number, as others have them without."""
         self._nodes: dict[str, Node] = {}
         self._keys = defaultdict[tuple[str, bool], dict[bytes, str]](dict)
         """The keys of weights that want the same one, by the contents, and whether a number is due to them."""
@@ -148,12 +146,10 @@ class Weights:
         with np.errstate(over="ignore"):
             return key in self._nodes and not is_same(self.arrays[key], array.astype(np.float32))
 
-    def put(self, key: str, wanted: str, node: Node, values: AnyArray, *, own: str | None, is_named: bool) -> Node:
+    def put(self, key: str, node: Node, values: AnyArray, *, own: str | None, is_named: bool) -> Node:
         """Adds a weight. `own` is the constant that it is of, where other constants may be its transpose; `is_named` says that its key is
         a name that the file has."""
         self._nodes[key] = node
-        if key != wanted:
-            self.numbered[key] = wanted
         self.arrays[key] = np.ascontiguousarray(values).reshape(values.shape)
         if not is_named:
             self._contents[_content(values)] = node
@@ -180,22 +176,7 @@ def _content(values: AnyArray) -> bytes:
     return sha256(f"{values.shape}".encode() + (values + np.float32(0)).tobytes()).digest()
 
 
-def numbered_anew(graph: Graph, weights: Mapping[str, AnyArray], numbered: Mapping[str, str]) -> tuple[Graph, dict[str, AnyArray]]:
-    """The graph and the weights that its nodes read, with the fewest numbers behind keys: where no node reads `w` any more, the first of
-    `w.1`, `w.2` and so on is it. `numbered` are keys with numbers, and what they would be without, in order."""
+def read_by(graph: Graph, weights: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """The weights that nodes of the graph are."""
     read = {node.attributes.key for node in graph if isinstance(node.attributes, WeightAttributes)}
-    taken = read - numbered.keys()
-    keys = {key: key for key in taken}
-    numbers: dict[str, count[int]] = defaultdict(count)
-    for key, wanted in numbered.items():
-        if key in read:
-            keys[key] = next(made for number in numbers[wanted] if (made := f"{wanted}.{number}" if number else wanted) not in taken)
-            taken.add(keys[key])
-    nodes = (
-        replace(node, attributes=replace(node.attributes, key=keys[node.attributes.key]))
-        if isinstance(node.attributes, WeightAttributes)
-        else node
-        for node in graph
-    )
-    same = all(key == made for key, made in keys.items())
-    return graph if same else graph.with_nodes(nodes), {keys[key]: array for key, array in weights.items() if key in read}
+    return {key: array for key, array in weights.items() if key in read}

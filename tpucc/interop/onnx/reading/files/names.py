@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeVar
@@ -84,9 +84,9 @@ class Names:
         """The sizes by all names that `-D` takes: those here, and those that the file has."""
         return {name: name for name in self.sizes.values()} | dict(self.sizes_by_name)
 
-    def renamed(self, tied: Collection[str]) -> tuple[str, ...]:
-        """Which have other names in the file, in words, without the sizes that are `tied` to others."""
-        sizes = {theirs: ours for theirs, ours in self.sizes_by_name.items() if ours not in tied and not UNKNOWN_SIZE.fullmatch(theirs)}
+    def renamed(self) -> tuple[str, ...]:
+        """Which have other names in the file, in words."""
+        sizes = {theirs: ours for theirs, ours in self.sizes_by_name.items() if not UNKNOWN_SIZE.fullmatch(theirs)}
         kinds = (("the size", sizes), ("the input", self.inputs), ("the output", self.outputs))
         return tuple(f"{kind} {named(theirs)} to {ours}" for kind, names in kinds for theirs, ours in names.items() if theirs != ours)
 

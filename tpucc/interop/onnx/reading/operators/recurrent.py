@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -76,8 +76,6 @@ class Cell:
     recurrent_bias: Node | None
     activations: Sequence[GateFunction]
     reset_after: bool
-    peepholes: Sequence[Node] = ()
-    """Of the gates input, output and forget: the share of the cell's state in each."""
 
     def gate(self, z: Node, index: int, count: int = 1) -> Node:
         """The columns of some gates."""
@@ -109,12 +107,8 @@ def _lstm(cell: Cell, x: Node, state: State) -> State:
     h, c = state
     z = cell.sum(cell.product(x, cell.kernel), cell.product(h, cell.recurrent), cell.bias, name="z")
     i, f, g, o = (cell.gate(z, index) for index in range(4))
-    if cell.peepholes:
-        i, f = (cell.sum(gate, cell.times(c, cell.peepholes[index])) for gate, index in ((i, 0), (f, 2)))
     i, f, g = cell.activation(0, i, "i"), cell.activation(0, f, "f"), cell.activation(1, g, "g")
     c = cell.sum(cell.times(f, c), cell.times(i, g), name="c")
-    if cell.peepholes:
-        o = cell.sum(o, cell.times(c, cell.peepholes[1]))
     return cell.times(cell.activation(0, o, "o"), cell.activation(2, c), "h"), c
 
 
@@ -153,86 +147,112 @@ class CellAttributes:
     layout: bool = False
 
 
-@dataclass(frozen=True)
-class Sequences:
-    """A recurrent operator of a node: its kind by the number of its gates, its operands, and the attributes that all three operators have.
-    `states` are the first ones, None where none is given."""
+STEPS: Mapping[str, tuple[int, int, Callable[[Cell, Node, State], State]]] = {
+    "GRU": (3, 1, _gru),
+    "LSTM": (4, 2, _lstm),
+    "RNN": (1, 1, _rnn),
+}
+"""How many gates and states a network has, and its step."""
 
-    gates: int
-    step: Callable[[Cell, Node, State], State]
-    x: Tensor
-    w: AnyArray
-    r: AnyArray
-    bias: AnyArray | None
-    states: Sequence[Value | None]
-    direction: Direction
-    layout: bool
-    functions: Sequence[Sequence[GateFunction]]
-    peepholes: AnyArray | None = None
-    reset_after: bool = False
 
-    @property
-    def units(self) -> int:
-        return int(self.r.shape[-1])
+@operator("GRU", ignored="linear_before_reset")
+@operator("LSTM", ignored="input_forget")
+@operator("RNN")
+def recurrent(
+    c: Call,
+    x: Tensor,
+    w: AnyArray,
+    r: AnyArray,
+    bias: AnyArray | None,
+    lengths: AnyArray | None,
+    hidden: Value | None,
+    state: Value | None,
+    peepholes: AnyArray | None,
+    *,
+    said: CellAttributes,
+) -> Result:
+    """The results of all steps, and the last states. With `layout` the batch comes first in all values. The attribute that one of the
+    operators has alone is read here."""
+    (gates, count, step), net = STEPS[c.node.op], c.net
+    directions = 2 if said.direction == "bidirectional" else 1
+    functions = gate_functions(c, said, FUNCTIONS[gates], directions)
+    first = _turned(x, (1, 0, 2)) if said.layout else x
+    states = [_turned(value, (1, 0, 2)) if said.layout and value is not None else value for value in (hidden, state)[:count]]
+    require(x.rank == r.ndim == 3)
+    time, batch, inputs = first.shape
+    units = r.shape[2] if said.hidden_size is None else said.hidden_size
+    require(r.shape == (directions, gates * units, units) and w.shape == (directions, gates * units, inputs))
+    require(bias is None or bias.shape == (directions, 2 * gates * units))
+    require(all(value is None or value.shape == (directions, batch, units) for value in states))
+    if lengths is not None and not (lengths == time).all():
+        raise Unsupported("sequences of several lengths", "tpucc computes all steps: pad the sequences, and leave sequence_lens out")
+    if said.clip is not None or c.node.attributes.get("input_forget", 0) or (peepholes is not None and peepholes.any()):
+        raise Unsupported("clipped cells, coupled gates, or peepholes", "export it without clip, input_forget and P")
+    if time > MOST_STEPS:
+        raise Unsupported(f"{time:,} steps; the limit is {MOST_STEPS:,}", "shorter sequences have fewer steps")
+    steps = net.single(first)
+    own, net.name = net.name, "slice"
+    outputs: list[list[Node]] = []
+    finals: list[State] = []
+    for direction, of_gates in enumerate(functions):
+        goes_back = direction == 1 or said.direction == "reverse"
+        biases = None if bias is None else bias[direction]
+        reset_after = bool(c.node.attributes.get("linear_before_reset", 0))
+        cell = _cell(c, units, (w[direction], r[direction], biases), ".reverse" * goes_back, of_gates, reset_after)
+        now = tuple(_initial(c, value, name, direction, (batch, units)) for name, value in zip("hc", states, strict=False))
+        found: dict[int, Node] = {}
+        for t in reversed(range(time)) if goes_back else range(time):
+            now = step(cell, net.arranged(part(net, steps, {0: range(t, t + 1)}, [0]), (0, 1)), now)
+            found[t] = now[0]
+        outputs.append([found[t] for t in range(time)])
+        finals.append(now)
+    net.name = own
+    made = [_sequence(net, outputs)] if c.node.outputs[0] and c.reads(0) else []
+    last = [_final(net, [each[index] for each in finals]) for index in range(count)]
+    if said.layout:
+        made, last = [_turned(each, (2, 0, 1, 3)) for each in made], [_turned(each, (1, 0, 2)) for each in last]
+    return *(made or (Static(np.zeros(0), ""),)), *last
 
-    def result(self, c: Call) -> Result:
-        """The results of all steps, and the last states."""
-        net = c.net
-        x = Tensor(self.x.node, (self.x.axes[1], self.x.axes[0], self.x.axes[2])) if self.layout else self.x
-        time, batch, _ = x.shape
-        x = net.single(x)
-        own, net.name = net.name, "slice"
-        outputs: list[list[Node]] = []
-        finals: list[State] = []
-        for direction, functions in enumerate(self.functions):
-            cell = self._cell(c, direction, functions)
-            state = tuple(self._initial(c, value, name, direction, batch) for name, value in zip("hc", self.states, strict=False))
-            found: dict[int, Node] = {}
-            for t in reversed(range(time)) if self._goes_back(direction) else range(time):
-                at = net.arranged(part(net, x, {0: range(t, t + 1)}, [0]), (0, 1))
-                state = self.step(cell, at, state)
-                found[t] = state[0]
-            outputs.append([found[t] for t in range(time)])
-            finals.append(state)
-        net.name = own
-        made = [_sequence(net, outputs, self.layout)] if c.node.outputs[0] and c.reads(0) else [Static(np.zeros(0), "")]
-        return (*made, *(_final(net, [state[index] for state in finals], self.layout) for index in range(len(self.states))))
 
-    def _goes_back(self, direction: int) -> bool:
-        return direction == 1 or self.direction == "reverse"
+V = TypeVar("V", bound=Value)
 
-    def _columns(self, array: AnyArray) -> AnyArray:
-        """Rows of gates as columns, in the order of the language."""
-        parts = np.split(array, self.gates)
-        return np.concatenate([parts[gate] for gate in (LSTM_ORDER if self.gates == 4 else range(self.gates))]).T
 
-    def _cell(self, c: Call, direction: int, functions: Sequence[GateFunction]) -> Cell:
-        bias = None if self.bias is None else self.bias[direction].astype(np.float32)
-        own, back = (self._columns(part) for part in np.split(bias, 2)) if bias is not None else (None, None)
-        if own is not None and back is not None and not self.reset_after:
-            own, back = own + back, None
-        shares = self.peepholes
-        peepholes = np.split(shares[direction], 3) if shares is not None and shares.any() else []
-        arrays = {"kernel": self._columns(self.w[direction]), "recurrent": self._columns(self.r[direction]), "bias": own}
-        arrays |= {"recurrent_bias": back} | {f"peephole_{gate}": array for gate, array in zip("iof", peepholes, strict=False)}
-        keyed = {name: array for name, array in arrays.items() if array is not None}
-        start = _start(c.net, module_of(c.node), ".reverse" if self._goes_back(direction) else "", keyed)
-        weights = {name: c.net.weight(array, f"{start}.{name}") for name, array in keyed.items()}
-        held = [weights[f"peephole_{gate}"] for gate, _ in zip("iof", peepholes, strict=False)]
-        biases = weights.get("bias"), weights.get("recurrent_bias")
-        return Cell(c.net, self.units, weights["kernel"], weights["recurrent"], *biases, functions, self.reset_after, held)
+def _turned(value: V, order: Sequence[int]) -> V:
+    """A value with its axes in another order."""
+    if isinstance(value, Static):
+        return replace(value, array=value.array.transpose(order))
+    return replace(value, axes=tuple(value.axes[axis] for axis in order))
 
-    def _initial(self, c: Call, value: Value | None, name: str, direction: int, batch: int) -> Node:
-        """The state before the first step, [batch, units]: zeros where none is given."""
-        net = c.net
-        if value is None or (isinstance(value, Static) and not value.array.any()):
-            return net.add("zeros", shape=(batch, self.units), name=name)
-        if self.layout:
-            raise Unsupported("initial states with the batch first", "export it with layout=0, whose axes are steps, batch and features")
-        if isinstance(value, Static) and not net.own_name(value.name):
-            net.called.names[value.name] = f"{module_of(c.node)}.{name}0"
-        t = net.tensor(value)
-        return net.arranged(part(net, t, {0: range(direction, direction + 1)}, [0]), (0, 1))
+
+def _columns(array: AnyArray, gates: int) -> AnyArray:
+    """Rows of gates as columns, in the order of the language."""
+    parts = np.split(array, gates)
+    return np.concatenate([parts[gate] for gate in (LSTM_ORDER if gates == 4 else range(gates))]).T
+
+
+def _cell(c: Call, units: int, given: Arrays, end: str, functions: Sequence[GateFunction], reset_after: bool) -> Cell:
+    """The cell of the weights, the recurrent ones and the biases of a direction, whose keys have this end."""
+    w, r, bias = given
+    gates = len(r) // units
+    own, back = (_columns(part, gates) for part in np.split(bias.astype(np.float32), 2)) if bias is not None else (None, None)
+    if own is not None and back is not None and not reset_after:
+        own, back = own + back, None
+    arrays = {"kernel": _columns(w, gates), "recurrent": _columns(r, gates), "bias": own, "recurrent_bias": back}
+    keyed = {name: array for name, array in arrays.items() if array is not None}
+    start = _start(c.net, module_of(c.node), end, keyed)
+    weights = {name: c.net.weight(array, f"{start}.{name}") for name, array in keyed.items()}
+    biases = weights.get("bias"), weights.get("recurrent_bias")
+    return Cell(c.net, units, weights["kernel"], weights["recurrent"], *biases, functions, reset_after)
+
+
+def _initial(c: Call, value: Value | None, name: str, direction: int, shape: tuple[int, int]) -> Node:
+    """The state before the first step, [batch, units]: zeros where none is given."""
+    net = c.net
+    if value is None or (isinstance(value, Static) and not value.array.any()):
+        return net.add("zeros", shape=shape, name=name)
+    if isinstance(value, Static) and not net.own_name(value.name):
+        net.called.names[value.name] = f"{module_of(c.node)}.{name}0"
+    return net.arranged(part(net, net.tensor(value), {0: range(direction, direction + 1)}, [0]), (0, 1))
 
 
 def _start(net: Network, module: str, direction: str, arrays: Mapping[str, AnyArray]) -> str:
@@ -241,7 +261,7 @@ def _start(net: Network, module: str, direction: str, arrays: Mapping[str, AnyAr
     return next(start for start in starts if all(net.may_have(array, f"{start}.{name}") for name, array in arrays.items()))
 
 
-def _sequence(net: Network, outputs: Sequence[Sequence[Node]], layout: bool) -> Tensor:
+def _sequence(net: Network, outputs: Sequence[Sequence[Node]]) -> Tensor:
     """All results: [time, directions, batch, units] of the file, on a node [batch, time, directions · units]."""
     batch, units = outputs[0][0].type.shape
     time, directions = len(outputs[0]), len(outputs)
@@ -250,98 +270,15 @@ def _sequence(net: Network, outputs: Sequence[Sequence[Node]], layout: bool) -> 
         steps = [net.add("reshape", node, shape=(batch, 1, units)) for node in nodes]
         lines.append(steps[0] if time == 1 else net.add("concat", *steps, axis=1))
     if directions == 1:
-        return Tensor(lines[0], ((0,), (1,), (), (2,)) if layout else ((1,), (), (0,), (2,)))
+        return Tensor(lines[0], ((1,), (), (0,), (2,)))
     split = net.add("reshape", net.add("concat", *lines), shape=(batch, time, directions, units))
-    return Tensor(split, ((0,), (1,), (2,), (3,)) if layout else ((1,), (2,), (0,), (3,)))
+    return Tensor(split, ((1,), (2,), (0,), (3,)))
 
 
-def _final(net: Network, states: Sequence[Node], layout: bool) -> Tensor:
+def _final(net: Network, states: Sequence[Node]) -> Tensor:
     """The last states: [directions, batch, units]."""
     batch, units = states[0].type.shape
     if len(states) == 1:
-        return Tensor(states[0], ((0,), (), (1,)) if layout else ((), (0,), (1,)))
+        return Tensor(states[0], ((), (0,), (1,)))
     split = net.add("reshape", net.add("concat", *states), shape=(batch, len(states), units))
-    return Tensor(split, ((0,), (1,), (2,)) if layout else ((1,), (0,), (2,)))
-
-
-def _require_shapes(s: Sequences, hidden_size: int | None) -> None:
-    """Raises `Misfit` for weights and states that aren't those of the units."""
-    directions = len(s.functions)
-    require(s.x.rank == s.r.ndim == 3)
-    units = s.r.shape[2] if hidden_size is None else hidden_size
-    wanted = (directions, s.gates * units, units)
-    _, batch = s.x.shape[1::-1] if s.layout else s.x.shape[:2]
-    first = (batch, directions, units) if s.layout else (directions, batch, units)
-    require(s.r.shape == wanted and s.w.shape == (*wanted[:2], s.x.shape[2]))
-    require(s.bias is None or s.bias.shape == (directions, 2 * s.gates * units))
-    require(all(state is None or state.shape == first for state in s.states))
-
-
-def _sequences(
-    c: Call, step: Callable[[Cell, Node, State], State], gates: int, arrays: Arrays, lengths: AnyArray | None, said: CellAttributes
-) -> Sequences:
-    """A recurrent operator with its operands: x, both weights, the bias and the first states. Raises `Misfit` for weights that
-    aren't those of its units, and `Unsupported` for what has no counterpart: sequences of several lengths, clipped cells."""
-    x, w, r, bias, *states = arrays
-    directions = 2 if said.direction == "bidirectional" else 1
-    functions = gate_functions(c, said, FUNCTIONS[gates], directions)
-    found = Sequences(gates, step, x, w, r, bias, states, said.direction, said.layout, functions)
-    _require_shapes(found, said.hidden_size)
-    time = x.shape[1 if said.layout else 0]
-    if lengths is not None and not (lengths == time).all():
-        raise Unsupported("sequences of several lengths", "tpucc computes all steps: pad the sequences, and leave sequence_lens out")
-    if said.clip is not None:
-        raise Unsupported("clipped cells, or coupled gates", "export it without clip and input_forget")
-    if time > MOST_STEPS:
-        raise Unsupported(f"{time:,} steps; the limit is {MOST_STEPS:,}", "shorter sequences have fewer steps")
-    return found
-
-
-@operator("LSTM")
-def lstm(
-    c: Call,
-    x: Tensor,
-    w: AnyArray,
-    r: AnyArray,
-    bias: AnyArray | None,
-    lengths: AnyArray | None,
-    hidden: Value | None,
-    cell: Value | None,
-    peepholes: AnyArray | None,
-    *,
-    input_forget: bool = False,
-    said: CellAttributes,
-) -> Result:
-    said = replace(said, clip=0.0) if input_forget else said
-    return replace(_sequences(c, _lstm, 4, (x, w, r, bias, hidden, cell), lengths, said), peepholes=peepholes).result(c)
-
-
-@operator("GRU")
-def gru(
-    c: Call,
-    x: Tensor,
-    w: AnyArray,
-    r: AnyArray,
-    bias: AnyArray | None,
-    lengths: AnyArray | None,
-    hidden: Value | None,
-    *,
-    linear_before_reset: bool = False,
-    said: CellAttributes,
-) -> Result:
-    return replace(_sequences(c, _gru, 3, (x, w, r, bias, hidden), lengths, said), reset_after=linear_before_reset).result(c)
-
-
-@operator("RNN")
-def rnn(
-    c: Call,
-    x: Tensor,
-    w: AnyArray,
-    r: AnyArray,
-    bias: AnyArray | None,
-    lengths: AnyArray | None,
-    hidden: Value | None,
-    *,
-    said: CellAttributes,
-) -> Result:
-    return _sequences(c, _rnn, 1, (x, w, r, bias, hidden), lengths, said).result(c)
+    return Tensor(split, ((1,), (0,), (2,)))

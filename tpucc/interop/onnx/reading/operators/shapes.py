@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, normal, normal_axes
-from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value, broadcast, own_sizes
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Misfit, TooLarge, Unsupported, require
@@ -172,6 +172,24 @@ def joined(net: Network, values: Sequence[Value], axis: int) -> Tensor:
     order = sorted(range(main.rank), key=lambda index: main.axes[index])
     nodes = [_arranged(net, value, order) for value in values]
     return Tensor(net.add("concat", *nodes, axis=order.index(axis)), main.axes, main.kind)
+
+
+def stacked(net: Network, values: Sequence[Value], name: str) -> Value:
+    """The values behind one another along a new first axis."""
+    if not values:
+        raise Unsupported("a loop without steps puts values together", NO_VALUES)
+    known = [value.array for value in values if isinstance(value, Static)]
+    if len(known) == len(values):
+        net.require_room(sum(array.size for array in known))
+        return Static(np.stack(known), name)
+    return joined(net, [_with_axis(net, value) for value in values], 0)
+
+
+def _with_axis(net: Network, value: Value) -> Value:
+    """The value with one more axis, of size 1, before its own."""
+    if isinstance(value, Static):
+        return Static(value.array[np.newaxis], value.name)
+    return net.reshaped(value, (1, *value.shape))
 
 
 def _arranged(net: Network, value: Value, order: Sequence[int]) -> Node:

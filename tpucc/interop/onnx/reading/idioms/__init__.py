@@ -1,1 +1,0 @@
-"""What exporters take apart, or write in a roundabout way, as the operators that it is."""
