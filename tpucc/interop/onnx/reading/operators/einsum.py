@@ -33,7 +33,7 @@ class Term:
 def einsum(c: Call, *values: Value, equation: str) -> Result:
     net = c.net
     words, result = _words(equation, values)
-    terms = [Term(word, value) for word, value in zip(words, values, strict=True)]
+    terms = _broadcast([Term(word, value) for word, value in zip(words, values, strict=True)])
     found = terms[0]
     for index, term in enumerate(terms[1:], 2):
         needed = {*result}.union(*(later.letters for later in terms[index:]))
@@ -45,17 +45,45 @@ def einsum(c: Call, *values: Value, equation: str) -> Result:
 
 
 def _words(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
-    """The letters of the operands and of the result. Without an arrow the result has the letters that stand once. Raises `Misfit` for an
-    equation of other operands, and for axes of one letter with several sizes."""
+    """The letters of the operands and of the result. Three dots are the axes that have no letter, the last one first; they get letters that
+    the equation doesn't use. Without an arrow the result has the letters that stand once. Raises `Misfit` for an equation of other
+    operands, and for axes of one letter with several sizes."""
     given, arrow, result = equation.replace(" ", "").partition("->")
     words = given.split(",")
-    if "..." in equation or any(len({*word}) < len(word) for word in (*words, result)):
-        help = "each axis of an operand needs a letter of its own; dots and diagonals aren't read"
-        raise Unsupported(f"the equation {shortened(equation)}", help)
-    require([len(word) for word in words] == [len(value.shape) for value in values] and {*result} <= {*given} <= {*ascii_letters, ","})
-    sizes = {pair for word, value in zip(words, values, strict=True) for pair in zip(word, value.shape, strict=True)}
-    require(len(sizes) == len(dict(sizes)))
-    return words, result if arrow else "".join(sorted(letter for letter in {*given} - {","} if given.count(letter) == 1))
+    require(len(words) == len(values) and {*result.replace("...", "")} <= {*given})
+    free = "".join(letter for letter in ascii_letters if letter not in equation)
+    dots = [len(value.shape) - len(word.replace("...", "")) for word, value in zip(words, values, strict=True)]
+    require(all(count == 0 or (count > 0 and "..." in word) for word, count in zip(words, dots, strict=True)))
+    named = [word.replace("...", free[most - count : most]) for most in [max(dots)] for word, count in zip(words, dots, strict=True)]
+    sizes: dict[str, set[int]] = {}
+    for word, value in zip(named, values, strict=True):
+        for letter, size in zip(word, value.shape, strict=True):
+            sizes.setdefault(letter, set()).add(size)
+    require(all(len(found - {1}) < 2 for found in sizes.values()))
+    if not arrow:
+        result = "..." * ("..." in given) + "".join(sorted(letter for letter in {*given} - {*".,"} if given.count(letter) == 1))
+    result = result.replace("...", free[: max(dots)])
+    if any(len({*word}) < len(word) for word in (*named, result)) or not {*result} <= {*"".join(named)} <= {*ascii_letters}:
+        raise Unsupported(f"the equation {shortened(equation)}", "each axis of an operand needs a letter of its own; diagonals aren't read")
+    return named, result
+
+
+def _broadcast(terms: Sequence[Term]) -> list[Term]:
+    """Without the axes of size 1 that are longer in another operand: there each value counts for all places."""
+    sizes: dict[str, int] = {}
+    for term in terms:
+        sizes |= {letter: size for letter, size in term.sizes.items() if size > sizes.get(letter, 0)}
+    return [_without(term, [letter for letter, size in term.sizes.items() if size == 1 < sizes[letter]]) for term in terms]
+
+
+def _without(term: Term, letters: Sequence[str]) -> Term:
+    """Without these axes, which have size 1."""
+    gone = [term.letters.index(letter) for letter in letters]
+    rest = "".join(letter for letter in term.letters if letter not in letters)
+    if isinstance(term.value, Static):
+        return Term(rest, Static(term.value.array.squeeze(tuple(gone)), term.value.name))
+    axes = tuple(parts for axis, parts in enumerate(term.value.axes) if axis not in gone)
+    return Term(rest, Tensor(term.value.node, axes, term.value.kind))
 
 
 def _summed(net: Network, term: Term, needed: AbstractSet[str]) -> Term:

@@ -144,3 +144,12 @@ def argmax(net: Network, x: Tensor, axis: int, keep: bool) -> Tensor:
     node = net.add("argmax", x.node, axis=place if place < x.node.type.rank - 1 else -1)
     axes = [tuple(part - (part > place) for part in parts) if index != axis else () for index, parts in enumerate(x.axes)]
     return Tensor(node, tuple(parts for index, parts in enumerate(axes) if keep or index != axis), "int")
+
+
+@operator("Hardmax")
+def hardmax(c: Call, x: Tensor, *, axis: int | None = None) -> Result:
+    net, place = c.net, normal((-1 if c.opset >= 13 else 1) if axis is None else axis, x.rank)
+    if place != x.rank - 1:
+        raise Unsupported("along an axis other than the last", "Transpose before and behind it puts the axis last")
+    whole = net.plain(x)
+    return net.laid(Tensor(net.add("one_hot", net.add("argmax", whole.node), n=x.shape[-1]), whole.axes), range(x.rank))

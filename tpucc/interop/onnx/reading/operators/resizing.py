@@ -68,14 +68,17 @@ def resize(
     nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] = "round_prefer_floor",
 ) -> Result:
     """The scales are the second operand before opset 11, and the third one since."""
-    if antialias or exclude_outside or keep_aspect_ratio_policy not in ("stretch", ""):
-        help = "export it without: antialias=False, and with the sizes that it has"
-        raise Unsupported("resizing with antialias, exclude_outside or keep_aspect_ratio_policy", help)
+    if antialias or exclude_outside:
+        raise Unsupported("resizing with antialias or exclude_outside", "export it without: antialias=False")
     factors = _factors(second if c.opset < 11 else third)
     chosen = tuple(range(x.rank)) if axes is None else tuple(normal_axes(axes, x.rank))
     both = _require_numbers(factors, sizes, chosen, x.shape)
     if both:
         ratios = [size / x.shape[axis] for axis, size in zip(chosen, both, strict=True)]
+        if keep_aspect_ratio_policy not in ("stretch", ""):
+            ratio = min(ratios) if keep_aspect_ratio_policy == "not_larger" else max(ratios)
+            both = [math.floor(ratio * x.shape[axis] + 0.5) for axis in chosen]
+            ratios = [ratio] * len(chosen)
     else:
         ratios = list(factors)
         both = [math.floor(x.shape[axis] * ratio) for axis, ratio in zip(chosen, ratios, strict=True)]
@@ -172,6 +175,9 @@ def _coordinates(size: int, outputs: int, scale: float, place: str) -> AnyArray:
             return i * (size - 1) / (outputs - 1) if outputs > 1 else np.zeros(1)
         case "asymmetric":
             return i / scale
+        case "half_pixel_symmetric":
+            offset = size / 2 * (1 - outputs / (scale * size))
+            return offset + (i + 0.5) / scale - 0.5
     raise Unsupported(f"the coordinates {place}", "half_pixel, align_corners and asymmetric are read: crop with Slice before it")
 
 
