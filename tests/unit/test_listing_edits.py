@@ -159,3 +159,10 @@ def test_a_tile_program_has_no_stays() -> None:
     text = print_tiles(compiled("chain").tiles.value)
     with pytest.raises(ProgramError, match="E0715"):
         read_tiles(text + ".resident h start=0 rows=4\n", "x.tile")
+
+
+def test_a_layer_has_no_offset() -> None:
+    text = ".target tiny\n.layer fc1 fc\n.for fc1{}\nhalt\n"
+    assert len(assemble(text.format(""), "x.asm").instructions) == 1
+    with pytest.raises(ProgramError, match="E0716"):
+        assemble(text.format("+7"), "x.asm")

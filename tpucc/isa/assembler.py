@@ -1,4 +1,4 @@
-"""From a listing to a program, and back: `assemble(disassemble(p)) == p`.
+"""From a listing to a program, and back: `assemble(disassemble(p), name) == p`, where `name` is of no matter.
 
 ```
 .target tiny
@@ -20,6 +20,9 @@
     write_host_memory ub=8 host=y.0 rows=8
     halt
 ```
+
+A line that begins with a dot is a directive, and lines with a bar after it are its data; `x.0` is the host memory of `x`'s first columns.
+Instructions after `.for NAME` are a layer's. A *stay* is the time that a value has rows of the unified buffer: see `listing/stays.py`.
 
 The listing of a compiled program says everything; in one that is written by hand most directives can be left out.
 """
@@ -48,7 +51,7 @@ from tpucc.machine.instruction import RECORD, Records
 from tpucc.machine.machine import Machine
 
 ReadFields = Callable[[tuple[Word, ...], int], Mapping[str, int]]
-"""The fields of an instruction, from the words of its line and its number. Raises `LineError`."""
+"""The fields of an instruction, from the words of its line and the instruction's number, counted from 0. Raises `LineError`."""
 
 
 def assemble(text: str, name: str, known: Known | None = None, machine: Machine | None = None) -> Program:
@@ -57,11 +60,11 @@ def assemble(text: str, name: str, known: Known | None = None, machine: Machine 
 
 
 def read_listing(text: str, name: str, known: Known | None = None, machine: Machine | None = None) -> tuple[Program, ListingSpans]:
-    """The program of a listing for a machine, and where its instructions stand, for messages about them. The target says the machine where
-    none is given.
+    """The program of a listing for a machine, and where its instructions stand, for messages about them. Where no machine is given, it is
+    the one of the listing's target.
 
-    Messages use `name`, the file's; without its ending, it names a program that has no `.program`. `known` has the constants that the
-    listing has as digests.
+    `name` is the file's: messages show it, and a listing without `.program` is named after it, without its ending. `known` has the
+    constants for which the listing has only digests.
 
     Raises `ProgramError` with up to 20 diagnostics, each at its place: E0710 unknown instruction, E0711 unknown operand or flag, E0712
     missing operand, E0713 bad value, E0714 given twice, E0715 unknown directive, E0716 malformed directive, E0717 bad data, E0718 name
@@ -90,9 +93,10 @@ def read_listing(text: str, name: str, known: Known | None = None, machine: Mach
 def read_code(
     code: Sequence[tuple[Word, ...] | Directive], layers: Sequence[LayerInfo], read: ReadFields, dtype: np.dtype[np.void], errors: Errors
 ) -> tuple[Records, list[int], tuple[Span, ...]]:
-    """The instructions of a text whose layers are known, the layer of each, and where each stands.
+    """The instructions of a text (a listing, or a tile program's), the index of each one's layer, and where each stands.
 
-    Between them stand `.for` lines. Lines that can't be read are reported.
+    `code` has their lines and the `.for` lines between them; before the first of these, instructions are layer 0's. `read` reads an
+    instruction into the fields of `dtype`. Lines that can't be read are reported to `errors`: then the results don't fit each other.
     """
     names = {layer.name: index for index, layer in reversed(list(enumerate(layers)))}
     rows: list[Mapping[str, int]] = []
@@ -115,14 +119,14 @@ def read_code(
 
 
 def _named_layer(directive: Directive, names: Mapping[str, int], count: int) -> int:
-    """The index of the layer that `.for NAME` or `.for INDEX` names. Raises `LineError` E0713, E0715 or E0716."""
+    """The index of the layer that `.for NAME` or `.for INDEX` names, the first one of this name. Raises `LineError` E0713 to E0716."""
     if directive.name != "for":
         raise unknown(directive)
     arguments = Arguments(directive)
     word = arguments.next("a layer")
     arguments.done()
     index, label = number_in(word.text), label_in(word)
-    if index is None and label is not None:
+    if index is None and label is not None and not label[1]:  # a layer has no rows that `fc1+8` could mean
         index = names.get(label[0])
     if index is None or index >= count:
         word.fail("E0716", f"no layer is {printable(word.text)}", did_you_mean(word.text, names))
@@ -130,9 +134,10 @@ def _named_layer(directive: Directive, names: Mapping[str, int], count: int) -> 
 
 
 def disassemble(program: Program, with_data: bool = True) -> str:
-    """The listing of a program: what it is, its surroundings, its code by layers, its data. assemble(disassemble(p)) == p.
+    """The listing of a program: what it is, its surroundings, its code by layers, its data. `assemble` makes the same program of it.
 
-    Without data, what isn't shown as numbers stands by its digest: see `tpucc.ir.digests`.
+    Without data, constants that aren't shown as numbers are left out, and their digests stand for them (see `tpucc.ir.digests`):
+    `assemble` then needs these constants as `known`.
     """
     count, tiles = counted(len(program.instructions), "instruction"), counted(len(program.tiles), "tile")
     before, after = surroundings(program, with_data)
@@ -142,22 +147,22 @@ def disassemble(program: Program, with_data: bool = True) -> str:
 
 
 def code_lines(program: Program) -> list[str]:
-    """The instructions alone, one line each; a record that isn't an instruction as its bytes."""
+    """The instructions alone, one line each, without numbers; a record that isn't a well-formed instruction as its bytes."""
     records = program.instructions
     good = well_formed(program.machine, records)
     texts = Labels(program.machine, program.host, program.residents).texts
-    lines = np.array([""] * len(records), object)
     indices = np.flatnonzero(good)
-    lines[indices] = instruction_texts(
-        program.machine, records[indices], texts=lambda operand, rows, values: texts(operand, indices[rows], values)
+    found = iter(
+        instruction_texts(program.machine, records[indices], texts=lambda operand, rows, values: texts(operand, indices[rows], values))
     )
-    for index in np.flatnonzero(~good).tolist():
-        lines[index] = raw_text(records[index : index + 1])
-    return [str(line) for line in lines]
+    return [next(found) if fits else raw_text(records[index : index + 1]) for index, fits in enumerate(good.tolist())]
 
 
 def with_headings(program: Program, layers: Iterable[int], lines: Sequence[str], stays: StayLines = NO_STAYS) -> Iterator[str]:
-    """The lines of the instructions, a heading wherever the layer changes, the stays where they begin and end."""
+    """The `lines` of the instructions with their numbers, a heading wherever the layer changes, the stays where they begin and end.
+
+    `layers` has the index of each instruction's layer.
+    """
     names = Counter(layer.name for layer in program.layers)
     heads = [_heading(program, index, names) for index in range(len(program.layers))]
     previous = -1
@@ -172,7 +177,8 @@ def with_headings(program: Program, layers: Iterable[int], lines: Sequence[str],
 
 
 def _heading(program: Program, index: int, names: Counter[str]) -> str:
-    """`.for fc1 ; line 9: h = relu(dense(x, 128, "fc1"))`; a layer whose name another one has goes by number."""
+    """`.for fc1 ; line 9: h = relu(dense(x, 128, "fc1"))`; where another layer has the same name, `.for 3 ; fc1, line 9: …`. `names` counts
+    the layers of each name."""
     layer = program.layers[index]
     unique, line = names[layer.name] == 1, layer.origin.line
     text = Source(program.source, program.source_text).line(line).strip() if line and program.source_text else ""

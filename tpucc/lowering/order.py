@@ -1,6 +1,7 @@
 """Orders layers topologically, so that few rows are alive in the unified buffer at any time.
 
-Two orders are compared: the graph's own order, and a greedy order, which always takes the ready step after which fewest rows are alive.
+Two orders are compared by the largest number of rows that are alive at a step: the graph's own order, and a greedy order. Of the ready
+steps, whose operands are computed or come from the host, this always takes the one after which fewest rows are alive.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from tpucc.lowering.tensors import Tensor
 
 
 def order_steps(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
-    """The steps, given in a topological order, in the order with the smaller live sum; ties go to the given order."""
+    """The steps, given in a topological order, in the given or the greedy order, whichever has fewer `live_rows`; ties go to the given one.
+
+    The host must have no steps between them. `mxu` is the number of lanes of a row.
+    """
     given = tuple(steps)
     sizes = {tensor: tensor.rows * tensor.column_blocks(mxu) for step in given for tensor in (*step.reads, step.result)}
     greedy = _Greedy(given, sizes).order()
@@ -26,14 +30,17 @@ TensorRows = Mapping[Tensor, int]
 
 
 def live_rows(steps: Sequence[Step], sizes: TensorRows) -> int:
-    """The largest sum of rows alive at a step. A tensor is alive from its step, or its first reader, to its last reader."""
+    """The largest sum of rows alive at one of the steps. A tensor is alive from the first of these steps that computes or reads it to the
+    last that reads it. Of a part of a program's steps: what was computed before them counts only from its first reader among them.
+    """
     return largest_sum_alive([{tensor: sizes[tensor] for tensor in (*step.reads, step.result)} for step in steps])
 
 
 class _Greedy:
-    """List scheduling by the change in live rows.
+    """List scheduling: step after step, the ready one that changes the number of live rows least; the first one given where several do.
 
-    Near-linear: a step's change is computed again only when a tensor that it reads is loaded, or has it as its only reader left.
+    Near-linear: a ready step's change is computed again only when a tensor that it reads has just been loaded from host memory by another
+    step, or has just lost all its other readers.
     """
 
     def __init__(self, steps: tuple[Step, ...], sizes: TensorRows) -> None:
@@ -42,10 +49,13 @@ class _Greedy:
         self._readers: dict[Tensor, dict[int, None]] = {tensor: {} for step in steps for tensor in (*step.reads, step.result)}
         """For each tensor the steps that haven't read it yet."""
         self._loaded = set[Tensor]()
+        """The tensors that some step has read: of these, the ones of the host are in the unified buffer."""
         self._changes: dict[int, int] = {}
         """For each step that is ready, the rows alive after it minus the rows alive before it."""
         self._heap: list[tuple[int, int]] = []
+        """(change, step) for each ready step; those whose change was computed again, or that are taken, are skipped."""
         self._missing = [sum(not tensor.comes_from_host for tensor in step.reads) for step in steps]
+        """For each step the number of tensors that it reads and that aren't computed yet."""
         for index, step in enumerate(steps):
             for tensor in step.reads:
                 self._readers[tensor][index] = None
@@ -64,6 +74,7 @@ class _Greedy:
         return tuple(chosen)
 
     def _offer(self, index: int) -> None:
+        """Computes the change of a ready step, and puts it on the heap."""
         step = self._steps[index]
         change = self._sizes[step.result] if self._readers[step.result] else 0
         for tensor in step.reads:
@@ -73,6 +84,7 @@ class _Greedy:
         heapq.heappush(self._heap, (change, index))
 
     def _take(self, index: int, step: Step) -> None:
+        """Notes that a step has run: offers the steps that are ready now, and the ready ones whose change is another now (`stale`)."""
         stale: dict[int, None] = {}
         for tensor in step.reads:
             readers = self._readers[tensor]

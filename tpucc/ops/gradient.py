@@ -16,7 +16,7 @@ import numpy as np
 from tpucc.ir import Attributes, Constant, TensorType
 
 DEFAULTS: Mapping[str, Any] = {}
-"""The attributes of a call that gives none: the operator's defaults."""
+"""No attributes: each that a call doesn't give has the operator's default."""
 
 
 class Builder(Protocol):
@@ -30,11 +30,16 @@ class Builder(Protocol):
 
 
 UNKNOWN = "the numbers of a value aren't there yet when a rule runs"
+"""The beginning of the errors about `==` and `if` on a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A node's result in the hands of a rule, with the arithmetic of the language: `dy * b`, `dy @ w.transposed()`, `2.0 * x`."""
+    """A node's result in the hands of a rule, with the arithmetic of the language: `dy * b`, `dy @ w.transposed()`, `2.0 * x`.
+
+    Nothing is computed: each call adds a node to the graph that the builder makes, and numbers become float32 constants in it.
+    `>`, `<`, `>=` and `<=` give masks, and `==` is an error.
+    """
 
     name: str
     type: TensorType
@@ -104,10 +109,12 @@ class Value:
         return self.call("transpose", perm=perm or tuple(range(self.type.rank))[::-1])
 
     def sum(self, axis: int | tuple[int, ...], keepdims: bool = False) -> Value:
+        """The sum over axes; over none of them the value itself."""
         return self if axis == () else self.call("sum", axis=axis, keepdims=keepdims)
 
     def summed_to(self, shape: tuple[int, ...]) -> Value:
-        """The sum over the axes along which a value of this shape was repeated to this one's shape (NumPy's broadcasting)."""
+        """The opposite of `repeated_to`: this value summed over each axis along which NumPy's broadcasting repeats a value of `shape` to
+        have this one's shape. The result has `shape`."""
         # lab 10 begin: sum over the axes that broadcasting has repeated
         lead = self.type.rank - len(shape)
         repeated = tuple(a for a, size in enumerate(self.shape) if a < lead or (shape[a - lead] == 1 and size != 1))
@@ -119,7 +126,7 @@ class Value:
         return self if shape == self.shape else self.call("broadcast", shape=shape)
 
     def zeros(self) -> Value:
-        """Zeros of the same shape."""
+        """Zeros of the same shape, in float32 whatever this value's type."""
         return self.builder.call("zeros", (), {"shape": self.shape})
 
     def _value(self, other: Value | float) -> Value:
@@ -141,11 +148,13 @@ class Backward:
 
 
 Gradients = Sequence[Value | None]
+"""One for each operand, in order; see `Rule` for None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The gradient of each operand, of that operand's shape; None for one on which the result doesn't depend by real numbers (indices)."""
+    """A function that gives the gradient of each operand, of that operand's shape. None stands for a gradient of zeros, of an operand whose
+    small changes change nothing (indices, or what a function in steps gets), and for one that isn't wanted."""
 
     function: Callable[[Backward], Gradients]
 
@@ -159,7 +168,8 @@ class Stops:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """There is a derivative, and nobody has written it: training through it is an error that says `why`."""
+    """Nobody has written a rule, and `why` says why: mostly, the operator is only made after differentiation. Training through one that
+    the source calls is an error that says `why`."""
 
     why: str
 
@@ -167,6 +177,6 @@ class Missing:
 Gradient = Rule | Stops | Missing
 
 LEAF = Rule(lambda _: ())
+"""The rule of what has no operands."""
 NO_GRADIENT = Rule(lambda g: (None,) * len(g.operands))
 """The rule of functions in steps: where they have a derivative it is 0, so that nothing goes back through them."""
-"""The rule of what has no operands."""

@@ -1,4 +1,5 @@
-"""patches: the pixels of each window side by side. Internal: packing the input of a convolution makes it."""
+"""patches: the pixels of each window of an image side by side, in one row. Internal: no source calls it; the pass `pack-patches` makes it,
+so that the host packs what a convolution reads."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, patches_of
 
 @dataclass(frozen=True, slots=True)
 class PatchesAttributes:
-    """`size`, `stride` and `dilation` of the windows are (height, width) or one integer for both; `padding` is that of conv2d: zeros."""
+    """`size`, `stride` and `dilation` of the windows, in pixels, are (height, width) or one integer for both. `padding` is as in conv2d
+    ("valid" is none), and its pixels are zeros."""
 
     size: Pair = 1
     stride: Pair = 1
@@ -28,7 +30,8 @@ class PatchesAttributes:
 
 
 def infer(attributes: PatchesAttributes, types: Types) -> TensorType:
-    """`[N, H, W, C]` becomes `[N, H', W', R·S·C]`, the channels of a pixel together: the order of a kernel `[R, S, C, F]`."""
+    """`[N, H, W, C]` becomes `[N, H', W', R·S·C]` for windows of R×S pixels. The last axis has the window's pixels row by row, the channels
+    of a pixel together: the order of a kernel `[R, S, C, F]`."""
     require_f32(types)
     require_rank(types[0], 4, 0, "[batch, height, width, channels]")
     height, width = window_axes(attributes, types[0].shape)
@@ -36,6 +39,7 @@ def infer(attributes: PatchesAttributes, types: Types) -> TensorType:
 
 
 def window_axes(attributes: PatchesAttributes, x: tuple[int, ...]) -> tuple[Axis, Axis]:
+    """Height and width of an image of the shape `x` under the windows. Raises `RuleError` where no window fits."""
     size, stride = require_pair(attributes.size, "size", MAX_STEP), require_pair(attributes.stride, "stride", MAX_STEP)
     return axes(x, size, stride, attributes.padding, require_pair(attributes.dilation, "dilation", MAX_STEP))
 
@@ -45,7 +49,8 @@ def reference(attributes: PatchesAttributes, operands: Arrays) -> Array:
 
 
 def onnx(g: Call) -> str:
-    """Pixels at one place of all windows are a slice of the image in steps; side by side they are the patches."""
+    """The pixel at one place of each window, over all windows, is a slice of the image in steps of the stride. One such slice for each
+    place, joined along the channels, are the patches."""
     (x,), axes = g.operands, window_axes(g.attributes, g.types[0].shape)
     if any(axis.before or axis.after for axis in axes):
         pads = [side for end in ("before", "after") for side in (0, *(getattr(axis, end) for axis in axes), 0)]
@@ -63,8 +68,8 @@ OP = OpDef(
     name="patches",
     summary="the pixels of each window of an image, in one row",
     documentation=(
-        "The host packs the input of a convolution so. This is known as im2col. With windows of one pixel it only pads. TensorFlow: "
-        "image.extract_patches."
+        "The host packs the input of a convolution so. This is known as im2col. With windows of one pixel and a stride of 1 it only pads. "
+        "TensorFlow: image.extract_patches."
     ),
     operands=(Operand("x"),),
     attributes=PatchesAttributes,

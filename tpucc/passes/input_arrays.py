@@ -15,16 +15,16 @@ from tpucc.ops.evaluate import require_computable
 InputArrays = dict[str, AnyArray]
 """An array for each input of a model, by the input's name, in the input's data type."""
 REPORTED = 20
-"""Problems that one error shows."""
+"""The most problems that one error shows."""
 
 
 def checked_inputs(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, taker: str = "the model") -> InputArrays:
     """The arrays in the data types of the inputs of the model, or of another `taker`; `what` names the arrays in messages ("calibration").
 
-    Each array has its input's shape, or another leading size: then it is divided into batches. Floating-point inputs take real numbers of
-    any type, integer inputs only integers. Raises `InputError` with all that is wrong: E0441 missing, E0442 unknown, E0443 shape, E0444
-    data type, E0445 NaN or infinity, E0446 integers out of range, E0447 inputs of more than one batch that have different numbers of
-    examples.
+    Each array has its input's shape, or another leading size, for `batches` to divide. Floating-point inputs take real numbers of any type,
+    integer inputs only integers. Raises `InputError` with up to 20 problems: E0441 missing, E0442 unknown, E0443 shape, E0444 data type,
+    E0445 NaN, infinity or a number that float32 can't hold, E0446 integers out of range; and if there are none of these, E0447 arrays of
+    more than one batch that don't fill the same number of batches. An array of one batch or less goes with any other.
     """
     found = list(_name_problems(inputs, arrays, what, taker))
     found += (d for node in inputs if node.name in arrays for d in _array_problems(node, arrays[node.name], what, taker))
@@ -58,7 +58,7 @@ def _array_problems(node: Node, array: AnyArray, what: str, taker: str) -> Itera
         mend = f'{node.name}.astype("int32") makes integers of them' if array.dtype.kind == "f" else ""
         yield Diagnostic("E0444", f"{about} is of type {array.dtype}", help=(f"{taker} takes {node.type.brief}", mend))
     elif node.type.dtype == "f32":
-        yield from _at_first(_not_finite(array), "E0445", lambda index: f"{about} is {array[index]} at {list(index)}")
+        yield from _at_first(_not_finite(array), "E0445", lambda index: f"{about} is {array[index]} at {list(index)}{_why(array[index])}")
     else:
         low, high = _integer_limits(node.type)
         outside = (array < low) | (array > high)
@@ -76,6 +76,8 @@ def channels_last(name: str, found: tuple[int, ...], row: tuple[int, ...]) -> st
 def _reshaped(node: Node, array: AnyArray) -> str:
     """The call that makes an array fit: one with an axis of one column too few or too many, with channels before pixels, or with one-hot
     rows in place of the numbers of classes. Empty for other arrays."""
+    if not node.type.shape:
+        return f"{node.name}.reshape(()) is a scalar" if array.size == 1 else ""
     if turned := channels_last(node.name, array.shape, node.type.shape[1:]):
         return turned
     if array.ndim == node.type.rank - 1 and array.shape[1:] == node.type.shape[1:-1] and node.type.shape[-1] == 1:
@@ -88,12 +90,19 @@ def _reshaped(node: Node, array: AnyArray) -> str:
     return ""
 
 
+def _why(number: float) -> str:
+    """Why `_not_finite` finds a number; empty for NaN and infinity, which show it."""
+    return ", too large for float32" if np.isfinite(number) else ""
+
+
 def _not_finite(array: AnyArray) -> AnyArray:
+    """Where an array has NaN or infinity once it is float32."""
     with np.errstate(over="ignore"):
         return ~np.isfinite(array.astype(np.float32, copy=False))
 
 
 def _integer_limits(type_: TensorType) -> tuple[int, int]:
+    """The least and the largest integer of an input: those of its range, whose ends are integers, or of its data type."""
     if type_.range:
         return int(type_.range.low), int(type_.range.high)
     limits = np.iinfo(type_.numpy)
@@ -101,6 +110,7 @@ def _integer_limits(type_: TensorType) -> tuple[int, int]:
 
 
 def _at_first(wrong: AnyArray, code: str, message: Callable[[tuple[int, ...]], str]) -> Iterator[Diagnostic]:
+    """One problem for all places where `wrong` is true: `message` gets the index of the first one."""
     count = int(np.count_nonzero(wrong))
     if count:
         index = place_of_largest(wrong)
@@ -111,7 +121,9 @@ def _count_problems(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what
     batches = {node.name: Fraction(arrays[node.name].shape[0], node.type.shape[0]) for node in inputs if node.type.shape}
     several = {name: count for name, count in batches.items() if count > 1}
     if len(set(several.values())) > 1:
-        sizes = ", ".join(f"{name} has {counted(arrays[name].shape[0], 'row')}" for name in several)
+        batch = {node.name: node.type.shape[0] for node in inputs if node.name in several}
+        of = {name: f" in batches of {size:,}" if len(set(batch.values())) > 1 else "" for name, size in batch.items()}
+        sizes = ", ".join(f"{name} has {counted(arrays[name].shape[0], 'row')}{of[name]}" for name in several)
         yield Diagnostic("E0447", f"the arrays of the {what} don't have the same number of examples: {sizes}")
 
 
@@ -122,15 +134,30 @@ def batches(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: int =
     """The arrays of `checked_inputs` in batches of the model; the last batch is filled by repeating its own rows.
 
     An array of one batch or less is in every batch, repeated as often as it takes to fill the batch. With a `limit`, no more than that many
-    rows of each array are used (but a whole batch at least), spread evenly, as files are often sorted by class.
+    rows of each array are used (but a whole batch at least), spread evenly, as files are often sorted by class. Where arrays of several
+    batches have different leading sizes, whole batches are chosen instead of rows, so that what belongs together stays together.
     """
+    used = batch_count(inputs, arrays, limit)
+    if len(_batch_sizes(inputs, arrays)) > 1:
+        count = batch_count(inputs, arrays)
+        for number in range(used):
+            yield {node.name: nth_batch(arrays[node.name], node.type, number * count // used) for node in inputs}
+        return
     chosen = {node.name: _limited(arrays[node.name], node.type, limit) for node in inputs}
-    for number in range(batch_count(inputs, arrays, limit)):
+    for number in range(used):
         yield {node.name: nth_batch(chosen[node.name], node.type, number) for node in inputs}
 
 
+def _batch_sizes(inputs: Sequence[Node], arrays: Mapping[str, AnyArray]) -> set[int]:
+    """The leading sizes of the inputs whose arrays are more than one batch."""
+    return {node.type.shape[0] for node in inputs if node.type.shape and len(arrays[node.name]) > node.type.shape[0]}
+
+
 def batch_count(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: int = 0) -> int:
-    """The number of `batches`."""
+    """The number of batches that `batches` gives."""
+    sizes = _batch_sizes(inputs, arrays)
+    if limit and len(sizes) > 1:
+        return min(batch_count(inputs, arrays), max(1, limit // max(sizes)))
     return max((-(-_rows_used(node.type, arrays[node.name], limit) // node.type.shape[0]) for node in inputs if node.type.shape), default=1)
 
 
@@ -140,7 +167,7 @@ def largest_batch(inputs: Sequence[Node]) -> int:
 
 
 def nth_batch(array: AnyArray, type_: TensorType, number: int) -> AnyArray:
-    """Batch `number` of an array, counted from 0, in the shape of its input's type."""
+    """Batch `number` of an array, counted from 0, in the shape of its input's type; an array of one batch or less is every batch."""
     if not type_.shape or array.shape == type_.shape:
         return array
     size = type_.shape[0]
@@ -149,6 +176,7 @@ def nth_batch(array: AnyArray, type_: TensorType, number: int) -> AnyArray:
 
 
 def _rows_used(type_: TensorType, array: AnyArray, limit: int) -> int:
+    """The number of rows of an array that are used: all, or, with a `limit`, that many at most but a whole batch at least."""
     rows = int(array.shape[0])
     return min(rows, max(limit, type_.shape[0])) if limit else rows
 
@@ -165,7 +193,7 @@ def _limited(array: AnyArray, type_: TensorType, limit: int) -> AnyArray:
 
 
 VALUES = 64
-"""The least number of values that `synthetic_batches` draws for an input: one value of a scalar says nothing of its range."""
+"""The number of values that `synthetic_batches` tries to draw for each input: one value of a scalar says nothing of its range."""
 
 
 def synthetic_inputs(inputs: Sequence[Node], rows: int) -> InputArrays:
@@ -181,9 +209,11 @@ def synthetic_inputs(inputs: Sequence[Node], rows: int) -> InputArrays:
 
 
 def synthetic_batches(inputs: Sequence[Node], rows: int, most: int) -> Iterator[InputArrays]:
-    """The arrays of `synthetic_inputs` in batches, and more batches, up to `most` in all, until each input has had `VALUES` values.
+    """All arrays of `synthetic_inputs` in batches. If some input has fewer than `VALUES` values in them, more batches follow until it has
+    had so many, or until there are `most` batches: `most` limits only what follows.
 
-    Inputs of fewer values are drawn afresh in each batch after the first; the batches of the other inputs are repeated.
+    An input of fewer values is drawn afresh in each batch after the first; the batches of the other inputs are repeated. Integers without
+    a range, which are always 0, want no more batches.
     """
     arrays = synthetic_inputs(inputs, rows)
     count = batch_count(inputs, arrays)

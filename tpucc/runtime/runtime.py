@@ -25,6 +25,7 @@ from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.ops import facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
 from tpucc.ops.facts import Values
+from tpucc.ops.names import patches
 from tpucc.runtime.batches import Arrays, Batches, BatchObserver, joined, parts, whole_type
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.inputs import Given, accepted, by_name
@@ -37,7 +38,8 @@ from tpucc.sim.timing import Timeline, time_program
 
 @dataclass(frozen=True, eq=False)
 class DevicePart:
-    """One core's part of a batch: its inputs, by name, and the integers that the device returned, by the layer's name."""
+    """One core's part of one batch: its inputs, by name, and the integers that the device returned, by the output port's name, which is
+    the name of the layer that computes them. Of a last batch that is filled up, the rows that fill it are there, too."""
 
     inputs: Arrays
     integers: Arrays
@@ -49,12 +51,13 @@ class Runtime:
 
     program: Program
     batch_begins: BatchObserver = field(default=lambda done, total: None, compare=False, repr=False)
-    """Called before each batch with the number of batches that are done and the number of all, where the inputs are several batches."""
+    """Called before each batch with the number of batches that are done and the number of all. Not called where the inputs have
+    exactly the model's shapes; for fewer rows than a batch it is, with 0 and 1."""
     backend: Backend = "auto"
     """The backend for large products: see `tpucc.sim.fast.backends`. The bits are the same."""
 
     def __post_init__(self) -> None:
-        """Raises `UsageError` E0951 for a program of another machine than the one whose host this is."""
+        """Raises `UsageError` E0951 for a program of another machine than `DEFAULT`, the only one that the simulator here executes."""
         if self.program.machine is not DEFAULT:
             mend = "tpucc check, asm and disasm take it; tpucc train --executor machine executes a step of training"
             message = f"{self.program.name} is a program of the machine {self.program.machine.name}"
@@ -62,12 +65,13 @@ class Runtime:
 
     @cached_property
     def host(self) -> HostParts:
-        """The host's graphs, verified. Raises `ProgramError` where a graph is malformed or doesn't fit the others or the device."""
+        """The host's graphs, verified. Raises `ProgramError` where a graph is malformed or doesn't fit the others or the device, and E0730
+        for a program without any (see `has_host_part`): so does everything here that has to know them, `run` and `inputs` too."""
         return host_parts(self.program)
 
     @property
     def has_host_part(self) -> bool:
-        """Whether the program has graphs of the host: a program that was typed may have none."""
+        """Whether the program has graphs of the host. One that was typed as a listing may have none: it can be timed, but not run here."""
         return bool(self.program.prologue or self.program.epilogue or self.program.host_steps)
 
     @cached_property
@@ -86,18 +90,20 @@ class Runtime:
 
     @cached_property
     def held_ranges(self) -> dict[str, Range]:
-        """Of each input without a declared range, the real values that its integers reach: others are cut off there. The host makes the
-        integers of the input itself, or of a view of it."""
+        """Of each f32 input without a declared range, the real values that its integers can stand for: larger ones and smaller ones are
+        cut off there. The host makes integers of the input itself, of a view of it, or of its patches. Where it makes them with several
+        scales, the range is what all of them reach."""
         graph, found = self.host.prologue, dict[str, Range]()
         for node in graph:
             held = node.type.quantisation
             if held is not None and node.operands and (format := INTEGER_FORMATS.get(node.type.dtype)):
                 source = graph[node.operands[0]]
-                while source.operands and facts_of(source.op).values is Values.VIEWED:
+                while source.operands and (facts_of(source.op).values is Values.VIEWED or patches.made(source)):
                     source = graph[source.operands[0]]
                 low, high = (held.scale * (end - held.zero_point) for end in (format.low, format.high))
                 if not source.operands and source.type.dtype == "f32" and source.type.range is None:
-                    found[source.name] = Range(low, high)
+                    other = found.get(source.name, Range(low, high))
+                    found[source.name] = Range(max(low, other.low), min(high, other.high))
         return found
 
     @property
@@ -125,27 +131,28 @@ class Runtime:
         """Runs the model: an array for each input, by name, or the array itself for a model of one input; returns an array for each output.
 
         Numbers of another type are converted. Where every input and output has the model's batch as its leading size, inputs of any other
-        number of rows run batch after batch. Raises `InputError` where names, shapes or values don't fit.
+        number of rows run batch after batch, and the last batch is filled up with its own last row. Raises `InputError` where names,
+        shapes or values don't fit, and `UsageError` E0529 for an input that is given twice, in `inputs` and by its keyword.
         """
         return self.in_batches(self._run_part, self.accepted(by_name(self.inputs, inputs, named)))
 
     def run_with_integers(self, inputs: Given) -> tuple[dict[str, AnyArray], list[DevicePart]]:
-        """The outputs, as of `run`, and the inputs and integers of the device: batch by batch, core by core."""
-        parts: list[DevicePart] = []
+        """The outputs, as of `run`, and what each core got and returned: batch by batch, core by core."""
+        seen: list[DevicePart] = []
 
         def run_part(part: Arrays) -> dict[str, AnyArray]:
             values = self._prologue(part)
-            parts.append(DevicePart(part, self._device(values)))
-            return _evaluated(self.host.epilogue, {**values, **parts[-1].integers})
+            seen.append(DevicePart(part, self._device(values)))
+            return _evaluated(self.host.epilogue, {**values, **seen[-1].integers})
 
-        return self.in_batches(run_part, self.accepted(inputs)), parts
+        return self.in_batches(run_part, self.accepted(inputs)), seen
 
     def parts(self, inputs: Arrays) -> list[Arrays]:
         """The inputs of each core, from those of the model's own batch."""
         return parts(inputs, self.inputs, self.program.cores)
 
     def ports(self, inputs: Arrays, *, plain: bool = False) -> dict[str, AnyArray]:
-        """The integers that one core returns, by the layer's name, for its part of the inputs.
+        """The arrays of the output ports: the integers that one core returns for its part of the inputs, by the layer's name.
 
         With `plain`, the interpreter executes instruction after instruction.
         """
@@ -161,16 +168,16 @@ class Runtime:
     def load(cls, path: str | Path) -> Self:
         """Reads a `.tpub` file.
 
-        Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails a verifier, the machine's or that of
-        operators, and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of
-        a listing that was typed, can be timed.
+        Raises `UsageError` when it can't be read, and E0951 when it is for another machine; `ProgramError` when it is malformed or fails a
+        verifier, the machine's or that of operators; and `LimitError` for values of the host that no memory should be filled with. A
+        program without any host's part, as of a listing that was typed, is loaded, for it can be timed.
         """
         program = decode(read_file(Path(path), suffixes=MODELS), str(path))
         check(program)
         runtime = cls(program)
         if runtime.has_host_part:
             require_computable(*(node for graph in runtime.host.all for node in graph))
-            _ = runtime.outputs, runtime.inputs
+            _ = runtime.outputs, runtime.inputs  # raises E0708 for a scalar, which several cores can't divide
         return runtime
 
     def _run_part(self, inputs: Arrays) -> dict[str, AnyArray]:
@@ -187,7 +194,8 @@ class Runtime:
         return Interpreter(self.program).run(feeds, host=host) if plain else self.simulator.run(feeds, host)
 
     def _host_of(self, values: dict[str, AnyArray]) -> Host:
-        """The host's steps, on `values`, to which their results are added."""
+        """What the machine calls at each of its interrupts: it evaluates the host's step of this number, adds its results to `values`, and
+        gives the arrays of the ports that the device reads next."""
 
         def host(number: int, ports: Mapping[str, DeviceInts]) -> dict[str, AnyArray]:
             values.update(_evaluated(self.host.steps[number], {**values, **ports}))
@@ -200,7 +208,7 @@ class Runtime:
         return accepted(self.batches, given)
 
     def in_batches(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
-        """The results for all rows: batch after batch, each divided among the cores."""
+        """The results for all rows of `arrays`: batch after batch, each divided among the cores. `run_part` gets one core's part."""
 
         def run(batch: Arrays) -> dict[str, AnyArray]:
             return joined([run_part(part) for part in self.parts(batch)])
