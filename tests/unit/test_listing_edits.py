@@ -16,6 +16,7 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import check, verify
 from tpucc.lowering.tiletext import print_tiles, read_tiles
 from tpucc.lowering.verify import verify_tiles
+from tpucc.runtime.runtime import Runtime
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {"chain": ROOT / "programs" / "02_iris.tpu", "vectors in place": ROOT / "tests" / "programs" / "broadcasts.tpu"}
@@ -166,3 +167,10 @@ def test_a_layer_has_no_offset() -> None:
     assert len(assemble(text.format(""), "x.asm").instructions) == 1
     with pytest.raises(ProgramError, match="E0716"):
         assemble(text.format("+7"), "x.asm")
+
+
+def test_a_typed_program_is_timed_and_not_run() -> None:
+    runtime = Runtime(assemble(".target tiny\n    halt\n", "x.asm"))
+    assert runtime.timeline.makespan == 0
+    with pytest.raises(ProgramError, match="E0708: x has no part for the host"):
+        runtime.run({})

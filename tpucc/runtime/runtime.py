@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError
 from tpucc.files import MODELS, read_file
 from tpucc.ir import Graph, Range, TensorType
 from tpucc.ir.dtypes import INTEGER_FORMATS
@@ -65,8 +65,12 @@ class Runtime:
 
     @cached_property
     def host(self) -> HostParts:
-        """The host's graphs, verified. Raises `ProgramError` where a graph is malformed or doesn't fit the others or the device, and E0730
-        for a program without any (see `has_host_part`): so does everything here that has to know them, `run` and `inputs` too."""
+        """The host's graphs, verified. Raises `ProgramError` where a graph is malformed, and E0708 where it doesn't fit the others or the
+        device, or where there is none (see `has_host_part`): so does everything that has to know them, `run` and `inputs` too."""
+        if not self.has_host_part:
+            mend = "tpucc profile says how long it takes; a program that tpucc compile makes has this part"
+            message = f"{self.program.name} has no part for the host, which makes integers of the inputs"
+            raise ProgramError(Diagnostic("E0708", message, help=(mend,)))
         return host_parts(self.program)
 
     @property
