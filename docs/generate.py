@@ -156,9 +156,9 @@ whole time. A layer's name stands where its time begins, waits for its inputs an
 same cycles. The buffer's chart has the most rows in use at once in each column, and ends at the most of all.
 """
 CHARTED = {
-    "04_digits_mlp": "At first it waits for weights, then for inputs from the host; at the end the results leave.",
-    "05_digits_cnn": "The host brings one half of the batch while the machine computes the other. Most of the time the matrix unit waits "
-    "for the activation unit, which copies the images into their border as they arrive.",
+    "04_digits_mlp": "At first it waits for inputs from the host, then a little between the layers; at the end the results leave.",
+    "05_digits_cnn": "The host brings one half of the batch while the machine computes the other. The matrix unit waits mostly "
+    "for the host, and for the activation unit, which copies the images into their border as they arrive.",
     "06_digits_lstm": "One product for the inputs of all steps, then step after step: each waits for the one before, and for weights.",
 }
 """Programs with charts in the book, and what there is to see."""

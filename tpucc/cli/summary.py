@@ -10,19 +10,17 @@ from typing import Any
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.layer_error import decibels, unmeasured
-from tpucc.explain.quantities import size
+from tpucc.explain.quantities import number, size
 from tpucc.explain.tables import bottleneck_words, end_to_end_words, explanations, speed, stream_words, table, wrapped
 from tpucc.explain.timed import Timed
 from tpucc.isa.program import Program
 from tpucc.sim.durations import duration
-from tpucc.stage_names import BACK_STAGES
-
-STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
+from tpucc.stage_names import BACK_STAGES, FRONT_STAGES
 
 
 def compile_text(compilation: Compilation, runtime: Timed, files: Sequence[Path], drawing: float, chart: str = "") -> str:
-    """The output of compile: the stages with their times, `drawing` for so many seconds among them, the program's numbers, the bottleneck,
-    the `chart`, the page to open."""
+    """The output of compile: the stages with their times, the program's numbers, the bottleneck, the `chart` if there is one, and the page
+    to open, or without a page the `files` that were written. `drawing` is how many seconds the page took to draw; 0: it has no row."""
     parts = [_stages(compilation, drawing), _numbers(runtime), *([chart] if chart else [])]
     page = next((str(path) for path in files if path.name == "report.html"), None)
     if page:
@@ -33,7 +31,7 @@ def compile_text(compilation: Compilation, runtime: Timed, files: Sequence[Path]
 
 
 def compile_summary(compilation: Compilation, runtime: Timed, files: Sequence[Path]) -> dict[str, Any]:
-    """The same for programs: `stats.json` with the stages' times, the files and the warnings beside."""
+    """The output of compile with --json: the entries of `stats.json`, the stages' times in seconds, the files and the warnings."""
     times = {f"{s.number:02} {s.stage}": s.seconds for s in compilation.snapshots}
     return {**runtime.stats, "stages": times, "files": [printable(str(path)) for path in files], "warnings": compilation.warnings}
 
@@ -72,9 +70,8 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
         return []
     if not check["integer"]:
         return ["check: nothing ran on the device"]
-    equal = [c for c in check["integer"].values() if not c["unequal"]]
     elements = sum(c["elements"] for c in check["integer"].values())
-    verdict = "equal" if len(equal) == len(check["integer"]) else "NOT EQUAL"
+    verdict = "NOT EQUAL" if any(c["unequal"] for c in check["integer"].values()) else "equal"
     padding = ", those of the padding included" if check["padded"] else ""
     lines = [f"check: {verdict} to {check['against']} ({counted(elements, 'element')}{padding})"]
     for name, s in check.get("float", {}).items():
@@ -86,11 +83,11 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
 
 
 def _stages(compilation: Compilation, drawing: float) -> str:
-    """A row for each stage, and for each pass of the user's; passes of tpucc's that found nothing to do share one, below the last pass that
-    did."""
-    shown = {"verify", *(step.name for step in compilation.options.passes)}
+    """A row for each stage that is no pass, for each pass of the user's, and for each other pass that changed something. Passes of tpucc's
+    that found nothing to do share a row below all passes."""
+    shown = {*FRONT_STAGES, *BACK_STAGES, *(step.name for step in compilation.options.passes)}
     idle = [s for s in compilation.snapshots if not s.changed and s.stage not in shown]
-    rows = [(s.stage, _outcome(s), _milliseconds(s)) for s in compilation.snapshots if s not in idle]
+    rows = [(s.stage, _outcome(s), _milliseconds(s)) for s in compilation.snapshots if s.changed or s.stage in shown]
     if idle:
         place = next((index for index, row in enumerate(rows) if row[0] in BACK_STAGES), len(rows))
         rows.insert(place, (counted(len(idle), "other pass", "other passes"), "no change", _milliseconds(*idle)))
@@ -100,10 +97,12 @@ def _stages(compilation: Compilation, drawing: float) -> str:
 
 
 def _milliseconds(*snapshots: Snapshot) -> str:
+    """The time of these stages together."""
     return f"{1000 * sum(s.seconds for s in snapshots):,.1f}"
 
 
 def _outcome(snapshot: Snapshot) -> str:
+    """What a stage has made, counted; `no change` of a pass that changed nothing."""
     from tpucc.diagnostics import Source
     from tpucc.ir.graph import Graph
     from tpucc.lowering.tileprogram import TileProgram
@@ -121,7 +120,7 @@ def _outcome(snapshot: Snapshot) -> str:
 
 
 def _cores(runtime: Timed) -> list[tuple[str, str]]:
-    """The numbers of each of several cores."""
+    """A row for programs of several cores: what each of them has. No row for one core."""
     cores = runtime.program.cores
     if cores == 1:
         return []
@@ -130,20 +129,21 @@ def _cores(runtime: Timed) -> list[tuple[str, str]]:
 
 
 def _host_steps(program: Program) -> str:
-    """What the tables of layers have rows for besides layers."""
+    """` and 2 host steps`, for which the tables of layers have rows, too; empty where the host computes none."""
     return f" and {counted(len(program.host_steps), 'host step')}" if program.host_steps else ""
 
 
 def _products(stats: Mapping[str, Any]) -> str:
-    """The multiply-accumulates, and what the host computes of them."""
+    """How many multiply-accumulates the device computes, and how many more the host."""
     more = f", and {stats['host_macs']:,} more by the host" if stats["host_macs"] else ""
     return f"{stats['macs']:,} multiply-accumulates{more}"
 
 
 def _tiles(stats: Mapping[str, Any], tile_bytes: int) -> str:
-    """The tiles of weights, and those with computed values, which the host writes while the program runs."""
+    """The tiles of weights, and those of computed values, which the host writes while the program runs: those of which there are any."""
     written = stats["written_tiles"]
-    parts = [(stats["tiles"] - written, ""), *([(written, " that the host writes")] if written else [])]
+    kinds = ((stats["tiles"] - written, ""), (written, " that the host writes"))
+    parts = [kind for kind in kinds if kind[0]] or kinds[:1]
     return "; ".join(f"{counted(count, 'tile')}{whose}, {size(count * tile_bytes)}" for count, whose in parts)
 
 
@@ -159,7 +159,7 @@ def _numbers(runtime: Timed) -> str:
         ("weights", _tiles(stats, target.tile_bytes)),
         ("instructions", f"{stats['instructions']:,}"),
         ("unified buffer", f"peak {size(peak)} of {size(whole)}, lower bound {size(bound)}"),
-        ("device", f"{stats['cycles']:,} cycles, {duration(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz, {speed(stats)}"),
+        ("device", f"{stats['cycles']:,} cycles, {duration(stats['seconds'])} at {number(target.clock_hz / 1e6)} MHz, {speed(stats)}"),
         ("bottleneck", bottleneck_words(stats)),
         *([("in a stream", stream_words(stats))] if stats["cycles"] else []),
     ]

@@ -7,6 +7,7 @@ import msgspec
 
 from tpucc.cli.columns import filled
 from tpucc.cli.options import option
+from tpucc.explain.quantities import number
 from tpucc.target import Target, load_target, target_names
 
 
@@ -40,7 +41,7 @@ def _list() -> None:
 def _peak(target: Target) -> str:
     text = f"{target.chip_peak_ops / 1e12:.5g} {target.peak_unit}"
     units = target.cores * target.matrix_units
-    return text if units == 1 else f"{text} = {units} × {target.mxu}² × 2 × {target.clock_hz / 1e6:,.0f} MHz"
+    return text if units == 1 else f"{text} = {units} × {target.mxu}² × 2 × {number(target.clock_hz / 1e6)} MHz"
 
 
 def _toml(value: object) -> str:

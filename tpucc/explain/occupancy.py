@@ -1,4 +1,5 @@
-"""How many rows of values and of sums, and how many cells of the array, are in use, as time goes by."""
+"""How much of three memories is in use: rows of the unified buffer (values) and of the accumulators (sums), cycle by cycle; and cells of
+the array, instruction by instruction."""
 
 from __future__ import annotations
 
@@ -20,18 +21,19 @@ def rows_in_use(residents: Sequence[Resident], start: Int64, end: Int64) -> tupl
     """The cycles at which the number of rows in use changes, ascending, and the rows in use from each of them on.
 
     `start` and `end` are the cycles of each instruction. A resident takes its rows from the start of its first instruction to the end of
-    its last. Rows that the next one takes before that, as those of a buffer that is written back in pieces, count once. Both results are
-    empty when there are no residents; else the last number is 0.
+    its last. The next resident may take some of these rows before that end, as where a buffer is written back in pieces: then they count
+    once, for the one that took them last. The last number is 0. Both results are empty when there are no residents.
     """
     first, last, rows = np.array([(r.first, r.last, r.rows) for r in residents], np.int64).reshape(-1, 3).T
     taken = np.array([(end[h.before.last], start[h.after.first], h.rows) for h in handovers(residents, start, end)], np.int64)
-    until, since, twice = taken.reshape(-1, 3).T
+    until, since, twice = taken.reshape(-1, 3).T  # between these cycles both residents count these rows: they are subtracted once
     return step_function(np.concatenate([start[first], end[last], until, since]), np.concatenate([rows, -rows, twice, -twice]))
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """So many rows that a resident takes before the one that had them is done with all of its own."""
+    """The resident `after` takes so many `rows` of the resident `before` while that one still has others: its last instruction hasn't
+    ended."""
 
     before: Resident
     after: Resident
@@ -39,11 +41,14 @@ class Handover:
 
 
 def handovers(residents: Sequence[Resident], start: Int64, end: Int64) -> Iterator[Handover]:
-    """The handovers of a verified program, in which no instruction finds two residents in one row; `start` and `end` are its cycles."""
+    """The handovers of a verified program, in which no row has two residents at one instruction. `start` and `end` are the cycles of each
+    instruction."""
     firsts: list[int] = []
     owners: list[tuple[int, Resident]] = []
-    """Stretches of rows by their first row, with the row after the last and who has had them last."""
+    """Rows that somebody has had, in stretches that don't overlap, ascending: their first rows in `firsts`; in `owners` the row after each
+    one's last, and the resident that had it last."""
     for resident in sorted(residents, key=lambda r: r.first):
+        # the stretches from `left` to `right` may share rows with the resident: what is left of them beside it, and it, replace them
         left = max(0, bisect_right(firsts, resident.start) - 1)
         right = bisect_left(firsts, resident.end)
         rest: list[tuple[int, int, Resident]] = []
@@ -58,9 +63,9 @@ def handovers(residents: Sequence[Resident], start: Int64, end: Int64) -> Iterat
 
 
 def step_function(times: Int64, changes: Int64) -> tuple[Int64, Int64]:
-    """The times at which a number that was 0 is another than before, ascending, and the number from each of them on.
+    """Adds up changes of a number that begins as 0: the times at which it changes, ascending, and what it is from each of them on.
 
-    At each of `times`, in any order, it changes by the entry of `changes`.
+    At each of `times`, in any order, the entry of `changes` is added. Times whose changes cancel are left out.
     """
     moments, which = np.unique(times, return_inverse=True)
     sums = np.zeros(len(moments), np.int64)
@@ -70,9 +75,10 @@ def step_function(times: Int64, changes: Int64) -> tuple[Int64, Int64]:
 
 
 def sums_in_use(program: Program, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """The same of the sums of a verified program; empty where its machine has no memory of sums.
+    """As `rows_in_use`, but the rows of sums of a verified program; both results are empty where its machine has no memory of sums.
 
-    A row is in use from the start of the instruction that begins a sum in it to the end of the last one that only reads this sum.
+    An instruction that writes a row and doesn't read it begins a sum there; one that only reads the row uses it. The row is in use from the
+    start of the first to the end of the last that uses this sum, before another is begun. A sum that none uses doesn't count.
     """
     memory = program.machine.holding(Contents.SUMS)
     if memory is None:
@@ -81,13 +87,13 @@ def sums_in_use(program: Program, start: Int64, end: Int64) -> tuple[Int64, Int6
     begins = walks.writes & ~walks.reads
     own = np.flatnonzero(begins | walks.only_reads)
     low, high = walks.low[own], walks.high[own]
-    bounds = np.unique(np.concatenate([low, high]))
+    bounds = np.unique(np.concatenate([low, high]))  # rows between two of these (a strip) are begun and read by the same instructions
     first, after = np.searchsorted(bounds, low), np.searchsorted(bounds, high)
     which, strip = _spread(own, first, after)
-    order = np.lexsort((which, strip))
+    order = np.lexsort((which, strip))  # strip by strip, the instructions of each in order: the first of a strip begins a sum
     which, strip = which[order], strip[order]
     begun = np.flatnonzero(begins[which])
-    done = np.append(begun[1:], len(which))[: len(begun)] - 1
+    done = np.append(begun[1:], len(which))[: len(begun)] - 1  # the last entry before the next sum is begun, here or in the next strip
     read = done > begun
     begun, done = begun[read], done[read]
     rows = np.diff(bounds)[strip[begun]]
@@ -95,16 +101,16 @@ def sums_in_use(program: Program, start: Int64, end: Int64) -> tuple[Int64, Int6
 
 
 def _spread(values: Int64, first: Int64, after: Int64) -> tuple[Int64, Int64]:
-    """Each value once for each number from its `first` on, up to but not including `after`; and these numbers."""
+    """Two columns of pairs: each value with each of the numbers from its `first` on, up to but not including its `after`."""
     counts = after - first
     before = np.cumsum(counts) - counts
     return np.repeat(values, counts), np.repeat(first - before, counts) + np.arange(counts.sum())
 
 
 def cells_in_use(program: Program) -> Int64:
-    """For each instruction [instructions] the cells that hold weights of the model while it multiplies; 0 for others.
+    """For each instruction [instructions] that multiplies, how many cells of its tile hold weights of the model; 0 for all others.
 
-    Layers that only move lanes have no weights. A tile that its layer doesn't list counts whole.
+    The tiles of layers that only move lanes hold none. A tile that its layer doesn't list counts as full.
     """
     touched = effects(program.instructions, program.machine)
     multiplies = np.flatnonzero(touched.multiplies)

@@ -21,10 +21,11 @@ from tpucc.target import number_text
 
 WIDTH = 80
 USEFUL, UNUSED = "  useful MACs, of peak", "  unused MACs, of peak"
-"""The rows inside `array active`: cells with and without weights of the model."""
+"""The two parts of the row `array active`: the share of the array's cells with weights of the model, and of those without."""
 GAP = 2
 """Blanks between two columns of a table."""
 MOST_ROWS = 40
+"""Layers, or lines, that have a row of their own in a table; all others share one."""
 BY_LANES = "(The {} of peak above count products of the activation unit too, the useful MACs do not.)"
 HOST_PRICE = "Assumed: what the host takes, host_step_seconds and 1 / host_elements_per_second for each value."
 LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "waits", "mostly for")
@@ -33,13 +34,14 @@ SAME_PROGRAM = "(The same program, timed again: the compiler might make another 
 WHAT_IF_HEADS = ("what if one is twice as good", "end to end", "%", "then limits")
 BY_LINE = "\n(tpucc profile --by line adds up the layers of each line of the source.)"
 SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
+SCALING_HEADS = ("cores", "items", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, width: int = WIDTH) -> str:
     """Columns under their heads, the first `left` flush left, the others flush right.
 
-    Where they are wider than `width`, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are.
-    Different cells stay different: see `shortened`. If that takes more room than there is, the table is wider.
+    A table wider than `width` has one blank between columns instead of two. If that isn't enough, its longest first cells are cut, all
+    other cells never. Different first cells stay different (see `shortened`): where that takes more room, the table is wider.
     """
     from rich.cells import cell_len, set_cell_size  # imported only when a table is printed: it takes longer than most commands
 
@@ -58,7 +60,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, wid
 
 
 def timeline_table(runtime: Timed, width: int = WIDTH, *, by_line: bool = False) -> str:
-    """Where the cycles go: the model's numbers, what the matrix unit did, and a row a layer or a line, of at most `width` columns."""
+    """All that `tpucc profile` prints of one batch but its what-if table: the model's numbers, what the matrix unit did, and a table of
+    `width` columns with a row for each layer (`by_line`: each line of the source)."""
     stats = runtime.stats
     head = f"{printable(stats['model'])} on {machine_of(stats)}: {duration(stats['end_to_end']['seconds'])} end to end; of it "
     head += f"{stats['cycles']:,} cycles of the device and its link, {duration(stats['seconds'])}, {speed(stats)}"
@@ -78,7 +81,8 @@ def end_to_end_table(stats: Mapping[str, Any]) -> str:
     found = stats["end_to_end"]
     whole = found["seconds"] or 1.0
     rows = [(name, duration(seconds), f"{100 * seconds / whole:.1f}") for name, seconds in end_to_end_parts(stats)]
-    rows += [("in all", duration(found["seconds"]), "100.0"), ("each of a stream", duration(found["stream_seconds"]), "")]
+    rows.append(("in all", duration(found["seconds"]), "100.0" if found["seconds"] else "0.0"))
+    rows.append(("each of a stream", duration(found["stream_seconds"]), ""))
     return f"{table(('end to end', 'time', '%'), rows)}\n{wrapped(f'({HOST_PRICE})')}"
 
 
@@ -118,7 +122,7 @@ def explanations(stats: Mapping[str, Any]) -> list[str]:
 
 
 def host_note(stats: Mapping[str, Any]) -> str:
-    """A note under a table of cycles: what the host computes before and after, which has no row there. Else nothing."""
+    """A note under a table of cycles: what the host computes before and after, which has no row there. Empty if that is nothing."""
     words = host_words(stats)
     return f"\n{wrapped(f'({words}.)')}" if words else ""
 
@@ -157,7 +161,18 @@ def stream_table(runtime: Timed, batches: int) -> str:
     columns = [spent_percent(part) for part in (stats, found)]
     causes = [(name, *(f"{column[name]:.1f}" for column in columns)) for name in columns[0] if any(column[name] for column in columns)]
     causes.append(("in all", *(f"{100.0 if part['cycles'] else 0.0:.1f}" for part in (stats, found))))
-    if found["fits"]:
+    head = f"{printable(stats['model'])} on {machine_of(stats)}: a stream of {counted(batches, 'batch', 'batches')}"
+    times = table(("", "cycles", "time", "TOPS", "% of peak"), rows)
+    shares = table(("cycles, %", "alone", "further"), causes)
+    return "\n\n".join([wrapped(head, "  "), times + host_note(stats), shares, wrapped(_why_a_period(runtime))])
+
+
+def _why_a_period(runtime: Timed) -> str:
+    """What makes each further batch of a stream take as long as it does: sentences."""
+    end, found = runtime.stats["end_to_end"], runtime.stats["stream"]
+    if not found["cycles"]:
+        words = "Nothing runs on the device."
+    elif found["fits"]:
         computing, link = found["computing_cycles"], found["link_cycles"]
         words = (
             f"Each further batch: {computing:,} cycles of computing; {link:,} of the host link, "
@@ -169,19 +184,16 @@ def stream_table(runtime: Timed, batches: int) -> str:
             f"No transfer crosses while another batch computes: that needs {size(found['ub_bytes'])} of unified buffer, and there are "
             f"{size(room)}. So each batch takes as long as one alone."
         )
-    end = stats["end_to_end"]
     if end["host_before"] + end["host_after"]:
         words += (
             f" With the host's work before and after, one batch alone takes {duration(end['seconds'])}, and each further one "
             f"{duration(end['stream_seconds'])}, {end['stream_bottleneck']} bound."
         )
-    head = f"{printable(stats['model'])} on {machine_of(stats)}: a stream of {counted(batches, 'batch', 'batches')}"
-    times = table(("", "cycles", "time", "TOPS", "% of peak"), rows)
-    return "\n\n".join([wrapped(head, "  "), times + host_note(stats), table(("cycles, %", "alone", "further"), causes), wrapped(words)])
+    return words
 
 
 def stream_cycles(stats: dict[str, Any], batches: int) -> int:
-    """The time of `batches`: the first takes as long as one alone, each further one the stream's period."""
+    """The cycles of so many batches: the first takes as long as one alone, each further one the stream's period."""
     return int(stats["cycles"] + (batches - 1) * stats["stream"]["cycles"])
 
 
@@ -209,7 +221,7 @@ def counts_table(runtime: Timed, width: int = WIDTH) -> str:
 
 
 def breakdown_table(stats: dict[str, Any]) -> str:
-    """Rows that add up to 100, each rounded to tenths by itself."""
+    """What the matrix unit's cycles go to, in percent: but for rounding, the rows that aren't indented add up to 100."""
     shown = {name: share for name, share in spent_percent(stats).items() if share}
     note = _rounding([share for name, share in shown.items() if name not in (USEFUL, UNUSED)], "array active and the waits")
     rows = [*((name, f"{share:.1f}") for name, share in shown.items()), ("in all", f"{100.0 if stats['cycles'] else 0.0:.1f}")]
@@ -231,12 +243,12 @@ def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     end = [_sum_row(f"{len(others):,} more", rest, stats["cycles"])] if others else []
     end.append(_sum_row("in all", stats["cycles"], stats["cycles"]))
     note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in (*(layer["cycles"] for layer in shown), rest)])
-    for step in ("step ", ""):  # without the word there is more room for what a step computes
+    for step in ("step ", ""):  # `step 0: matmul`; where that is cut, `0: matmul` for all: there is more room for what a step computes
         rows = [_layer_row(layer, stats["cycles"], step) for layer in shown]
         text = table(LAYER_HEADS, [*rows, *end], width=width)
         if is_whole := all(printable(row[0]) in text for row in rows):
             break
-    if not is_whole:  # of what steps compute the first operator is worth more than the end of the last
+    if not is_whole:  # of a step's operators the first alone, whole, is worth more than the start of the first and the end of the last
         rows = [row if printable(row[0]) in text else (_cut_step(row[0], layer), *row[1:]) for row, layer in zip(rows, shown, strict=True)]
         text = table(LAYER_HEADS, [*rows, *end], width=width)
     return text + note + (BY_LINE if others else "") + ("" if is_whole else SHORTENED)
@@ -248,8 +260,10 @@ def line_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     rows = [_line_row(line, stats["cycles"]) for line in shown]
     ends = [(counted(len(others), "more line"), sum(line["cycles"] for line in others))] if others else []
     sums = [_sum_row(name, cycles, stats["cycles"], LINE_HEADS) for name, cycles in (*ends, ("in all", stats["cycles"]))]
+    parts = [*(line["cycles"] for line in shown), sum(line["cycles"] for line in others)]
+    note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in parts])
     text = table(LINE_HEADS, [*rows, *sums], width=width)
-    return text + ("" if all(printable(row[0]) in text for row in rows) else SHORTENED)
+    return text + note + ("" if all(printable(row[0]) in text for row in rows) else SHORTENED)
 
 
 def roofline_table(runtime: Timed) -> str:
@@ -292,18 +306,23 @@ def wrapped(text: str, indent: str = "") -> str:
 
 
 def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The `MOST_ROWS` layers of the most cycles, and the others, in their order."""
+    """The `MOST_ROWS` layers, or lines, of the most cycles by their entry `key`, and the others; both in the order in which they came."""
     largest = set(sorted(range(len(layers)), key=lambda i: (-layers[i][key], i))[:MOST_ROWS])
     return [layers[i] for i in sorted(largest)], [layer for i, layer in enumerate(layers) if i not in largest]
 
 
 def _layer_row(layer: dict[str, Any], whole: int, step: str) -> tuple[str, ...]:
-    return (_name(layer, step), layer["kind"], str(layer["line"]), *layer_cells(layer, whole))
+    return (_name(layer, step), layer["kind"], _line(layer), *layer_cells(layer, whole))
 
 
 def _line_row(line: dict[str, Any], whole: int) -> tuple[str, ...]:
     numbers = (f"{line['cycles']:,}", tenths(line["cycles"], whole), f"{line['tile_fetches']:,}")
-    return (line["name"], f"{line['layers']:,}", str(line["line"]), *numbers, *waiting_cells(line))
+    return (line["name"], f"{line['layers']:,}", _line(line), *numbers, *waiting_cells(line))
+
+
+def _line(layer: Mapping[str, Any]) -> str:
+    """The line of the source; a dash for what comes from none, such as a value that a model hands back as it got it."""
+    return f"{layer['line']}" if layer["line"] else "–"
 
 
 def _name(layer: Mapping[str, Any], step: str = "step ") -> str:
@@ -318,19 +337,16 @@ def _cut_step(name: str, layer: Mapping[str, Any]) -> str:
 
 
 def _sum_row(name: str, cycles: int, whole: int, heads: Sequence[str] = LAYER_HEADS) -> tuple[str, ...]:
-    """The row of several layers: their cycles, and the share of these."""
+    """The row of several layers: the sum of their cycles, and its share of `whole`; all other cells are empty."""
     cells = (name, "", "", f"{cycles:,}", tenths(cycles, whole))
     return cells + ("",) * (len(heads) - len(cells))
 
 
 def _rounding(shares: Sequence[float], which: str = "they") -> str:
-    """A note under a table whose percentages, as they are printed, add up to more or less than the whole by two tenths at least."""
+    """A note under a table whose percentages, as they are printed, add up to 0.2 or more away from what they are; else nothing."""
     found = sum(round(share, 1) for share in shares)
     note = f"(Each row is rounded by itself; as printed {which} add up to {found:.1f}.)"
     return "\n" + wrapped(note) if abs(found - sum(shares)) > 0.15 else ""
-
-
-SCALING_HEADS = ("cores", "items", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck")
 
 
 def scaling(runtimes: Sequence[Timed]) -> list[dict[str, Any]]:

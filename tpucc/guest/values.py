@@ -1,7 +1,9 @@
-"""What crosses the border between tpucc and a child: results as plain values, in MessagePack.
+"""What a function of the user's returns, on its way from the child process in which it runs (`serving.py`) to tpucc (`child.py`).
 
-A result is None, a bool, a number, a string, a NumPy array, or a list or dict of these. Arrays travel as their bytes, a graph of tpucc's as
-its text, the gradient that a rule gives as the text of the graph that computes it. Any other object becomes a `Shown`.
+The child makes simple values of it (`packed`) and sends them as MessagePack; tpucc reads them (`decoded`, `unpacked`). What arrives is
+None, a bool, a number, a string, a NumPy array, or a list or dict of these. Arrays travel as their bytes, a graph of tpucc's as its text,
+the gradient that a rule gives as the text of the graph that computes it. Tuples, sets, bytes and all else that can be gone through arrive
+as lists. Any other object becomes a `Shown`, which `require_plain` refuses by its class's name.
 """
 
 from __future__ import annotations
@@ -20,23 +22,25 @@ from tpucc.plugins.code import short
 from tpucc.plugins.failures import Failed, Unfit
 
 Plain = Any
-"""What a result has become on its way."""
+"""What has arrived of a result, as said above: of no object but `Shown` and NumPy's arrays."""
 MOST = 200_000
-"""Values in the lists and dicts of a submission's answer; arrays have as many as there is room for."""
+"""The most values in the lists and dicts of a result. An array counts as one, whatever is in it."""
 DEEPEST = 20
-"""Lists and dicts inside each other, in an answer."""
+"""The most lists and dicts inside each other, in a result."""
 SENT = 4
-"""Values as they are sent, for each value of a result: an array has several."""
+"""The most values that are sent for each value of a result, on average: a `Shown` is sent as five, an array as seven and one for each of
+its dimensions. So `decoded` refuses a list of 100,000 arrays, which `packed` lets pass."""
 LENGTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4, 0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
-"""First bytes of a value that its length follows, and in how many bytes."""
+"""MessagePack: first bytes of values that say how long they are, and in how many of the bytes that follow."""
 FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
 FIXED |= {0xC7: 1, 0xC8: 1, 0xC9: 1, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
-"""Bytes that follow others: of numbers, and the types of extensions, with their data where the first byte says how long these are."""
+"""MessagePack: how many bytes follow a first byte whatever they hold: a number; or the type of an extension, and its data where the first
+byte alone says how long these are."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """An object that can't travel: its text, cut, and the name of its class."""
+    """In the place of an object that can't travel: the start of its text, and the name of its class."""
 
     text: str
     kind: str
@@ -61,15 +65,17 @@ def _packed(value: Any, counted: Iterator[int], most: int, depth: int) -> Any:
         if value.dtype.kind not in "biuf":
             raise Unfit(f"returned an array of {value.dtype}, which can't be handed back")
         return {"dtype": value.dtype.str, "shape": list(value.shape), "data": value.tobytes()}
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, np.floating):
+        return float(value)  # a long double has no number of Python's as its item
+    if isinstance(value, np.generic) and isinstance(value := value.item(), bool | int):
+        return value
     return _several(value, counted, most, depth + 1)
 
 
 def _several(value: Any, counted: Iterator[int], most: int, depth: int) -> Any:
-    """A result that is made of others."""
+    """A result that is made of others, or that travels as something else: a graph, a gradient, an object."""
     if isinstance(value, dict):
-        return {"dict": [[_packed(part, counted, most, depth) for part in entry] for entry in value.items()]}
+        return {"dict": [[_key(key, counted, most, depth), _packed(entry, counted, most, depth)] for key, entry in value.items()]}
     if type(value) is Graph:
         return {"text": print_graph(value, with_data=True)}
     if type(value).__module__ == "tpucc.ops.gradient" and type(value).__name__ == "Value":
@@ -79,13 +85,21 @@ def _several(value: Any, counted: Iterator[int], most: int, depth: int) -> Any:
     return {"shown": short(value), "kind": type(value).__name__}
 
 
+def _key(value: Any, counted: Iterator[int], most: int, depth: int) -> Any:
+    """A key of a dict. A tuple would arrive as a list, which can't be one."""
+    found = _packed(value, counted, most, depth)
+    if isinstance(found, list):
+        raise Unfit(f"returned a dict with a {type(value).__name__} as a key, which can't be handed back: keys are numbers and strings")
+    return found
+
+
 def _base(value: Any) -> Any:
-    """A number or a string of a class of its own, such as an engine, as Python's."""
+    """A number or string of a class derived from Python's, such as a member of an `IntEnum`, as a plain one."""
     return next(kind(value) for kind in (bool, int, float, str) if isinstance(value, kind))
 
 
 def unpacked(value: Any, depth: int = 0) -> Plain:
-    """A result that `packed` made. Raises `ValueError` and `TypeError` for what isn't one."""
+    """The result of which `packed` made `value`. A child may have sent anything: any exception says that `packed` made no such value."""
     if depth > DEEPEST:
         raise ValueError(f"it is nested more than {DEEPEST} deep")
     if isinstance(value, list):
@@ -105,7 +119,8 @@ def unpacked(value: Any, depth: int = 0) -> Plain:
 
 
 def require_plain(value: Plain, inside: bool = False) -> Plain:
-    """The value, all of which has travelled. Raises `Failed` for one that is or holds another object."""
+    """The value itself, if there is no `Shown` in it; else raises `Failed` with its class's name. `inside` says that the value is a part of
+    another, for the message."""
     if isinstance(value, Shown):
         name = f"a {value.kind}"
         raise Failed("result", f"returned values with {name} in them, which can't be handed back" if inside else f"returned {name}")
@@ -118,8 +133,8 @@ def require_plain(value: Plain, inside: bool = False) -> Plain:
 
 
 def decoded(answer: bytes, most: int = MOST) -> dict[str, Any]:
-    """An answer of a child. Raises `Failed` for one of more values than the most that a result can have, before any is made: an empty list
-    is one byte here, and takes sixty in memory."""
+    """The answer of a child to one request: a dict, such as `{"value": …}`. Raises `Failed` for one of more than `SENT` values for each of
+    the `most` that a result may have. They are counted before any is made: an empty list is one byte here, and takes sixty in memory."""
     if not fits(answer, SENT * most):
         raise Failed("result", f"gave an answer of more than {SENT * most:,} values")
     try:
@@ -132,17 +147,18 @@ def decoded(answer: bytes, most: int = MOST) -> dict[str, Any]:
 
 
 def fits(answer: bytes, most: int) -> bool:
-    """Whether an answer has at most so many values, by what its lists and maps say of their lengths."""
-    at, count, passed = 0, 1, 0
-    while at < len(answer) and passed < count <= most:
+    """Whether an answer has at most so many values, by what its lists and maps say of their lengths. It goes from the first byte of a value
+    to that of the next: `passed` of the `said` values, the answer itself and all that lists and maps so far say they have."""
+    at, said, passed = 0, 1, 0
+    while at < len(answer) and passed < said <= most:
         head = answer[at]
         size = LENGTHS.get(head, 0)
         length = int.from_bytes(answer[at + 1 : at + 1 + size], "big")
         at, passed = at + 1 + size + FIXED.get(head, 0), passed + 1
         if 0x80 <= head <= 0x8F or head in (0xDE, 0xDF):  # a map
-            count += 2 * (length if size else head & 0x0F)
+            said += 2 * (length if size else head & 0x0F)
         elif 0x90 <= head <= 0x9F or head in (0xDC, 0xDD):  # a list
-            count += length if size else head & 0x0F
+            said += length if size else head & 0x0F
         else:  # text or bytes, or a value without a length
             at += length if size else head & 0x1F if 0xA0 <= head <= 0xBF else 0
-    return count <= most
+    return said <= most

@@ -111,7 +111,7 @@ class Handler(LoopbackHandler):
 
     def do_POST(self) -> None:
         path = self._path()
-        request = None if path is None else self.content(JSON)
+        request = None if path is None else self.request_body(JSON)
         if request is None:
             return self.refuse(REFUSED)
         name = self.headers.get(NAME, "")
@@ -125,4 +125,4 @@ class Handler(LoopbackHandler):
     def _path(self) -> str | None:
         """The path below the secret; None for who doesn't know it, and for a page elsewhere that says its own name as the host."""
         secret = f"/{self.server.secret}/"
-        return self.place.removeprefix(secret) if self.known and self.place.startswith(secret) else None
+        return self.place.removeprefix(secret) if self.names_us and self.place.startswith(secret) else None

@@ -1,6 +1,7 @@
-"""A server for the pages of this machine: on the loopback interface, and for requests that name it as their host.
+"""What the servers of `tpucc watch` and of the playground share: they listen on the loopback interface, and a handler can tell whether a
+request names this machine as its host.
 
-A page elsewhere whose name was pointed at this address still says its own name as the host, and is refused (DNS rebinding).
+A page elsewhere whose name was pointed at this address still says its own name as the host, and is to be refused (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from urllib.parse import unquote
 LOOPBACK = "127.0.0.1"
 NAMES = ("localhost", LOOPBACK, "[::1]")
 PATIENCE = 30.0
-"""Seconds that a request may take to arrive, or an answer to be taken."""
+"""Seconds that a whole request may take to arrive, or that a write of an answer may wait for its reader."""
 LARGEST = 2**25
-"""Bytes that a request may have."""
+"""Bytes that the body of a request may have."""
 PLAIN = "text/plain; charset=utf-8"
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
@@ -42,7 +43,7 @@ TYPES = {
     ".whl": _BINARY,
     ".zip": _BINARY,
 }
-"""Types by the end of a name; all other files are text."""
+"""Content types by the ends of files' names; a file with another end is taken for plain text."""
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'self'",
@@ -50,26 +51,27 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""With every answer: no page of another origin may frame or read it."""
+"""Headers of every answer: no page of another origin may frame or read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is at a path."""
+    """What an answer sends: the body, and its content type."""
 
     type: str
     body: bytes
 
 
 def content_of(name: str, body: bytes) -> Content:
-    """A file of this name, with the type that it has by it."""
+    """The content of a file; its type follows from the end of its name."""
     return Content(TYPES.get(PurePosixPath(name).suffix, PLAIN), body)
 
 
 class LoopbackServer(ThreadingMixIn, TCPServer):
     """Listens on a port of the loopback interface; port 0 is any free one. Raises `OSError` when it can't be had.
 
-    Other users of the machine reach it too. Only who has been told the address knows the `secret`.
+    Other users of the machine reach it too. Servers put the `secret` into the address that they print, so that a request which has it
+    comes from somebody who was told; asking for it is their handlers' part. `hosts` are the names of this machine that requests may use.
     """
 
     daemon_threads = True
@@ -95,18 +97,18 @@ class LoopbackServer(ThreadingMixIn, TCPServer):
             thread.join()
 
     def stop(self) -> None:
-        """Ends `serve_forever` in its thread."""
+        """Ends `serve_forever` in its thread, and gives the port back. Never returns before `serving` has begun; may be called twice."""
         self.shutdown()
         self.server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that goes away in the middle isn't an error of ours; other errors are reported as usual."""
-        if not isinstance(sys.exception(), OSError):
+        """A reader that goes away in the middle isn't an error of ours; other errors are reported as usual, those of files too."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class LoopbackHandler(BaseHTTPRequestHandler):
-    """What the answers of both servers have in common."""
+    """What the handlers of both servers have in common. One handler reads and answers one request, in a thread of its own."""
 
     server: LoopbackServer
     timeout = PATIENCE
@@ -115,7 +117,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self._late = Timer(self.timeout, self._end_request)  # the socket's own limit is of the time between two bytes
+        self._late = Timer(self.timeout, self._end_request)  # for all of the request: the socket's own limit is between two bytes
         self._late.daemon = True
         self._late.start()
 
@@ -124,25 +126,26 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         super().finish()
 
     def _end_request(self) -> None:
-        with suppress(OSError):  # it is over already
+        """Reads no more: what has come so far is taken for all."""
+        with suppress(OSError):  # the connection is closed already
             self.connection.shutdown(SHUT_RD)
 
     @property
     def place(self) -> str:
-        """The path that is asked for."""
+        """The path that is asked for, without what follows a `?`."""
         return unquote(self.path.partition("?")[0])
 
     @property
-    def known(self) -> bool:
-        """Whether the request names this machine as its host."""
+    def names_us(self) -> bool:
+        """Whether the header `Host` names this machine: see `allowed`."""
         return allowed(self.headers.get_all("Host", []), self.server.hosts)
 
-    def content(self, kind: str) -> bytes | None:
-        """What a page of this server sends; None where another page asks, or it is of another type, or too long. Raises
-        `ConnectionError` where the page goes away before it has sent all of it."""
+    def request_body(self, kind: str) -> bytes | None:
+        """The body of the request, if a page of this server sends it; None where another page asks, where its type isn't `kind`, or where
+        it is too long. Raises `ConnectionError` where the page goes away before it has sent all of it."""
         length = self.length
         own = self.headers.get("Origin", "").removeprefix("http://") in self.server.hosts
-        if not self.known or not own or self.headers.get("Content-Type") != kind or length is None or length > LARGEST:
+        if not self.names_us or not own or self.headers.get("Content-Type") != kind or length is None or length > LARGEST:
             return None
         body = self.rfile.read(length)
         if len(body) < length:
@@ -151,11 +154,12 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
     @property
     def length(self) -> int | None:
-        """The bytes that the request announces; more than twenty digits of them are no number."""
+        """How long the request says that its body is; None where it doesn't say so in at most twenty digits."""
         length = self.headers.get("Content-Length", "")
         return int(length) if length.isdecimal() and len(length) <= 20 else None
 
     def head(self, status: HTTPStatus, headers: Mapping[str, str]) -> None:
+        """Sends the status and the headers, those of `common` too."""
         self._late.cancel()
         self.send_response(status)
         for name, value in {**headers, **self.common}.items():
@@ -163,19 +167,19 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def send(self, status: HTTPStatus, kind: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """A whole answer; HEAD has no body."""
+        """Sends a whole answer; one to HEAD has no body."""
         self.head(status, {"Content-Type": kind, "Content-Length": str(len(body))} | dict(headers or {}))
         if self.command != "HEAD":
             self.wfile.write(body)
 
     def answer(self, content: Content | None) -> None:
-        """What is at the path; None is that nothing is."""
+        """Sends what is at the path that was asked for; None: nothing is there."""
         if content is None:
             return self.send(HTTPStatus.NOT_FOUND, PLAIN, b"there is nothing here\n")
         return self.send(HTTPStatus.OK, content.type, content.body)
 
     def refuse(self, words: str) -> None:
-        """Says why not; what the request still has isn't read."""
+        """Answers that the request isn't allowed, and why. What of it hasn't been read isn't read any more."""
         self.close_connection = True
         self.send(HTTPStatus.FORBIDDEN, PLAIN, f"{words}\n".encode())
 
@@ -187,4 +191,5 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
 
 def allowed(hosts: Sequence[str], known: frozenset[str]) -> bool:
+    """Whether a request has exactly one header `Host`, and that is one of the known names, in small letters or capitals."""
     return len(hosts) == 1 and hosts[0].strip().lower() in known

@@ -88,7 +88,7 @@ class Handler(LoopbackHandler):
     common = HEADERS | {"Content-Security-Policy": POLICY}
 
     def do_GET(self) -> None:
-        if not self.known:
+        if not self.names_us:
             return self.refuse("tpucc watch answers to localhost alone")
         if self.place == EVENTS:
             return self._events()
@@ -104,7 +104,7 @@ class Handler(LoopbackHandler):
         if self._saves and (self.length is None or self.length > LARGEST):
             self.close_connection = True
             return self.send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, PLAIN, f"not saved: at most {LARGEST:,} bytes are\n".encode())
-        text = self.content(PLAIN)
+        text = self.request_body(PLAIN)
         if text is None or not self._saves:
             return self.refuse("not saved: open the address that tpucc watch printed when it started")
         return self._source(text)

@@ -6,9 +6,10 @@ colours are printed: a chart says the same without them.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -19,17 +20,18 @@ from tpucc.explain.occupancy import rows_in_use
 from tpucc.explain.quantities import number
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.prose import glued, loose
+from tpucc.prose import glued, loose, percent
 from tpucc.see.charts.chart import WAITS, coverage, ticks
 from tpucc.see.charts.timeline import Lane, Times, lanes, stretches
 from tpucc.see.palette import Kind
 from tpucc.sim.durations import duration, seconds_unit
 
 COLUMNS, LEAST_COLUMNS = 80, 40
+"""The widest chart, and the narrowest: a terminal of fewer columns breaks its lines."""
 NAMES, SHARES = 11, 7
 """Columns for the lanes' names at the left, and for their shares of the time at the right."""
 HEIGHT = 4
-"""Lines of the buffer's chart; a line has as many steps as there are block characters."""
+"""Lines of the buffer's chart. Each has eight heights, one for each block character: 32 in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ Line = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The characters of a chart: for nothing and eight heights; and how microseconds are written."""
+    """The characters of a chart: `heights` are a blank, for nothing, and eight more, each higher than the one before. `micro` is the letter
+    before the `s` of microseconds."""
 
     heights: str
     micro: str
@@ -66,12 +69,13 @@ def marks_for(encoding: str | None) -> Marks:
 
 @dataclass(frozen=True)
 class Canvas:
-    """Where a chart is drawn: the program's time `cycles`, divided into cells between the names and the shares of a line."""
+    """Where a chart is drawn. A line has a name at the left and a share at the right; the cells between them, one character each, divide
+    the time from 0 to `cycles`. `columns` is how wide the terminal is."""
 
     cycles: int
     clock_hz: float
     columns: int = COLUMNS
-    marks: Marks = field(default=BLOCKS)
+    marks: Marks = BLOCKS
 
     @property
     def width(self) -> int:
@@ -95,7 +99,7 @@ class Canvas:
         return [(Piece(loose(line)),) for line in textwrap.wrap(glued(words), self.width, subsequent_indent="  ", break_on_hyphens=False)]
 
     def axis(self) -> list[Line]:
-        """Round numbers of cycles under the cells where they are reached, and the same in seconds."""
+        """Two lines: round numbers of cycles, each below the cell where it is reached, and the same in seconds."""
         values = [value for value in ticks(self.cycles, max(2, self.cells // 10)) if value < self.cycles]
         unit, factor = seconds_unit(self.cycles / self.clock_hz)
         places = [int(value / self.cycles * self.cells) for value in values]
@@ -107,7 +111,7 @@ class Canvas:
         ]
 
     def bars(self, shares: Float64) -> str:
-        """A character for each share of a cell, 0 to 1; what is above nothing is seen."""
+        """A character for each share of a cell, 0 to 1. A blank is a share of 0: heights are rounded up, so that a little is seen, too."""
         steps = len(self.marks.heights) - 1
         heights = np.clip(np.ceil(np.round(shares * steps, 6)), 0, steps).astype(np.int64)
         return "".join(self.marks.heights[height] for height in heights.tolist())
@@ -117,7 +121,7 @@ class Canvas:
 
 
 def timeline_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]:
-    """Five lanes and what the matrix unit waits for, the layers where their time begins, the axis and a legend."""
+    """What a column is, five lanes, what the matrix unit waits for, the layers where their time begins, the axis and a legend."""
     if not times.cycles:
         return [(Piece("nothing runs on the device, so there is no timeline"),)]
     each = times.cycles / canvas.cells
@@ -126,7 +130,8 @@ def timeline_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]
 
 
 def lane_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]:
-    """The lanes alone: the share of each cell's time in which a unit works, and at the right its share of all. At least one cycle."""
+    """The lanes alone: the share of each cell's time in which a unit works, and at the right its share of all the program's time. The
+    program must take a cycle at least."""
     lines = []
     for lane in lanes(program, times):
         lines.append(_lane(lane, times, canvas))
@@ -136,14 +141,17 @@ def lane_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]:
 
 
 def buffer_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]:
-    """The rows of the unified buffer in use over time: the most in each cell. The scale ends at the most of all."""
+    """How many rows of the unified buffer are in use over time: in each cell the most at once. The top of the chart is the most of all.
+
+    The sentence above also says below which row all buffers lie. That can be more: rows between them may be free.
+    """
     moments, rows = rows_in_use(program.residents, times.starts, times.ends)
     if not len(rows) or not times.cycles:
         return [(Piece("nothing is in the unified buffer"),)]
     most, peak, whole = int(rows.max()), program.peak_rows, program.target.unified_buffer_rows
     words = f"unified buffer: at most {most:,} rows in use at once, below row {peak:,} of {whole:,}"
     shares = most_in_cells(moments, rows, canvas.edges) / most
-    lines = canvas.head(f"{words}, {100 * peak / whole:.1f} %")
+    lines = canvas.head(f"{words}, {percent(peak, whole)}")
     for step in range(HEIGHT - 1, -1, -1):
         name = rows_text(most) if step == HEIGHT - 1 else "0" if step == 0 else ""
         lines.append((Piece(named(name, right=True)), Piece(canvas.bars(np.clip(shares * HEIGHT - step, 0, 1)).rstrip(), Kind.VECTOR)))
@@ -155,7 +163,8 @@ def most_in_cells(moments: Int64, values: Int64, edges: Float64) -> Int64:
     times, steps = np.concatenate([[-1], moments]), np.concatenate([[0], values, [0]])
     first = np.searchsorted(times, edges[:-1], "right") - 1
     after = np.searchsorted(times, edges[1:], "left")
-    return np.maximum.reduceat(steps, np.stack([first, after], axis=1).reshape(-1))[::2]
+    bounds = np.stack([first, after], axis=1).reshape(-1)
+    return np.maximum.reduceat(steps, bounds)[::2]  # every other result is of what lies from one cell's end to the next one's start
 
 
 def plain(line: Line) -> str:
@@ -178,7 +187,8 @@ def named(name: str, *, right: bool = False) -> str:
 
 
 def placed(places: Sequence[int], words: Sequence[str], cells: int) -> str:
-    """Words behind a bar at their places, which ascend; left out where one before is in the way, or the line ends."""
+    """A line of `cells` columns with `|` and a word at each of the places, which ascend. A word is left out where the one before it is in
+    the way, or where it would go past the end."""
     from rich.cells import cell_len  # wide characters take two columns
 
     text, used = "", 0
@@ -197,12 +207,14 @@ def _lane(lane: Lane, times: Times, canvas: Canvas) -> Line:
 
 
 def _share(share: float) -> str:
-    words = "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+    """Whole percent, halves rounded up as by `percent`: only what never works has `0 %`."""
+    words = "<1 %" if 0 < share < 0.005 else f"{math.floor(100 * share + 0.5)} %"
     return f"{words:>{SHARES}}"
 
 
 def _waits(times: Times, canvas: Canvas) -> Line:
-    """For each cell the letter of the root for which most of it is waited; a capital where waits take more than half."""
+    """For each cell the letter of the root that is waited for longest there. It is a capital where the waits for all roots together take
+    more than half of the cell."""
     none = np.zeros(0, np.int64)
     shares = np.stack([coverage(*times.waits.get(root, (none, none)), canvas.edges) for root in WAITS])
     which, whole = shares.argmax(axis=0).tolist(), shares.sum(axis=0).round(6).tolist()
@@ -223,7 +235,10 @@ def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
     """The layers' names where their time begins."""
     from rich.cells import cell_len  # wide characters take two columns
 
-    found = stretches(program, times, lambda cycle: int(cycle / times.cycles * canvas.cells), lambda words: cell_len(words) + 2, 20)
+    def cell(cycle: int) -> int:
+        return int(cycle / times.cycles * canvas.cells)
+
+    found = stretches(program, times, cell, lambda words: cell_len(words) + 2, longest=20)  # 2: the bar before a name, a blank behind
     return (Piece(named("layer") + placed([int(s.start) for s in found], [s.words for s in found], canvas.cells)),)
 
 

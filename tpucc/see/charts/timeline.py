@@ -13,6 +13,7 @@ from tpucc.explain.accounting import ROWS
 from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.critical import LIMITS, Limit
 from tpucc.explain.names import MAX_NAME, shortened, shown, whole
+from tpucc.explain.quantities import number
 from tpucc.explain.segments import Segments
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import V1, Engine, Opcode
@@ -117,7 +118,7 @@ def _subtitle(program: Program, times: Times, scale: Scale) -> str:
     column = counted(max(1, round(scale.worth(STRETCH))), "cycle")
     whose = f" of {', '.join(crowded)}" if len(crowded) < LANES else ""
     bars = f"a column{whose} is {column}, as high as the share of them" if crowded else "a bar is an instruction at its unit"
-    return f"{time} at {clock:,.0f} MHz on {program.machine_title}; {bars}."
+    return f"{time} at {number(clock)} MHz on {program.machine_title}; {bars}."
 
 
 def lanes(program: Program, times: Times) -> Iterator[Lane]:
