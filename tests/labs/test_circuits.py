@@ -114,6 +114,7 @@ def test_a_list_of_gates_is_a_circuit_again() -> None:
         "a narrow result": ({4: ["Output", "output ", 4, 0]}, {}, "the result has 4 bits, and should have 5"),
         "a wire too few": ({3: []}, {}, ""),
         "a memory": ({}, {0: ["m", ["x"], [0], [2]]}, "m is no gate"),
+        "bits without end": ({}, {0: ["s", [0] * 2000, [0], [2]]}, "select or join 2,003 bits and wires, and one of them 2,001; at most"),
         "a place that isn't there": ({}, {0: ["+", [], [0, 99], [2]]}, ""),
         "a place from the end": ({}, {0: ["+", [], [0, -1], [2]]}, "+ is no gate"),
         "an input that is driven": ({}, {0: ["w", [], [2], [0]]}, "w is no gate"),

@@ -46,6 +46,14 @@ def test_handouts_say_which_structure_a_term_has(name: str) -> None:
     assert said in structured
 
 
+def test_waits_of_the_skeleton_are_of_the_listings_own_machine() -> None:
+    """In a term with two matrix units most listings are for a machine with one."""
+    lab = find("waits")
+    term = terms(lab)[1]
+    found = results(lab, lab.files(term), term)
+    assert not [each.outcome.message for each in found if "as an engine" in each.outcome.message]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", WORDS)
 def test_a_solution_for_the_other_structure_loses_a_part(name: str) -> None:

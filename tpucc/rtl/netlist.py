@@ -7,7 +7,7 @@ whoever made the list, and takes no memory, no input that wasn't given and no lo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import ModuleType
 from typing import Any
@@ -17,6 +17,8 @@ from pyrtl import Block, Const, Input, LogicNet, Output, Register, WireVector
 
 MOST = 20_000
 """Gates, and wires, of a circuit that is placed."""
+JOINED, WIDEST_GATE = 40_000, 1_000
+"""Operands of all gates of a circuit, a selected bit as one of them, and of one gate: a simulation makes Python of each."""
 WIDEST = 4096
 """Bits of a wire."""
 GATES = frozenset("w~&|^n+-*<>=xcsr")
@@ -102,8 +104,7 @@ def placed(circuit: Mapping[str, Any], given: Mapping[str, WireVector], prefix: 
     """
     block, found, outputs = pyrtl.working_block(), list[WireVector](), dict[str, WireVector]()
     wires, gates = circuit["wires"], circuit["gates"]
-    if max(len(wires), len(gates)) > MOST:
-        raise ValueError(f"the circuit has {len(wires):,} wires and {len(gates):,} gates, and at most {MOST:,} are taken")
+    _require_small(wires, gates)
     for kind, name, bits, value in wires:
         if not (type(bits) is type(value) is int and 0 < bits <= WIDEST and 0 <= value < 1 << bits):
             raise ValueError(f"the wire {str(name)[:60]} has {str(bits)[:20]} bits")
@@ -125,3 +126,13 @@ def placed(circuit: Mapping[str, Any], given: Mapping[str, WireVector], prefix: 
         net = LogicNet(op, tuple(parameters) if op == "s" else None, tuple(found[n] for n in args), tuple(found[n] for n in dests))
         block.add_net(net)
     return outputs
+
+
+def _require_small(wires: Sequence[Any], gates: Sequence[Any]) -> None:
+    """Raises `ValueError` for a circuit that a simulation would need too much memory for."""
+    if max(len(wires), len(gates)) > MOST:
+        raise ValueError(f"the circuit has {len(wires):,} wires and {len(gates):,} gates, and at most {MOST:,} are taken")
+    joined = [len(parameters) + len(args) for _, parameters, args, _ in gates]
+    if sum(joined) > JOINED or max(joined, default=0) > WIDEST_GATE:
+        most = f"at most {JOINED:,} and {WIDEST_GATE:,} are taken"
+        raise ValueError(f"the gates select or join {sum(joined):,} bits and wires, and one of them {max(joined):,}; {most}")

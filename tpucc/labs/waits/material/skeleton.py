@@ -13,8 +13,8 @@ def synchronise(listing):
 
     This one makes every engine wait for all others before each instruction, which is right and slow.
     """
-    waits = []
+    waits, engines = [], [unit.name for unit in listing.machine.row_units]  # those of `ENGINES` that this listing's machine has
     for instruction in listing:
         engine = instruction.engine.name
-        waits += [(instruction.index, engine, [other]) for other in ENGINES if engine in ENGINES and other != engine]
+        waits += [(instruction.index, engine, [other]) for other in engines if engine in engines and other != engine]
     return waits
