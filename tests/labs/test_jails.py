@@ -594,7 +594,7 @@ def test_a_child_that_reads_nothing_holds_up_nobody(shared: Path) -> None:
 
 
 CALLS = b"""
-import ctypes, os, subprocess, sys, threading
+import ctypes, os, socket, subprocess, sys, threading
 libc = ctypes.CDLL(None, use_errno=True)
 number, flags = ctypes.c_ulong(2**20), {"newuser": 0x10000000, "newns": 0x20000}
 clone, clone3 = {"x86_64": (56, 435), "aarch64": (220, 435)}[os.uname().machine]
@@ -602,10 +602,14 @@ tried = {
     "shmget": lambda: libc.shmget(0, number, 0o1600), "semget": lambda: libc.semget(0, 1, 0o1600), "msgget": lambda: libc.msgget(0, 0o1600),
     "memfd_create": lambda: libc.memfd_create(b"x", 0), "unshare": lambda: libc.unshare(flags["newuser"]),
     "clone": lambda: libc.syscall(clone, flags["newuser"] | 17, 0, 0, 0, 0), "clone3": lambda: libc.syscall(clone3, 0, 0),
+    "io_uring_setup": lambda: libc.syscall(425, 1, 0), "vsock": lambda: libc.socket(40, 1, 0), "netlink": lambda: libc.socket(16, 3, 0),
 }
 def errors():
     return {name: ctypes.get_errno() if call() < 0 else 0 for name, call in tried.items()}
+def capabilities():
+    return [line.split()[1] for line in open("/proc/self/status") if line.startswith("Cap")]
 def works():
+    socket.socket(socket.AF_UNIX).close(); socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
     threads = [threading.Thread(target=print, args=("thread",)) for _ in range(3)]
     for thread in threads:
         thread.start(); thread.join()
@@ -620,6 +624,14 @@ def test_what_outlives_a_process_or_has_no_limit_is_refused(shared: Path) -> Non
         assert submission.call("errors") == {name: errno.ENOSYS if name == "clone3" else errno.EPERM for name in submission.call("errors")}
         assert submission.call("works") == "1\n"
         assert submission.printed() == "thread\n" * 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux's capabilities")
+def test_a_child_has_no_capability_and_can_get_none(jail: Jail, shared: Path) -> None:
+    with cell(shared, {"f.py": CALLS}, "f.py") as made, Child(jail, made, ()) as submission:
+        inherited, permitted, effective, bounding, ambient = submission.call("capabilities")
+        assert {inherited, permitted, effective, ambient} == {"0" * 16}
+        assert bounding == "0" * 16 or os.getuid() != 0
 
 
 def test_a_jail_without_namespaces_needs_the_refusal_of_shared_memory() -> None:

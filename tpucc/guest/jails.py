@@ -150,7 +150,11 @@ class Bubblewrap(Mounted):
 
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         words = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
-        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if cell.user >= 0 else ["--unshare-user"]
+        words += (
+            [each for name in ("SETUID", "SETGID", "SETPCAP") for each in ("--cap-add", f"CAP_{name}")]
+            if cell.user >= 0
+            else ["--unshare-user"]
+        )
         above = {str(parent) for place in _system() for parent in Path(place).parents[:-1]}
         for folder in (*sorted(above), "/guest", "/guest/site"):
             words += ["--perms", "0755", "--dir", folder]

@@ -22,12 +22,19 @@ from dataclasses import dataclass
 from types import FrameType
 
 MACHINES = {
-    "x86_64": (0xC000003E, 56, 435, (29, 64, 68, 240, 248, 249, 250, 272, 308, 319, 447)),
-    "aarch64": (0xC00000B7, 220, 435, (194, 190, 186, 180, 217, 218, 219, 97, 268, 279, 447)),
+    "x86_64": (0xC000003E, 56, 435, 41, (29, 64, 68, 240, 248, 249, 250, 272, 308, 319, 447, 425, 321, 298)),
+    "aarch64": (0xC00000B7, 220, 435, 198, (194, 190, 186, 180, 217, 218, 219, 97, 268, 279, 447, 425, 280, 241)),
 }
-"""By a machine's name, as in Linux's `audit.h` and `unistd.h`: what a filter calls it, its `clone` and `clone3`, and the calls that are
-refused: `shmget`, `semget`, `msgget`, `mq_open`, `add_key`, `request_key`, `keyctl`, `unshare`, `setns`, `memfd_create`, `memfd_secret`.
-What the first seven make outlives its process; no limit counts the memory of the first and the last two."""
+"""By a machine's name, as in Linux's `audit.h` and `unistd.h`: what a filter calls it, its `clone`, `clone3` and `socket`, and the calls
+that are refused: `shmget`, `semget`, `msgget`, `mq_open`, `add_key`, `request_key`, `keyctl`, `unshare`, `setns`, `memfd_create`,
+`memfd_secret`, `io_uring_setup`, `bpf`, `perf_event_open`. What the first seven make outlives its process; no limit counts the memory of
+the first and of the two of `memfd`; the last three are ways past the other refusals."""
+FAMILIES = (1, 2, 10)
+"""The families of sockets that a child may open, which the jail's network bounds: UNIX, INET and INET6. Others, as VSOCK, reach the
+host."""
+DROP_OF_BOUND, CAPABILITIES, VERSION_3 = 24, 64, 0x20080522
+"""Linux's `prctl.h` and `capability.h`: what takes a capability out of the bounding set, how many there may be, and the form of
+`capset`."""
 NAMESPACES = 0x7E020000
 """The flags of `clone` that make namespaces."""
 
@@ -49,7 +56,21 @@ def refuse_calls() -> bool:
     return bool(call(no_new_privileges, one, zero, zero, zero) == 0 == call(set_seccomp, by_filter, program, zero, zero))
 
 
-def _filter(machine: int, clone: int, clone3: int, refused: tuple[int, ...]) -> bytes:
+def drop_capabilities() -> None:
+    """Takes all capabilities out of the bounding set, so that no program which is started can have one. Needs CAP_SETPCAP."""
+    with suppress(OSError, AttributeError):
+        prctl = ctypes.CDLL(None).prctl
+        for capability in range(CAPABILITIES):
+            prctl(DROP_OF_BOUND, *(ctypes.c_ulong(each) for each in (capability, 0, 0, 0)))
+
+
+def give_none_on() -> None:
+    """Lets programs that are started inherit no capability."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).capset(struct.pack("Ii", VERSION_3, 0), bytes(24))
+
+
+def _filter(machine: int, clone: int, clone3: int, socket: int, refused: tuple[int, ...]) -> bytes:
     """A filter in the kernel's form (Linux's `filter.h` and `seccomp.h`): code, two distances to jump, and a number, each."""
     load, equal, at_least, any_bit, end = 0x20, 0x15, 0x35, 0x45, 0x06
     number, architecture, first_argument = 0, 4, 16
@@ -60,6 +81,10 @@ def _filter(machine: int, clone: int, clone3: int, refused: tuple[int, ...]) -> 
     for each in refused:
         lines += [(equal, 0, 1, each), refuse]
     lines += [(equal, 0, 1, clone3), (end, 0, 0, error | errno.ENOSYS)]  # its flags can't be seen; libraries take `clone` then
+    left = len(FAMILIES)
+    lines += [(equal, 0, left + 3, socket), (load, 0, 0, first_argument)]
+    lines += [(equal, left - 1 - place, int(place == left - 1), family) for place, family in enumerate(FAMILIES)]
+    lines += [(end, 0, 0, allow), refuse]
     lines += [(equal, 0, 3, clone), (load, 0, 0, first_argument), (any_bit, 0, 1, NAMESPACES), refuse, (end, 0, 0, allow)]
     return b"".join(struct.pack("HBBI", *line) for line in lines)
 
@@ -111,9 +136,11 @@ def _tasks(entry: os.DirEntry[str]) -> int:
 def restrict(user: int | None, limits: Mapping[str, int], *, refuses_calls: bool) -> None:
     """Another user, where the grader is root, and limits that can't be raised again."""
     if user is not None:
+        drop_capabilities()
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
+        give_none_on()
     if resource is None:
         return
     for name, most in limits.items():
