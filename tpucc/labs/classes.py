@@ -102,7 +102,7 @@ def grade_all(
             done(number, ungraded("it is a link; a submission is made of regular files"))
             continue
         found = contents_of(lab, path, variants.of(path))
-        keys[number] = {"lab": lab.number, "seed": seed, "tpucc": VERSION, "term": found.term.name, "isolation": jail.name}
+        keys[number] = {"lab": lab.number, "seed": seed, "version": VERSION, "term": found.term.name, "isolation": jail.name}
         kept = _read(_file(path, into))
         same = {**keys[number], "digest": found.digest, "note": found.note}
         if kept and found.digest and all(kept["extra_data"].get(name) == value for name, value in same.items()):

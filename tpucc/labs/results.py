@@ -36,7 +36,7 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
         "lab": lab.number,
         "name": lab.name,
         "term": grade.term.name,
-        "tpucc": VERSION,
+        "version": VERSION,
         "isolation": grade.isolation,
         "digest": grade.digest,
         "date": grade.date,
