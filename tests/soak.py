@@ -34,7 +34,7 @@ PARTS: Mapping[str, Sequence[str]] = {
 """What pytest gets for each part: folders of `tests`, and all that is in none of them."""
 SCRIPTS: Mapping[str, Sequence[str]] = {"processors": ("tests/processors.py", "--all"), "versions": ("tests/versions.py",)}
 """What Python gets for the parts that aren't one run of pytest."""
-CLOSING = re.compile(r"\d (?:passed|failed|skipped|errors?)\b.* in [\d.]+s\b")
+CLOSING = re.compile(r"\d (?:passed|failed|skipped|errors?)\b.* in [\d.]+s\b|^[\d,]+ random cases, of seed")
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ def run(part: str, seed: int, share: int, workers: str) -> Result:
         for line in running.stdout or ():
             print(line, end="", flush=True)
             said.append(line)
-    closing = filter(CLOSING.search, said) if part in SCRIPTS else said[-3:]
-    return result_of(part, running.returncode, "".join(closing), (time.monotonic() - started) / 60)
+    return result_of(part, running.returncode, "".join(filter(CLOSING.search, said)), (time.monotonic() - started) / 60)
 
 
 def result_of(part: str, status: int, closing: str, minutes: float) -> Result:

@@ -163,18 +163,10 @@ def test_operators_on_images(nodes: Sequence[Any], constants: Sequence[Any], wan
     compared(model, "nchw")
 
 
-def in_blocks(perm: Sequence[int], *shapes: Sequence[int]) -> tuple[list[Any], list[Any]]:
-    """Reshape, Transpose and Reshape of x, as exporters write that channels become pixels."""
-    nodes = [node("Reshape", ["x", "n"], ["a"]), node("Transpose", ["a"], ["b"], perm=perm), node("Reshape", ["b", "m"], ["y"])]
-    return nodes, [whole("n", *shapes[0]), whole("m", *shapes[1])]
-
-
 @each(
     [
         ([node("DepthToSpace", ["x"], ["y"], blocksize=2)], [], (12, 16)),
         ([node("DepthToSpace", ["x"], ["y"], blocksize=2, mode="CRD")], [], (12, 16)),
-        (*in_blocks((0, 1, 4, 2, 5, 3), (2, -1, 2, 2, 6, 8), (2, -1, 12, 16)), (12, 16)),
-        (*in_blocks((0, 1, 3, 5, 2, 4), (2, -1, 3, 2, 4, 2), (2, -1, 3, 4)), (3, 4)),
     ]
 )
 def test_images_have_their_channels_last_where_channels_become_pixels(
