@@ -47,8 +47,8 @@ def main() -> int:
 
 
 def pages() -> list[Path]:
-    """The pages of the book: all of docs/ but the solutions."""
-    return sorted(path for path in DOCS.rglob("*.md") if not {"site", "solutions"} & set(path.relative_to(DOCS).parts))
+    """The pages of the book: all of docs/ but the solutions and the examinations, which `conf.py` leaves out too."""
+    return sorted(path for path in DOCS.rglob("*.md") if not {"site", "solutions", "exams.md"} & set(path.relative_to(DOCS).parts))
 
 
 def unused_pictures() -> Iterator[str]:
