@@ -32,7 +32,7 @@ Compute = Callable[[Sequence[Int8]], Int8]
 CACHED = 2**17
 """The number of values of windows that are computed at once."""
 SMALL = 2**14
-"""Places of which one array is kept for each shape."""
+"""Indices of which one array is kept for each shape."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,7 +111,7 @@ class Lanes:
     """The constant rows; lanes that some row uses are zero."""
 
     def __post_init__(self) -> None:
-        program, self._numbers, self._places = self.program, dict[bytes, int](), places_once()
+        program, self._numbers, self._indices = self.program, dict[bytes, int](), kept_indices()
         self.mxu = program.target.mxu
         self._kind(np.zeros(self.mxu, np.int8))
         self.ub, self.host = RowLanes.of(program.target.unified_buffer_rows), RowLanes.of(program.host_rows)
@@ -158,7 +158,7 @@ class Lanes:
             self._copied(self.host, action.reads[0][1], self.ub, dest)
             return None
         format = format_of(action.flags)
-        compute = compute_of(action, self._places) if format.bytes_per_value == 1 else None
+        compute = compute_of(action, self._indices) if format.bytes_per_value == 1 else None
         if compute is None:
             self._unknown(dest, format.bytes_per_value)
             return None
@@ -234,9 +234,9 @@ def _alike(sources: Sequence[RowIndex]) -> Sequence[RowsOrGrid]:
     return grids if len(same) == 1 and None not in same else sources
 
 
-def compute_of(action: AppliedInstruction, places: Callable[[tuple[int, ...]], Places]) -> Compute | None:
+def compute_of(action: AppliedInstruction, indices: MakeIndices) -> Compute | None:
     """The action's function on 8-bit values, whose parameters are read from the block once; None for an action without such a function.
-    A table of two operands is read at `places`."""
+    A table of two operands is read at `indices` of their shape."""
     operands, constants = [action.machine.rows_at(place).operand for place, _ in action.reads], action.constants
 
     def computed(sources: Sequence[Int8]) -> Int8:
@@ -253,7 +253,7 @@ def compute_of(action: AppliedInstruction, places: Callable[[tuple[int, ...]], P
         return lambda sources: look_up(sources[0])
     if row.function is Function.WEIGHTED:
         return _weighted(computed, constants["block"])
-    return _by_table(computed, places) if row.reads & Place.UB2 else computed
+    return _by_table(computed, indices) if row.reads & Place.UB2 else computed
 
 
 def _weighted(computed: Compute, block: ParameterBlock) -> Compute:
@@ -278,7 +278,7 @@ def _weighted(computed: Compute, block: ParameterBlock) -> Compute:
     return compute
 
 
-def _by_table(computed: Compute, places: Callable[[tuple[int, ...]], Places]) -> Compute:
+def _by_table(computed: Compute, indices: MakeIndices) -> Compute:
     """A function of two operands, as a table of its 65,536 results: looking up takes a third of the time that computing takes on small
     operands, and less on large ones too."""
     byte = np.arange(256, dtype=np.uint8).view(np.int8)
@@ -286,37 +286,41 @@ def _by_table(computed: Compute, places: Callable[[tuple[int, ...]], Places]) ->
 
     def compute(sources: Sequence[Int8]) -> Int8:
         a, b = sources
-        place, high, low = places((*a.shape[:-1], max(a.shape[-1], b.shape[-1])))
+        index, high, low = indices((*a.shape[:-1], max(a.shape[-1], b.shape[-1])))
         high[...], low[...] = a, b
-        found: Int8 = table.take(place, mode="wrap")  # no number is outside: "wrap" saves the check
+        found: Int8 = table.take(index, mode="wrap")  # no number is outside: "wrap" saves the check
         return found
 
     return compute
 
 
-class Places(NamedTuple):
-    """Places in a table of two bytes, int64, and the bytes that they consist of, of one shape."""
+class PairIndices(NamedTuple):
+    """Indices into a table of 65,536 results, int64, and views of the two bytes that each consists of: those of the first and the second
+    operand. All have one shape."""
 
-    place: Int64
+    index: Int64
     high: Int8
     low: Int8
 
     @classmethod
-    def of(cls, shape: tuple[int, ...]) -> Places:
-        place = np.zeros(shape, "<i8")
-        digits = place.view(np.int8).reshape(*shape, 8)
-        return cls(place, digits[..., 1], digits[..., 0])
+    def of(cls, shape: tuple[int, ...]) -> PairIndices:
+        index = np.zeros(shape, "<i8")
+        digits = index.view(np.int8).reshape(*shape, 8)
+        return cls(index, digits[..., 1], digits[..., 0])
 
 
-def places_once() -> Callable[[tuple[int, ...]], Places]:
-    """What makes places, small ones once for each shape: `take` would convert numbers of another type each time."""
-    known: dict[tuple[int, ...], Places] = {}
+MakeIndices = Callable[[tuple[int, ...]], PairIndices]
 
-    def places(shape: tuple[int, ...]) -> Places:
+
+def kept_indices() -> MakeIndices:
+    """A function that makes indices of a shape, small ones once. `take` would convert indices of another type each time."""
+    known: dict[tuple[int, ...], PairIndices] = {}
+
+    def indices(shape: tuple[int, ...]) -> PairIndices:
         if (found := known.get(shape)) is None:
-            found = Places.of(shape)
-            if found.place.size <= SMALL:
+            found = PairIndices.of(shape)
+            if found.index.size <= SMALL:
                 known[shape] = found
         return found
 
-    return places
+    return indices
