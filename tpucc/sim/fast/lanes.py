@@ -295,10 +295,10 @@ def _by_table(computed: Compute, indices: MakeIndices) -> Compute:
 
 
 class PairIndices(NamedTuple):
-    """Indices into a table of 65,536 results, int64, and views of the two bytes that each consists of: those of the first and the second
+    """The entries of a table of 65,536 results that are read, int64, and views of the two bytes that each consists of: those of the first and the second
     operand. All have one shape."""
 
-    index: Int64
+    entry: Int64
     high: Int8
     low: Int8
 
@@ -319,7 +319,7 @@ def kept_indices() -> MakeIndices:
     def indices(shape: tuple[int, ...]) -> PairIndices:
         if (found := known.get(shape)) is None:
             found = PairIndices.of(shape)
-            if found.index.size <= SMALL:
+            if found.entry.size <= SMALL:
                 known[shape] = found
         return found
 
