@@ -295,8 +295,8 @@ def _by_table(computed: Compute, indices: MakeIndices) -> Compute:
 
 
 class PairIndices(NamedTuple):
-    """The entries of a table of 65,536 results that are read, int64, and views of the two bytes that each consists of: those of the first and the second
-    operand. All have one shape."""
+    """The entries of a table of 65,536 results that are read, int64, and views of the two bytes that each consists of: those of the first
+    and the second operand. All have one shape."""
 
     entry: Int64
     high: Int8
