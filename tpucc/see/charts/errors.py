@@ -123,7 +123,7 @@ def signed(value: float) -> str:
 
 
 def lowest(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    """A sentence about the values that aren't drawn: those of layers, and those that enter the device."""
+    """Which values are drawn, those of layers and those that enter the device; empty where all are."""
     return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} values, in the order of the program."
 
 

@@ -56,7 +56,7 @@ READ = "A strip is a whole memory: filled is read, outlined written. A cell is a
 def boxes(program: Program) -> Iterator[tuple[str, Kind, str, str]]:
     """Of each part of the machine its key, its colour, its title, and what it is for."""
     target = program.target
-    tiles = counted(len(program.tiles) + program.written_tiles, "tile")
+    tiles = counted(program.tile_count, "tile")
     side, rows = f"{target.mxu} × {target.mxu}", counted(target.accumulator_rows, "row")
     yield HOST, Kind.HOST, "Host", "Brings inputs and takes results."
     yield MEMORY, Kind.WEIGHTS, "Weight memory", f"{tiles} of {side}."
@@ -97,7 +97,7 @@ def machine_payload(program: Program, touched: Effects, waiting: Waiting, record
         "rows": plain(touched.rows),
         "memories": list(BOXES.values()),
         "reaches": _reaches(touched),
-        "sizes": {SUMS: program.target.accumulator_rows, HOST: max(1, program.host_rows)},
+        "sizes": {SUMS: program.target.accumulator_rows, HOST: max(1, program.host_rows), MEMORY: max(1, program.tile_count)},
         "wide": program.format.bytes_per_value > 1,
         "paths": [_paths(SPECS[opcode]) for opcode in Opcode],
         "units": {int(unit): {"name": NAMES[unit], "box": WORKERS[unit]} for unit in WORKERS},
