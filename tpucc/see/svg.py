@@ -106,6 +106,11 @@ def number_text(value: float) -> str:
     return text[:-2] if text.endswith(".0") else text
 
 
+def points_text(points: Iterable[Point]) -> str:
+    """The corners of a line or of a polygon: `0,1.5 2,3`."""
+    return " ".join(f"{number_text(x)},{number_text(y)}" for x, y in points)
+
+
 def label(text: str, x: float, y: float, size: float = SMALL, ink: str = "ink", anchor: str = "start", **more: Value) -> Markup:
     """One line of text; `y` is its baseline."""
     place = None if anchor == "start" else anchor
@@ -124,6 +129,11 @@ def kind_rect(kind: Kind, x: float, y: float, width: float, height: float, *chil
 def ink_rect(ink: str, x: float, y: float, width: float, height: float, *children: Markup, **more: Value) -> Markup:
     """A plain rectangle without an outline."""
     return tag("rect", *children, attributes=ink_fill(ink), x=x, y=y, width=max(0.0, width), height=max(0.0, height), **more)
+
+
+def moved(x: float, y: float, *parts: Markup) -> Markup:
+    """The parts in a group whose origin is at (x, y)."""
+    return tag("g", *parts, transform=f"translate({number_text(x)} {number_text(y)})")
 
 
 def title(text: str) -> Markup:

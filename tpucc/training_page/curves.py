@@ -18,7 +18,7 @@ from tpucc.see.charts.chart import Scale, foot_axis, row_axis
 from tpucc.see.charts.errors import signed
 from tpucc.see.heading import EDGE
 from tpucc.see.palette import KINDS, Kind, ink_line, kind_paint, solid_paint
-from tpucc.see.svg import Markup, Value, ink_rect, joined, label, line, number_text, picture, tag, title
+from tpucc.see.svg import Markup, Value, ink_rect, joined, label, line, picture, points_text, tag, title
 from tpucc.see.text import NORMAL, SMALL, broken, shortened_to
 
 WIDTH, LEFT, RIGHT = 620.0, 64.0, 24.0
@@ -150,7 +150,7 @@ def _range(lows: Sequence[float], highs: Sequence[float], top: float) -> Markup:
     edges = [list(enumerate(values, 1)) for values in (highs, lows)]
     if len(highs) == 1:
         edges = [[(1, values[0]), (2, values[0])] for values in (highs, lows)]
-    points = " ".join(f"{number_text(across(n))},{number_text(up(value))}" for n, value in (*edges[0], *reversed(edges[1])))
+    points = points_text((across(n), up(value)) for n, value in (*edges[0], *reversed(edges[1])))
     band = tag("polygon", attributes=kind_paint(Kind.MATRIX), points=points, stroke_width=1)
     zero = line(NAMES, up(0), WIDTH - NUMBERS, up(0), "rule", stroke_width=1)
     return joined([band, zero, label(_span(lows[-1], highs[-1]), WIDTH - NUMBERS + 14, top + ROW / 2 + 4)])
@@ -192,8 +192,8 @@ def _across(scale: Scale, words: str) -> Markup:
 
 
 def _curve(points: Sequence[tuple[float, float]], across: Scale, up: Scale, paint: Mapping[str, Value], width: float) -> Markup:
-    path = " ".join(f"{number_text(across(x))},{number_text(up(y))}" for x, y in points)
-    return tag("polyline", attributes=paint, points=path, stroke_width=width, stroke_linejoin="round")
+    corners = points_text((across(x), up(y)) for x, y in points)
+    return tag("polyline", attributes=paint, points=corners, stroke_width=width, stroke_linejoin="round")
 
 
 def _marked(points: Sequence[tuple[float, float]], across: Scale, up: Scale, words: Sequence[str]) -> list[Markup]:

@@ -95,9 +95,9 @@ def shared_words(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 2 else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
-def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:
+def are_near(one: Point, other: Point) -> bool:
     """Whether the marks of two points lie on each other, so that they share a name."""
-    return abs(one[0] - other[0]) < distance and abs(one[1] - other[1]) < distance
+    return abs(one[0] - other[0]) < NEAR and abs(one[1] - other[1]) < NEAR
 
 
 def pieces(start: Point, end: Point, first: float = 0.0) -> list[Rect]:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.occupancy import cells_in_use
 from tpucc.explain.summary import Stats, end_to_end_parts, peak_words
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64
-from tpucc.see.charts.chart import WAITS, WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, side_axis, stacked
+from tpucc.see.charts.chart import WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, side_axis, stacked
 from tpucc.see.charts.timeline import Times, layer_strip
 from tpucc.see.heading import EDGE, box_sign, heading, legend
 from tpucc.see.palette import Kind, kind_paint, solid_paint
@@ -82,6 +83,6 @@ def _areas(program: Program, times: Times, edges: Float64) -> Iterator[Area]:
     starts, ends = times.starts[own], times.ends[own]
     used = cells_in_use(program)[own] / program.target.tile_bytes
     active, useful = coverage(starts, ends, edges), coverage(starts, ends, edges, used)
-    waits = [(WAITS[root].meaning, {"fill": hatch_fill(KEY, root)}, coverage(*times.waits[root], edges)) for root in times.roots]
+    waits = [(ROWS[root].name, {"fill": hatch_fill(KEY, root)}, coverage(*times.waits[root], edges)) for root in times.roots]
     areas = [(USEFUL, solid_paint(Kind.MATRIX), useful), (UNUSED, kind_paint(Kind.MATRIX), active - useful), *waits]
     yield from (area for area in areas if area[2].any())

@@ -19,7 +19,7 @@ from tpucc.see.charts.beside import FEW, NamedPoint, Room, names_of_points, piec
 from tpucc.see.charts.chart import WIDTH, Scale, foot_axis, side_axis
 from tpucc.see.heading import EDGE, Entry, heading, legend, line_sign, on_paper
 from tpucc.see.palette import Kind, ink_line, kind_paint, solid_paint
-from tpucc.see.svg import NOTHING, Markup, Rect, Value, centred, joined, label, line, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Markup, Rect, Value, centred, joined, label, line, picture, points_text, tag, title
 from tpucc.see.text import SMALL
 from tpucc.target import Target
 
@@ -156,8 +156,9 @@ def _star(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> Marku
     corners = []
     for tip in range(10):
         radius, angle = (10.0 if tip % 2 == 0 else 4.2), math.pi * (tip / 5 - 0.5)
-        corners.append(f"{number_text(x + radius * math.cos(angle))},{number_text(y + radius * math.sin(angle))}")
-    shape = tag("polygon", title(_words(target, model, shown(model.name))), attributes=solid_paint(Kind.MATRIX), points=" ".join(corners))
+        corners.append((x + radius * math.cos(angle), y + radius * math.sin(angle)))
+    about = title(_words(target, model, shown(model.name)))
+    shape = tag("polygon", about, attributes=solid_paint(Kind.MATRIX), points=points_text(corners))
     names = (f"{shown(model.name)}, all layers", "all layers")
     placed = (room.place(words, (x, y), 14, bold=True) for words in names)
     return joined([next(filter(None, placed), NOTHING), shape])
@@ -173,7 +174,7 @@ def _ceilings(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> M
     corner = axes.point(ridge(target, model.bytes_per_value), model.peak(target))
     lowest = max(axes.across.low, axes.up.low / (2.0 * target.weight_bandwidth))
     foot = axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
-    points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (foot, corner, (end, corner[1])))
+    points = points_text((foot, corner, (end, corner[1])))
     lines = [line(*corner, corner[0], below, "rule", stroke_dasharray="4 4")]
     lines.append(tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2))
     roofs = [(corner[0], corner[1])]

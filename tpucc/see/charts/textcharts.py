@@ -246,7 +246,7 @@ def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:
     """The meanings of the letters of the waits, as many to a line as fit."""
     pieces, used = [Piece(named(""))], NAMES
     for root in times.roots:
-        words = f"{ROWS[root].letter} {WAITS[root].meaning}   "
+        words = f"{ROWS[root].letter} {ROWS[root].name}   "
         if used + len(words.rstrip()) > NAMES + canvas.cells + SHARES:
             yield tuple(pieces)
             pieces, used = [Piece(named(""))], NAMES

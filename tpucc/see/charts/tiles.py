@@ -19,7 +19,7 @@ from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, in_order, ink_line
-from tpucc.see.svg import NOTHING, Drawn, Markup, joined, kind_rect, label, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Drawn, Markup, joined, kind_rect, label, moved, picture, tag, title
 from tpucc.see.text import NORMAL, SMALL, broken, text_width
 
 LARGEST, NUMBERED, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 24.0, 6.0, 300.0, 60.0, 28.0
@@ -50,10 +50,7 @@ def tiles_svg(program: Program | TileProgram) -> str:
         places, width, height = _flow([grids[index] for index in chosen], EDGE + head.height + 10)
         if height <= HIGHEST or count <= 1:
             break
-    parts = [
-        tag("g", grids[index].markup, transform=f"translate({number_text(x)} {number_text(y)})")
-        for index, (x, y) in zip(chosen, places, strict=True)
-    ]
+    parts = [moved(*place, grids[index].markup) for index, place in zip(chosen, places, strict=True)]
     return picture(KEY, _title(program), max(width, head.width + EDGE) + EDGE, height, head.markup, *parts)
 
 

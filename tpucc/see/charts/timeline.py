@@ -176,7 +176,7 @@ def _areas(lane: Lane, times: Times, edges: Float64) -> Iterator[Area]:
     """The share of time in which the unit works; of the matrix unit also those in which it waits, by their roots."""
     intervals = [(lane.name, solid_paint(lane.kind), lane.starts, lane.ends)]
     if lane.name == "matrix":
-        intervals += [(WAITS[root].meaning, {"fill": hatch_fill(KEY, root)}, *times.waits[root]) for root in times.roots]
+        intervals += [(ROWS[root].name, {"fill": hatch_fill(KEY, root)}, *times.waits[root]) for root in times.roots]
     for words, paint, starts, ends in intervals:
         share = percent(int((ends - starts).sum()), times.cycles)
         yield f"{words}: {share} of the time", paint, coverage(starts, ends, edges)
@@ -185,7 +185,7 @@ def _areas(lane: Lane, times: Times, edges: Float64) -> Iterator[Area]:
 def _waited(root: Limit, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
     fill, parts = hatch_fill(KEY, root), []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        words, (left, width) = f"{WAITS[root].meaning} · cycles {start:,}–{end:,}", _extent(scale, start, end)
+        words, (left, width) = f"{ROWS[root].name} · cycles {start:,}–{end:,}", _extent(scale, start, end)
         parts.append(tag("rect", title(words), x=left, y=top, width=width, height=LANE, fill=fill))
     return joined(parts)
 

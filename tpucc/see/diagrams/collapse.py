@@ -10,15 +10,12 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from tpucc.diagnostics import counted
 from tpucc.prose import percent
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
-from tpucc.see.diagrams.grouping import Call, Group, Way, by_calls, frames_of, layers_of, repeated
+from tpucc.see.diagrams.grouping import Call, Group, Way, by_calls, common_start, frames_of, layers_of, repeated
 
-READABLE = 200
-"""Boxes that a picture may have, small ones not counted."""
 LARGEST = (800.0, 1400.0)
 """Width and height in pixels that a picture may have; what is larger is collapsed."""
 SIZES = (100, 60, 40, 28, 20, 14, 10, 7, 5, 3)
@@ -44,13 +41,9 @@ class Collapsed:
     repeats: tuple[int, ...]
 
 
-def collapsed(diagram: Diagram, readable: int = READABLE) -> Diagram:
-    """The diagram itself if it has few boxes, else one of at most `readable`: collapsed by layer, by repetition, by stretches."""
-    return collapse(diagram, readable).diagram
-
-
-def collapse(diagram: Diagram, readable: int = READABLE) -> Collapsed:
-    """As `collapsed`, with what each box stands for. Boxes that are `outside` count for nothing and stay."""
+def collapse(diagram: Diagram, readable: int) -> Collapsed:
+    """The diagram itself if it has few boxes, else one of at most `readable`: collapsed by layer, by repetition, by stretches. Boxes that
+    are `outside` count for nothing and stay."""
     inner = [index for index in diagram.main_boxes if not diagram.boxes[index].outside]
     if len(inner) <= readable:
         return Collapsed(diagram, tuple((index,) for index in range(len(diagram.boxes))), (1,) * len(diagram.boxes))
@@ -191,8 +184,7 @@ def _common(diagram: Diagram, members: Sequence[int]) -> str:
     """What the names of the layers have in common: `stage1.block2`."""
     owners = {diagram.boxes[index].cluster for index in members} - {-1}
     labels = sorted(cluster.label.split(" · ")[0] for cluster in map(diagram.clusters.__getitem__, owners) if cluster.layer)
-    levels = zip(*(label.split(".") for label in labels), strict=False)
-    return ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
+    return ".".join(common_start(label.split(".") for label in labels))
 
 
 def _name(diagram: Diagram, members: Sequence[int]) -> str:

@@ -6,6 +6,7 @@ instructions: for every row of every memory it knows who wrote it last.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +17,13 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import counted
 from tpucc.ir import Graph
-from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
+from tpucc.isa.effects import Effects, effects, resolve, visited
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import SPECS, Function, Opcode
 from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.see.diagrams.hostwork import HostWork, host_work, port_rows, step_rows
+from tpucc.see.diagrams.hostwork import HostPart, host_part, port_rows, step_rows
 from tpucc.see.palette import Kind, kind_of_layer
 
 SMALL_PROGRAM = 48
@@ -82,7 +83,7 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = (), host: Se
     touched = effects(program.instructions)
     steps = touched.interrupts & (program.instructions["index"] < len(program.host_steps))
     moving = np.flatnonzero((touched.rows > 0) | steps)
-    work = host_work(program, touched, host)
+    work = host_part(program, touched, host)
     small = len(moving) <= SMALL_PROGRAM
     boxes, edges = _instructions(program, touched, moving, work) if small else _layers(program, touched, moving, layer_cycles, work)
     count = len(program.instructions)
@@ -103,20 +104,14 @@ STEPS = " A host step reads and fills rows of host memory."
 
 def _accesses(program: Program, touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Access]]]:
     """For each instruction in order what it reads, then what it writes; a host step reads and fills host memory."""
-    columns = [touched.sums.low, touched.sums.high, touched.host.low, touched.host.high]
-    rows = np.stack([column[moving] for column in columns], axis=1).tolist()
-    flags = np.stack([touched.sums.reads, touched.sums.writes, touched.host_reads, touched.host_writes], axis=1)[moving].tolist()
-    walks = [_walked(walk, moving, walk is touched.target) for walk in (touched.source, touched.source2, touched.target)]
-    for index, (acc, acc_end, host, host_end), (acc_in, acc_out, host_in, host_out), one, other, target in zip(
-        moving.tolist(), rows, flags, *walks, strict=True
-    ):
-        found = [one, other]
-        found += [Access("acc", acc, acc_end, False)] if acc_in else []
-        found += [Access("host", host, host_end, False)] if host_in else []
-        found += [Access("acc", acc, acc_end, True)] if acc_out else []
-        found += [Access("host", host, host_end, True)] if host_out else []
-        found += _host_step(program, index) if touched.interrupts[index] else []
-        yield index, [access for access in (*found, target) if access.end > access.start]
+    found: dict[int, list[Access]] = {index: [] for index in moving.tolist()}
+    for written, (memory, walks) in itertools.product((False, True), touched.touches):
+        own = moving[((walks.writes if written else walks.reads) & walks.used)[moving]]
+        bounds = (column[own].tolist() for column in (walks.low, walks.high, walks.dense))
+        for index, low, high, dense in zip(own.tolist(), *bounds, strict=True):
+            found[index].append(Access(memory.name, low, high, written, () if dense else walks.steps(index)))
+    for index, accesses in found.items():
+        yield index, accesses + (_host_step(program, index) if touched.interrupts[index] else [])
 
 
 def _host_step(program: Program, index: int) -> list[Access]:
@@ -127,13 +122,7 @@ def _host_step(program: Program, index: int) -> list[Access]:
     return [Access("host", int(run[0]), int(run[-1]) + 1, written) for run, written in runs]
 
 
-def _walked(walks: Walks, moving: Int64, written: bool) -> Iterator[Access]:
-    bounds = zip(moving.tolist(), walks.low[moving].tolist(), walks.high[moving].tolist(), walks.dense[moving].tolist(), strict=True)
-    for index, low, high, dense in bounds:
-        yield Access("ub", low, high, written, walks.steps(index) if high > low and not dense else ())
-
-
-def _instructions(program: Program, touched: Effects, moving: Int64, work: HostWork) -> tuple[list[Box], list[Edge]]:
+def _instructions(program: Program, touched: Effects, moving: Int64, work: HostPart) -> tuple[list[Box], list[Edge]]:
     flow = Flow()
     place = {index: number for number, index in enumerate(moving.tolist())}
     tiles = resolve(program.instructions, touched).tile
@@ -185,7 +174,7 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     return Box(title, kind, tuple(details), layer if own else -1, origins=origins, signature=title, layers=layers)
 
 
-def _host_box(program: Program, touched: Effects, index: int, work: HostWork, port: tuple[str, str] | None) -> Box:
+def _host_box(program: Program, touched: Effects, index: int, work: HostPart, port: tuple[str, str] | None) -> Box:
     """The box of one instruction of the host. A transfer of `port`, by its kind and name, comes from where the port comes from."""
     if touched.interrupts[index]:
         box, own = work.step_box(int(program.instructions["index"][index]), [index]), _host_layer(program, index)
@@ -224,7 +213,7 @@ def _parameters(program: Program, touched: Effects, moving: Int64) -> Iterator[t
             yield index, f"parameters {current}"
 
 
-def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int], work: HostWork) -> tuple[list[Box], list[Edge]]:
+def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int], work: HostPart) -> tuple[list[Box], list[Edge]]:
     """Boxes for the layers, then for the host: its inputs before all layers, its steps where they interrupt, its outputs after all. A step
     that is a layer has that layer's box."""
     count = len(program.layers)
@@ -262,7 +251,7 @@ def _of_layer(box: Box, info: LayerInfo, time: str = "") -> Box:
     return replace(box, details=(*box.details, *([time] if time else [])), origins=(info.origin,), layers=(info.name,))
 
 
-def _rows_between_layers(program: Program, touched: Effects, moving: Int64, work: HostWork) -> dict[tuple[int, int], int]:
+def _rows_between_layers(program: Program, touched: Effects, moving: Int64, work: HostPart) -> dict[tuple[int, int], int]:
     """For each two boxes how many rows one reads of what the other wrote: a row once, and again each time that it is written anew.
 
     Rows pass between turns: instructions of one layer in a row, or a host step. Constants (rows of zero points, for borders) belong to no

@@ -5,7 +5,7 @@ Times and waits are there for all instructions. Values are there for a window of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 from typing import Any
 
@@ -39,15 +39,14 @@ ARRAYS = 6
 """Layers of which a product can be opened in the array: each takes some 17 kB."""
 SHIFTER = shifter(V1)
 """What shifts tiles into the shadow of the matrix unit, among the numbers of units."""
-WORKERS = {Engine.HOST: HOST, Engine.WEIGHTS: MEMORY, Engine.MATRIX: MATRIX, Engine.ACTIVATION: ACTIVATION, SHIFTER: FIFO}
-"""The box that shows what a unit does."""
-NAMES = {
-    Engine.HOST: "host link",
-    Engine.WEIGHTS: "weight fetch",
-    SHIFTER: "weight shift",
-    Engine.MATRIX: "matrix unit",
-    Engine.ACTIVATION: "activation unit",
+WORKERS = {
+    Engine.HOST: ("host link", HOST),
+    Engine.WEIGHTS: ("weight fetch", MEMORY),
+    Engine.MATRIX: ("matrix unit", MATRIX),
+    Engine.ACTIVATION: ("activation unit", ACTIVATION),
+    SHIFTER: ("weight shift", FIFO),
 }
+"""The name of each unit, and the box that shows what it does."""
 
 
 READ = "A strip is a whole memory: filled is read, outlined written. A cell is a value: coloured above 0, grey below."
@@ -80,7 +79,7 @@ def machine_view(program: Program) -> Markup:
 def _box(name: str, kind: Kind, title: str, sentence: str) -> Markup:
     head = tag("h3", escaped(title))
     about = tag("p", escaped(sentence), class_="about")
-    worker = next((unit for unit, box in WORKERS.items() if box == name), None)
+    worker = next((unit for unit, (_, box) in WORKERS.items() if box == name), None)
     does = [] if worker is None else [tag("p", Markup(" "), tabindex=0, class_="does", data_unit=int(worker))]
     role = None if name in (FIFO, ACTIVATION, MEMORY) else "img"
     holds = [tag("div", Markup(" "), role=role, tabindex=role and 0, class_="holds")]
@@ -100,7 +99,7 @@ def machine_payload(program: Program, touched: Effects, waiting: Waiting, record
         "sizes": {SUMS: program.target.accumulator_rows, HOST: max(1, program.host_rows), MEMORY: max(1, program.tile_count)},
         "wide": program.format.bytes_per_value > 1,
         "paths": [_paths(SPECS[opcode]) for opcode in Opcode],
-        "units": {int(unit): {"name": NAMES[unit], "box": WORKERS[unit]} for unit in WORKERS},
+        "units": {int(unit): {"name": name, "box": box} for unit, (name, box) in WORKERS.items()},
         "waiting": _waiting(waiting),
         "left_out": _left_out(program, recording),
         **({} if recording is None else _recorded(program, recording)),
@@ -117,7 +116,7 @@ def _paths(spec: Spec) -> list[tuple[str, str]]:
     if not reads or not writes:
         return []
     if spec.engine in (Engine.MATRIX, Engine.ACTIVATION):
-        through = WORKERS[spec.engine]
+        _, through = WORKERS[spec.engine]
         return [*((source, through) for source in reads), (through, writes[0])]
     return [(reads[0], writes[0])]
 
@@ -200,7 +199,7 @@ def _array(program: Program, step: Step, corner: Int8) -> dict[str, str]:
     return work_parts(Demo(values.astype(np.int32), corner.astype(np.int32)), words)
 
 
-def _bytes(numbers: Iterator[int] | Any) -> AnyArray:
+def _bytes(numbers: Iterable[int]) -> AnyArray:
     return np.fromiter(numbers, np.uint8)
 
 

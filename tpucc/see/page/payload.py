@@ -340,7 +340,7 @@ def _waits(given: PageInput) -> dict[str, Any]:
             {
                 "name": limit,
                 "root": ROWS[limit].root,
-                "meaning": wait.meaning,
+                "meaning": ROWS[limit].name,
                 "kind": wait.kind,
                 "angle": wait.angle,
                 "crossed": wait.crossed,

@@ -134,8 +134,8 @@ def _within(most: float, room: float, count: int) -> float:
     return max(2.0, min(most, room / count))
 
 
-def _font(width: float, height: float, characters: int, most: float = LARGEST) -> float:
-    """The largest font with which that many characters fit into a box, or 0."""
+def _font(width: float, height: float, characters: int, most: float) -> float:
+    """The largest font up to `most` with which that many characters fit into a box, or 0."""
     size = min(most, (width - 4) / (characters * DIGIT), height * 0.68)
     return round(size, 1) if size >= LEGIBLE else 0.0
 
