@@ -41,14 +41,17 @@ class Demo:
 
     @property
     def rows(self) -> int:
+        """Rows of elements, R."""
         return len(self.w) // self.tiles
 
     @property
     def columns(self) -> int:
+        """Columns of elements, C."""
         return int(self.w.shape[1])
 
     @property
     def count(self) -> int:
+        """Rows of the input, M."""
         return len(self.x)
 
     @property

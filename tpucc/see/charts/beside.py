@@ -63,7 +63,7 @@ class Room:
         return NOTHING
 
     def _is_free(self, rect: Rect, lead: Sequence[Rect], crossed: Sequence[Rect]) -> bool:
-        """Whether nothing is in the way of a name, nor one of `crossed` in that of the line to it."""
+        """Whether nothing lies on the place of a name, and none of `crossed` on the line to it."""
         inside = self.area.left <= rect.left and rect.right <= self.area.right
         inside = inside and self.area.top <= rect.top and rect.bottom <= self.area.bottom
         return inside and not any(map(rect.meets, [*self.taken, *self.marks])) and not any(a.meets(b) for a in lead for b in crossed)

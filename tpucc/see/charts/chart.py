@@ -136,10 +136,12 @@ def hatches(key: str, roots: Sequence[Limit]) -> Markup:
 
 
 def hatch_fill(key: str, root: Limit) -> str:
+    """The value of `fill` for a wait with this root, in the picture whose ids `key` begins."""
     return f"url(#{hatch_name(key, root)})"
 
 
 def hatch_name(key: str, root: Limit) -> str:
+    """The id of a root's hatching in a picture."""
     return f"{key}-{root.name.lower()}"
 
 

@@ -49,13 +49,14 @@ class Axes:
     up: Scale
 
     def point(self, intensity: float, rate: float) -> tuple[float, float]:
+        """Where a point stands, in pixels, by its multiply-accumulates for each byte and its operations a second."""
         return self.across(intensity), self.up(rate)
 
 
 def roofline_svg(
     target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH, height: float = HEIGHT
 ) -> str:
-    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. `height` is that of the axis.
+    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. `height` is the height of the axis.
 
     Where the host link, the activation unit or cells without weights limit the model, these are dashed ceilings. A legend names all lines.
     """
@@ -99,7 +100,7 @@ def _title(target: Target, model: RooflinePoint) -> str:
 
 
 def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, float], right: float) -> Axes:
-    """`down` is where the axis of rates begins and ends, `right` where that of intensities ends."""
+    """`down` is where the axis of rates begins and ends, `right` where the axis of intensities ends."""
     intensities = [ridge(target, max((work.bytes_per_value for work in works), default=1)), *(work.intensity for work in works)]
     roofs = [work.roofs(target)[name] for work in works for name in work.dashed(target)]
     rates = [target.peak_ops, *(work.rate(target) for work in works), *roofs]

@@ -79,10 +79,12 @@ class Canvas:
 
     @property
     def width(self) -> int:
+        """Columns that a line takes."""
         return max(LEAST_COLUMNS, min(COLUMNS, self.columns))
 
     @property
     def cells(self) -> int:
+        """Columns between the names and the shares."""
         return self.width - NAMES - SHARES
 
     @property
@@ -168,6 +170,7 @@ def most_in_cells(moments: Int64, values: Int64, edges: Float64) -> Int64:
 
 
 def plain(line: Line) -> str:
+    """The line without colours, and without blanks at its end."""
     return "".join(piece.text for piece in line).rstrip()
 
 

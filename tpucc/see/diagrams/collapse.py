@@ -221,7 +221,7 @@ def _edges(diagram: Diagram, home: dict[int, int]) -> list[Edge]:
 
 
 def _edge_label(edges: Sequence[Edge]) -> tuple[str, ...]:
-    """That of all, if it is one; both, if two readers take different rows of one value; else how many values there are."""
+    """The label that all these edges have; both labels, if two readers take different rows of one value; else how many values there are."""
     labels, tails = list(dict.fromkeys(edge.label for edge in edges)), len({edge.tail for edge in edges})
     if len(labels) == 1 and tails == 1:
         return labels[0]
@@ -232,7 +232,7 @@ def _edge_label(edges: Sequence[Edge]) -> tuple[str, ...]:
 
 
 def _with_small(diagram: Diagram, members: list[tuple[int, ...]], boxes: list[Box], edges: list[Edge]) -> list[int]:
-    """The small boxes of those that were not collapsed stay with them; returns which those are."""
+    """Adds to `boxes` and `edges` the small boxes beside boxes that were not collapsed; returns the numbers of these small boxes."""
     alone = {indices[0]: place for place, indices in enumerate(members) if len(indices) == 1}
     found = [index for index, box in enumerate(diagram.boxes) if box.small and box.beside in alone]
     for index in found:

@@ -42,6 +42,7 @@ class Access(NamedTuple):
 
     @property
     def rows(self) -> Int64:
+        """The rows, ascending, each once."""
         rows = np.arange(self.start, self.end, dtype=np.int64)
         return rows[visited(len(rows), self.steps)] if self.steps else rows
 
@@ -57,6 +58,7 @@ class Flow:
     last: dict[str, Int64] = field(default_factory=dict)
 
     def read(self, reader: int, memory: str, rows: Int64) -> None:
+        """A reader has the ascending `rows` of a memory from whoever wrote them last."""
         writers, readers = self._last(memory, int(rows[-1]) + 1)
         passing = rows[(writers[rows] >= 0) & (writers[rows] != reader) & (readers[rows] != reader)]
         readers[passing] = reader
@@ -66,6 +68,7 @@ class Flow:
             self.edges[writer, reader].append((memory, passing[own == writer]))
 
     def write(self, writer: int, memory: str, rows: Int64) -> None:
+        """A writer changes the ascending `rows` of a memory."""
         self._last(memory, int(rows[-1]) + 1)[0][rows] = writer
 
     def _last(self, memory: str, least: int) -> Int64:

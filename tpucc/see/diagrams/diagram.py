@@ -68,7 +68,7 @@ class Box:
 
     @property
     def called(self) -> str:
-        """Its full name, which tells it from others."""
+        """The full name, which tells the box from others."""
         return self.name or self.title
 
     @property
@@ -94,6 +94,7 @@ class Box:
 
     @property
     def small(self) -> bool:
+        """Whether it stands beside another box, for constants."""
         return self.beside >= 0
 
     @property
@@ -103,6 +104,7 @@ class Box:
 
     @property
     def texts(self) -> tuple[str, ...]:
+        """Its lines as they are drawn, with names shortened."""
         return tuple(shown(self._shortened(text)) for text in (self.title, *self.details))
 
     def _shortened(self, text: str) -> str:
@@ -189,7 +191,7 @@ class Diagram:
 
     @cached_property
     def owners(self) -> tuple[int, ...]:
-        """For each box its cluster or -1; that of a small box is the one of the box it stands beside."""
+        """For each box its cluster or -1. A small box has the cluster of the box that it stands beside."""
         return tuple(self.boxes[box.beside].cluster if box.small else box.cluster for box in self.boxes)
 
     @cached_property
@@ -216,4 +218,5 @@ class Diagram:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of all boxes, each once, in the palette's order."""
         return in_order(kind for box in self.boxes for kind in box.kinds)

@@ -129,7 +129,7 @@ def common_start(sequences: Iterable[Sequence[T]]) -> tuple[T, ...]:
 
 
 def repeated(diagram: Diagram, way: Way) -> Way:
-    """As the way, with one group for each run of equal groups: a run in which one call is made in each period is that call's."""
+    """The way with one group for each run of equal groups. A run in which one call is made in each period is that call's."""
     found = Way([], dict(way.repeats), dict(way.calls), way.made)
     for start, period, count in _runs([_signature(diagram, group) for group in way.groups]):
         own = way.groups[start : start + period * count]

@@ -105,6 +105,7 @@ def shown_nodes(graph: Graph) -> list[Node]:
 
 
 def origins_of(nodes: Iterable[Node]) -> tuple[Origin, ...]:
+    """The origins of these nodes, each once."""
     return tuple(dict.fromkeys(node.origin for node in nodes))
 
 
@@ -315,7 +316,7 @@ class _Made:
                     self._placed[str(span)].append(node)
 
     def named(self, node: Node) -> set[Kind]:
-        """As `of`, by the name of the operator's value alone."""
+        """What computes an operator, by the name of its value alone."""
         return self._named.get(node.name, set())
 
     def of(self, node: Node) -> set[Kind]:

@@ -53,7 +53,7 @@ READ = "A strip is a whole memory: filled is read, outlined written. A cell is a
 
 
 def boxes(program: Program) -> Iterator[tuple[str, Kind, str, str]]:
-    """Of each part of the machine its key, its colour, its title, and what it is for."""
+    """The parts of the machine: the key of each, its colour, its title, and what it is for."""
     target = program.target
     tiles = counted(program.tile_count, "tile")
     side, rows = f"{target.mxu} × {target.mxu}", counted(target.accumulator_rows, "row")
@@ -88,6 +88,8 @@ def _box(name: str, kind: Kind, title: str, sentence: str) -> Markup:
 
 
 def machine_payload(program: Program, touched: Effects, waiting: Waiting, recording: Recording | None) -> dict[str, Any]:
+    """What the scripts know of the machine at work, as JSON values: its parts, the rows that instructions touch, why units wait, and the
+    recorded values where there are some."""
     records = program.instructions
     return {
         "fifo": program.target.weight_fifo_tiles,
@@ -169,9 +171,9 @@ def _recorded(program: Program, recording: Recording) -> dict[str, Any]:
 
 
 def _arrays(program: Program, recording: Recording) -> dict[str, Any]:
-    """Of one product of each of the first layers a corner of the array at work, cycle by cycle: a page of waves in parts.
+    """Pages of waves in parts: a corner of the array at work, cycle by cycle, on one product of each of the first layers.
 
-    It is the first of those with the most rows of data: at the edge of an image a product begins in the border.
+    It is the layer's first product with the most rows of data: at the edge of an image a product begins in the border.
     """
     products: dict[int, list[Step]] = {}
     for step in recording.steps:

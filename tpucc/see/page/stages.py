@@ -26,6 +26,7 @@ class Origins:
         self._spans: dict[Span, int] = {}
 
     def number(self, origin: Origin) -> int:
+        """The number of an origin, which it gets when it is first asked for."""
         return self._numbers.setdefault(origin, len(self._numbers))
 
     def payload(self) -> dict[str, Any]:
@@ -77,6 +78,7 @@ class Lines:
 
     @property
     def texts(self) -> list[str]:
+        """The texts by their numbers."""
         return list(self._texts)
 
     def of(self, graph: Graph) -> list[int]:
@@ -84,6 +86,7 @@ class Lines:
         return [self._number(node) for node in graph]
 
     def payload(self) -> dict[str, Any]:
+        """All texts, and for each line the numbers of its text and of its origin."""
         return {"texts": "\n".join(self._texts), "text": deltas(self.text), "origin": deltas([origin for _, origin in self._lines])}
 
     def _number(self, node: Node) -> int:

@@ -39,9 +39,9 @@ SHARED = (
 )
 """Columns with few different texts: each text stands once."""
 REASONS = 4
-"""Of a cell in which nothing can be compiled, beside that of its first point."""
+"""Reasons that a cell names in which nothing can be compiled, beside the reason of its first point."""
 DIGITS = 6
-"""Of fractions in the page; the table's file has all. Whole numbers, and larger ones, have all of their whole part."""
+"""Digits of a fraction in the page; the table's file has all. Numbers above 1 have their whole part whole."""
 
 FRONT = (
     "Each chart has all points. Its line is the Pareto front: no point that costs as much or less is better. Of equal points it has the "
@@ -62,7 +62,7 @@ UNITS: Mapping[str, str] = {
     "host_bandwidth": "bytes/s",
     "clock_hz": "Hz",
 }
-"""Of columns whose names don't say them."""
+"""The units of columns whose names don't say them."""
 TIMES: Mapping[str, str] = {"end_to_end_seconds": "end to end", "stream_seconds": "in a stream", "seconds": "device"}
 """The columns of times with their names. They have one unit, which the longest of them has."""
 

@@ -31,15 +31,18 @@ def pill_paint(row: int) -> dict[str, str]:
 
 
 def box(lattice: Lattice, i: int, j: int, paint: Mapping[str, Value], **more: Value) -> Markup:
+    """A whole box of a lattice."""
     x, y = lattice.corner(i, j)
     return tag("rect", attributes=paint, x=x, y=y, width=lattice.width, height=lattice.height, **more)
 
 
 def chip(x: float, y: float, width: float, height: float, paint: Mapping[str, Value], rx: float = 5.0) -> Markup:
+    """A box around a number, whose middle is (x, y)."""
     return tag("rect", attributes=paint, x=x - width / 2, y=y - height / 2, width=width, height=height, rx=rx)
 
 
 def number_mark(value: int, x: float, y: float, font: float, ink: str = "ink", **more: Value) -> Markup:
+    """A number around (x, y)."""
     return label(signed(value), x, y + font * 0.36, font, ink, "middle", **more)
 
 
@@ -62,6 +65,7 @@ def weight_mark(geometry: Geometry, i: int, j: int, value: int, *, waits: bool) 
 
 
 def sum_mark(lattice: Lattice, i: int, j: int, value: int, row: int, complete: bool) -> Markup:
+    """A sum in an accumulator: filled and bold when it is complete."""
     x, y = lattice.middle(i, j)
     paint = wave_paint(row) if complete else pill_paint(row)
     box = chip(x, y, lattice.width, lattice.height, paint)
