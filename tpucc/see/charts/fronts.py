@@ -129,7 +129,9 @@ def _signs(limits: Sequence[str]) -> list[Entry]:
 def _marked(scale: Scale, values: Sequence[float], binary: bool) -> list[float]:
     """The values themselves where they are few, else round ones; `binary` ones are powers of two."""
     own = sorted(set(values))
-    if len(own) <= FEW or not binary:
-        return own if len(own) <= FEW else scale.ticks(7)
+    if len(own) <= FEW:
+        return own
+    if not binary:
+        return scale.ticks(7)
     powers = [2.0**power for power in range(64) if scale.low <= 2.0**power <= scale.high]
     return powers[:: max(1, math.ceil(len(powers) / 7))]

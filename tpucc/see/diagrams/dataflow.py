@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import counted
 from tpucc.ir import Graph
-from tpucc.isa.effects import Effects, effects, resolve, visited
+from tpucc.isa.effects import Effects, Resolved, effects, resolve, visited
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import SPECS, Function, Opcode
 from tpucc.numerics import Int64
@@ -128,9 +128,9 @@ def _host_step(program: Program, index: int) -> list[Access]:
 def _instructions(program: Program, touched: Effects, moving: Int64, work: HostPart) -> tuple[list[Box], list[Edge]]:
     flow = Flow()
     place = {index: number for number, index in enumerate(moving.tolist())}
-    tiles = resolve(program.instructions, touched).tile
+    resolved = resolve(program.instructions, touched)
     for index, accesses in _accesses(program, touched, moving):
-        for access in (*accesses, *_written_tile(program, touched, tiles, index)):
+        for access in (*accesses, *_written_tile(program, touched, resolved.tile, index)):
             (flow.write if access.written else flow.read)(place[index], access.memory, access.rows)
     ports = {index: port for port, own in work.transfers.items() for index in own}
     hosts = touched.host_reads | touched.host_writes | touched.interrupts
@@ -139,7 +139,7 @@ def _instructions(program: Program, touched: Effects, moving: Int64, work: HostP
         for index in moving.tolist()
     ]
     edges = [Edge(*ends, _rows_label(rows), rows[0][0] != "acc") for ends, rows in flow.edges.items()]
-    for index, small in _parameters(program, touched, moving):
+    for index, small in _parameters(program, touched, moving, resolved):
         edges.append(Edge(len(boxes), place[index]))
         boxes.append(Box(small, Kind.WEIGHTS, beside=place[index], origins=boxes[place[index]].origins))
     return boxes, edges
@@ -199,21 +199,17 @@ def _buffers(program: Program, start: int, end: int) -> str:
     return names[0] + (f" and {counted(len(names) - 1, 'more', 'more')}" if names[1:] else "") if names else f"host row {start}"
 
 
-def _parameters(program: Program, touched: Effects, moving: Int64) -> Iterator[tuple[int, str]]:
+def _parameters(program: Program, touched: Effects, moving: Int64, resolved: Resolved) -> Iterator[tuple[int, str]]:
     """The tile that a multiply switches to, and the parameter block that an activation uses first."""
-    tiles = iter(program.instructions["index"][touched.pushes].tolist())
     fills = {tile: (rows, columns) for layer in program.layers for tile, rows, columns in layer.tile_fills}
-    blocks = program.instructions["index"]
-    current, named = -1, -1
-    for index in range(len(program.instructions)):
-        if touched.configures[index]:
-            current = int(blocks[index])
-        elif touched.pops[index] and (tile := next(tiles, None)) is not None:
+    named = -1
+    for index, tile, block in zip(moving.tolist(), resolved.tile[moving].tolist(), resolved.block[moving].tolist(), strict=True):
+        if touched.pops[index] and tile >= 0:
             rows, columns = fills.get(tile, (program.target.mxu, program.target.mxu))
             yield index, f"tile {tile} · {rows}×{columns}"
-        elif touched.configured[index] and current != named:
-            named = current
-            yield index, f"parameters {current}"
+        elif touched.configured[index] and block != named:
+            named = block
+            yield index, f"parameters {block}"
 
 
 def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int], work: HostPart) -> tuple[list[Box], list[Edge]]:
@@ -227,9 +223,9 @@ def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[
     interrupts = moving[touched.interrupts[moving]].tolist()
     numbers = program.instructions["index"][interrupts].tolist()
     steps = {at: work.step_box(step, work.instructions_of(step, at)) for step, at in zip(numbers, interrupts, strict=True)}
-    own = {layer: steps.pop(at) for at in interrupts if (layer := _host_layer(program, at)) >= 0}
+    hosts = {layer: steps.pop(at) for at in interrupts if (layer := _host_layer(program, at)) >= 0}
     boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "", works[layer]) for layer in range(count)]
-    for layer, box in own.items():
+    for layer, box in hosts.items():
         boxes[layer] = _of_layer(box, program.layers[layer], times[layer] if times else "")
     boxes = [replace(box, cycles=own) for box, own in zip(boxes, cycles or [0] * count, strict=False)]
     starts = np.full(count, len(touched), np.int64)
@@ -325,15 +321,11 @@ def _works(program: Program, touched: Effects, moving: Int64) -> list[str]:
 def _layer_box(program: Program, layer: int, count: int, time: str, work: str) -> Box:
     info = program.layers[layer]
     inputs, outputs = info.weights
-    details = [f"{info.kind} {inputs:,} → {outputs:,}" if inputs else info.kind]
-    words = [counted(count, "instruction")]
-    if info.tile_fills:
-        words.insert(0, counted(len(info.tile_fills), "tile"))
-    details.append(", ".join(words))
-    if time:
-        details.append(time)
+    size = f"{info.kind} {inputs:,} → {outputs:,}" if inputs else info.kind
+    tiles = [counted(len(info.tile_fills), "tile")] if info.tile_fills else []
+    details = size, ", ".join([*tiles, counted(count, "instruction")]), *([time] if time else [])
     kind = kind_of_layer(info.kind, info.multiplies)
-    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}{work}", layers=(info.name,))
+    return Box(info.name, kind, details, origins=(info.origin,), signature=f"{info.kind} {info.weights}{work}", layers=(info.name,))
 
 
 def _in_order(boxes: list[Box], edges: list[Edge], starts: Sequence[int]) -> tuple[list[Box], list[Edge]]:

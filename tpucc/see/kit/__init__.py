@@ -55,9 +55,9 @@ def embedded(values: Any) -> Markup:
 def shell(title: str, body: str, *, style: str, script: str = "") -> str:
     """A page as HTML, with the theme and the base rules before its own `style`."""
     rules = "\n".join([theme(), page_files(__package__, "kit.css"), style])
-    given = {"version": escaped(VERSION), "title": escaped(printable(title)), "style": rules, "body": body}
-    found = f"<script>\n{script}\n</script>\n" if script else ""
-    return page_template(__package__, "shell.html").substitute(given, script=found)
+    element = f"<script>\n{script}\n</script>\n" if script else ""
+    parts = {"version": escaped(VERSION), "title": escaped(printable(title)), "style": rules, "body": body, "script": element}
+    return page_template(__package__, "shell.html").substitute(parts)
 
 
 def document(

@@ -91,10 +91,9 @@ class Lines:
 
     def _number(self, node: Node) -> int:
         """A pass leaves most nodes as they are, and the very same, whose graphs are there until the end: those are not printed again."""
-        known = self._of_node.get(id(node))
-        if known is None:
-            known = self._of_node[id(node)] = self._new(node)
-        return known
+        if id(node) not in self._of_node:
+            self._of_node[id(node)] = self._new(node)
+        return self._of_node[id(node)]
 
     def _new(self, node: Node) -> int:
         shown = print_node(node, self._data, origins=False)

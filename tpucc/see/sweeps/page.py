@@ -83,7 +83,7 @@ def sweep_page(found: Points) -> str:
 def _title(found: Points) -> str:
     names = [printable(model.replace("\\", "/").rpartition("/")[2]) for model in found.plan.models]
     varying = [printable(axis.name) for axis in found.plan.axes if len(axis.values) > 1]
-    return f"{', '.join(names)}" + (f" over {', '.join(varying)}" if varying else "")
+    return ", ".join(names) + (f" over {', '.join(varying)}" if varying else "")
 
 
 def _sections(found: Points, figures: Figures) -> Iterator[Section]:
@@ -234,9 +234,7 @@ def _data(found: Points, figures: Figures) -> Markup:
     shared = [names.index(name) for name in SHARED]
 
     def short(row: dict[str, Any]) -> list[Any]:
-        values = list(row.values())
-        for place, value in enumerate(values):
-            values[place] = printable(value) if isinstance(value, str) else value
+        values = [printable(value) if isinstance(value, str) else value for value in row.values()]
         for place in shared:
             values[place] = None if values[place] is None else texts.setdefault(values[place], len(texts))
         return [_brief(value) if isinstance(value, float) else value for value in values]
