@@ -156,11 +156,12 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
     parts = (*members, *(small for index in members for small in diagram.small_boxes.get(index, ())))
     origins = tuple(dict.fromkeys(origin for index in parts for origin in diagram.boxes[index].origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
-    head, where, noun = _name(diagram, members), _span(boxes), diagram.noun_of(members)
+    where, noun, is_layer = _span(boxes), diagram.noun_of(members), _one_layer(diagram, members)
+    head = diagram.clusters[boxes[0].cluster].label if is_layer else counted(len(members), noun)
     if count > 1:
         head = f"{count:,} × {counted(len(titles), noun)}" if len(titles) > 1 else counted(count, noun)
     details = (_summary(titles), *where)
-    if call is not None and (count > 1 or not _one_layer(diagram, members)):
+    if call is not None and (count > 1 or not is_layer):
         name, line = call.name, f"line {call.line}"
         if call.whole:
             head = f"{count:,} × {name}" if count > 1 else name
@@ -187,13 +188,8 @@ def _common(diagram: Diagram, members: Sequence[int]) -> str:
     return ".".join(common_start(label.split(".") for label in labels))
 
 
-def _name(diagram: Diagram, members: Sequence[int]) -> str:
-    if _one_layer(diagram, members):
-        return diagram.clusters[diagram.boxes[members[0]].cluster].label
-    return counted(len(members), diagram.noun_of(members))
-
-
 def _one_layer(diagram: Diagram, members: Sequence[int]) -> bool:
+    """Whether all members are of one layer."""
     cluster, *others = {diagram.boxes[index].cluster for index in members}
     return not others and cluster >= 0 and diagram.clusters[cluster].layer
 

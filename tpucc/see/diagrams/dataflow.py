@@ -23,7 +23,7 @@ from tpucc.machines.v1 import SPECS, Function, Opcode
 from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.see.diagrams.hostwork import HostPart, host_part, port_rows, step_rows
+from tpucc.see.diagrams.hostwork import HostPart, host_part, port_rows
 from tpucc.see.palette import Kind, kind_of_layer
 
 SMALL_PROGRAM = 48
@@ -119,8 +119,8 @@ def _accesses(program: Program, touched: Effects, moving: Int64) -> Iterator[tup
 
 def _host_step(program: Program, index: int) -> list[Access]:
     """What the host step of an interrupt reads and fills."""
-    reads, writes = step_rows(program, int(program.instructions["index"][index]))
-    parts = [(rows, written) for found, written in ((reads, False), (writes, True)) for rows in found]
+    reads, writes = program.step_ports[int(program.instructions["index"][index])]
+    parts = [(port_rows(program, port), written) for ports, written in ((reads, False), (writes, True)) for port in ports]
     runs = [(run, written) for rows, written in parts for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(run)]
     return [Access("host", int(run[0]), int(run[-1]) + 1, written) for run, written in runs]
 

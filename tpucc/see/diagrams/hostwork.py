@@ -97,9 +97,3 @@ def port_rows(program: Program, port: Port) -> Int64:
     """The host rows of a port, in the order of its blocks."""
     blocks = [program.host[block] for block in port.blocks]
     return np.concatenate([np.arange(buffer.start, buffer.end, dtype=np.int64) for buffer in blocks] or [np.empty(0, np.int64)])
-
-
-def step_rows(program: Program, number: int) -> tuple[list[Int64], list[Int64]]:
-    """The host rows that a host step reads, and those that it fills: an array for each port."""
-    reads, writes = program.step_ports[number]
-    return [port_rows(program, port) for port in reads], [port_rows(program, port) for port in writes]
