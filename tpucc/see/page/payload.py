@@ -160,7 +160,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "steps": {step.stage: step.cycles for step in given.steps if step.cycles is not None},
         "rewrites": [_rewrite(each) for each in given.rewrites],
     }
-    return {**found, **origins.payload()}
+    return {**found, "origins": origins.payload()}
 
 
 def _texts(lines: Sequence[str]) -> dict[str, str]:

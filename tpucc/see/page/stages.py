@@ -29,9 +29,9 @@ class Origins:
         """The number of an origin, which it gets when it is first asked for."""
         return self._numbers.setdefault(origin, len(self._numbers))
 
-    def payload(self) -> dict[str, Any]:
-        """`spans` as text, and for each origin its lines, its spans and calls (indices of `spans`), and the pass that made it."""
-        origins = [
+    def payload(self) -> list[dict[str, Any]]:
+        """For each origin its lines, its spans and calls, of which equal ones have one number, and the pass that made it."""
+        return [
             {
                 "lines": sorted(origin.lines),
                 "line": origin.line,
@@ -41,7 +41,6 @@ class Origins:
             }
             for origin in self._numbers
         ]
-        return {"spans": [str(span) for span in self._spans], "origins": origins}
 
     def _span(self, span: Span) -> int:
         return self._spans.setdefault(span, len(self._spans))
