@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -190,13 +192,9 @@ def _outline(edges: Float64, low: Float64, high: Float64, scale: Scale) -> str:
     lefts = [round(scale(edge), 1) for edge in edges.tolist()]
 
     def steps(heights: Float64) -> list[tuple[float, float, float]]:
-        found: list[tuple[float, float, float]] = []
-        for left, right, height in zip(lefts, lefts[1:], np.round(heights, 1).tolist(), strict=False):
-            if found and found[-1][2] == height:
-                found[-1] = (found[-1][0], right, height)
-            else:
-                found.append((left, right, height))
-        return found
+        columns = zip(lefts, lefts[1:], np.round(heights, 1).tolist(), strict=False)
+        runs = ((height, [*own]) for height, own in groupby(columns, itemgetter(2)))
+        return [(own[0][0], own[-1][1], height) for height, own in runs]
 
     there = "".join(f"V{height:g}H{right:g}" for _, right, height in steps(high))
     back = "".join(f"V{height:g}H{left:g}" for left, _, height in reversed(steps(low)))

@@ -72,11 +72,9 @@ SUBTITLE = "The filled part of a tile is used, the rest is padding; the number i
 def _shared(program: Program | TileProgram) -> str:
     """Where layers have equal tiles: what their counts add up to."""
     counts, distinct = sum(len(layer.tile_fills) for layer in program.layers), len(_used(program))
-    return (
-        f" The layers' counts add up to {counts:,}: equal tiles are stored once, and counted where they are used."
-        if counts > distinct
-        else ""
-    )
+    if counts == distinct:
+        return ""
+    return f" The layers' counts add up to {counts:,}: equal tiles are stored once, and counted where they are used."
 
 
 def largest_layers(program: Program | TileProgram) -> list[int]:
@@ -132,15 +130,13 @@ def order_of(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
     records = program.instructions
     touched = effects(records)
     if isinstance(program, TileProgram):
-        chosen = touched.pops
-        layers = records["layer"][chosen]
+        chosen, layers = touched.pops, records["layer"]
     elif isinstance(program, Program):
-        chosen = touched.pushes
-        layers = program.layer_of[chosen]
+        chosen, layers = touched.pushes, program.layer_of
     else:
         assert_never(program)
     found: dict[int, list[int]] = defaultdict(list)
-    for layer, tile in zip(layers.tolist(), records["index"][chosen].tolist(), strict=True):
+    for layer, tile in zip(layers[chosen].tolist(), records["index"][chosen].tolist(), strict=True):
         found[layer].append(tile)
     return {layer: tuple(tiles) for layer, tiles in found.items()}
 

@@ -242,9 +242,7 @@ def _data(found: Points, figures: Figures) -> Markup:
     rows = [short(row) for row in found]
     several = [name for name in settings_columns(found.plan) if len({row[names.index(name)] for row in rows}) > 1]
     shown = _shown(several, figures)
-    unit, of_a_second = seconds_unit(
-        max((value for value in figures.columns["end_to_end_seconds"].tolist() if value == value), default=0.0)
-    )
+    unit, of_a_second = seconds_unit(float(np.nanmax(figures.columns["end_to_end_seconds"], initial=0.0)))
     units = {**UNITS, **dict.fromkeys(TIMES, unit)}
     data = {
         "columns": names,
