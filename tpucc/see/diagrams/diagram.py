@@ -199,11 +199,9 @@ class Diagram:
         """For each box its longest distance from a start; a small box has the rank of the one it stands beside. Edges that run backwards
         count for nothing."""
         ranks = [0] * len(self.boxes)
-        feeding: list[list[int]] = [[] for _ in self.boxes]
-        for edge in self.edges:
-            feeding[edge.head].append(edge.tail)
         for index in self.main_boxes:
-            ranks[index] = max((ranks[tail] + 1 for tail in feeding[index] if tail < index and not self.boxes[tail].small), default=0)
+            tails = (edge.tail for edge in map(self.edges.__getitem__, self.edges_at[index]) if edge.head == index)
+            ranks[index] = max((ranks[tail] + 1 for tail in tails if tail < index and not self.boxes[tail].small), default=0)
         return tuple(ranks[box.beside] if box.small else ranks[index] for index, box in enumerate(self.boxes))
 
     def noun_of(self, indices: Iterable[int]) -> str:
