@@ -88,8 +88,9 @@ def heading(
     """What stands above a picture: the title in large type, the subtitle, which says how to read it, and a swatch with its meaning for
     every kind.
 
-    Lines are broken at a width of `most`. `meanings` are those of colours that stand for something else here than in other pictures;
-    `solid` are those of bars. A long name in the title loses its middle; what the title says of it and the subtitle are written in full.
+    Lines are broken at a width of `most`. `meanings` has the meanings of colours that stand for something else here than in other pictures.
+    With `solid` the swatches have the strong colours, as bars have. A long name in the title loses its middle; what the title says of it
+    and the subtitle are written in full.
     """
     names, subtitles = broken(titled(name), LARGE, most / BOLD), broken(whole(subtitle), NORMAL, most)
     widths = [*(text_width(text, LARGE, bold=True) for text in names), *(text_width(text, NORMAL) for text in subtitles)]
