@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from tpucc.diagnostics import Error, counted
 from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
-from tpucc.labs.lab import Outcome, judging_seed, lost
+from tpucc.labs.lab import Outcome, Submission, judging_seed, lost
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.passes.pipeline import verify_stage
@@ -21,6 +23,8 @@ from tpucc.plugins.judged import NOISE, NOISE_STAGE
 from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.runtime.judge import Verdict
 
+Case = TypeVar("Case")
+Run = Callable[[Submission], Outcome]
 DRAWS = 16
 """Random inputs on which noise is measured, where it must be known better than from one."""
 
@@ -72,6 +76,16 @@ def some_right(tests: Iterable[Callable[[], Outcome]], what: str, none: float = 
         return replace(found[-1], message=message)
     share = max(0.0, 1 - len(failed) / len(found) / none)
     return replace(failed[0], share=share, message=f"{message}: {failed[0].message}")
+
+
+def several(test: Callable[[Case, Submission], Outcome], cases: Iterable[Case], what: str, none: float = 1.0) -> Run:
+    """What runs a test on cases, of which each earns its share, as in `some_right`."""
+    return lambda submission: some_right((partial(test, case, submission) for case in cases), what, none)
+
+
+def every(test: Callable[[Case, Submission], Outcome], cases: Iterable[Case], what: str) -> Run:
+    """The same of cases of which all must be right."""
+    return lambda submission: all_or_nothing(several(test, cases, what)(submission))
 
 
 def all_or_nothing(outcome: Outcome) -> Outcome:

@@ -11,11 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
-
 from tpucc.isa.effects import Instruction
 from tpucc.labs.lab import Term
-from tpucc.machine.instruction import RECORD
+from tpucc.labs.listings import listing_of
 from tpucc.machines.v1 import V1, Function, Opcode
 from tpucc.schedule.listing import Listing
 
@@ -103,12 +101,6 @@ class Plan:
                 kept = range(rules.low, rules.low + rules.size)
                 found += [(f"row {row}, which is kept after part {p}", buffer.get(row, ("buffer", row))) for row in kept]
         return found
-
-
-def listing_of(records: Sequence[Any]) -> Listing:
-    """Instructions as a listing."""
-    code = np.array(records, RECORD)
-    return Listing(code, np.zeros(len(code), np.int64), np.arange(len(code)))
 
 
 def plan(draw: Random, rules: Rules, motif: Motif, beside: str = "", shuffled: bool = True) -> Plan:

@@ -25,13 +25,16 @@ Transfers = Literal["free", "kept", "at once"]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The term's rules: at most `sums` sums are open at a time, or as many as there is room for (0); and where transfers may stand.
+    """The term's rules: at most `sums` sums are open at a time, or as many as there is room for (0); where transfers may stand; and for how
+    many tiles the machine's FIFO has `places`.
 
-    `kept`: they keep their order. `at once`: each write to the host stands right after the instruction that makes the last of its rows.
+    `kept`: transfers keep their order. `at once`: each write to the host stands right after the instruction that makes the last of its
+    rows.
     """
 
-    sums: int
-    transfers: Transfers
+    sums: int = 0
+    transfers: Transfers = "free"
+    places: int = 2
 
 
 def read_order(found: Plain, count: int) -> Int64:

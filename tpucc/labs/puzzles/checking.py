@@ -32,7 +32,7 @@ from tpucc.sim.timing import time_program
 
 _REASONS: dict[str, str] = tomllib.loads(Path(__file__).with_name("reasons.toml").read_text("utf-8"))
 WHY = {code: " ".join(text.split()) for code, text in _REASONS.items()}
-"""What a rule or an error means, by its code."""
+"""What a rule or an error means, by its code, and how a limit is kept, by what it limits."""
 ROUNDS = 2
 """How often numbers are drawn."""
 LINES, LETTERS = 200, 20_000
@@ -253,7 +253,7 @@ def _within(puzzle: Task, solution: Solution) -> Verdict:
         (fetches, puzzle.most.fetches, "fetched tiles"),
     ):
         if most is not None and number > most:
-            problem, why = f"the outputs are right, but the program has {number:,} {name}, and {most:,} are allowed", LIMITS[name]
+            problem, why = f"the outputs are right, but the program has {number:,} {name}, and {most:,} are allowed", WHY[name]
     if puzzle.keeps and (line := _changed(puzzle, solution)) is not None:
         problem, why = "the outputs are right, but more than waits was changed", f"the given program's instruction is `{line}`"
     same = "as few as the best known" if solution.written == puzzle.best else f"the best known has {puzzle.best}"
@@ -262,16 +262,6 @@ def _within(puzzle: Task, solution: Solution) -> Verdict:
     return Verdict(
         puzzle.title, True, not problem, problem or size, why, instructions=solution.written, cycles=cycles, program=solution.program
     )
-
-
-LIMITS = {
-    "instructions": "One instruction can do the work of several: see its strides, counts and flags.",
-    "cycles": (
-        "Somewhere an engine waits for what another could have begun earlier. Who waits for the matrix unit waits for its sums too, which "
-        "are there 8 cycles after the last row: a fetch of 8 cycles after such a wait costs 16."
-    ),
-    "fetched tiles": "A tile stays in use until a multiply switches to another one.",
-}
 
 
 def _changed(puzzle: Task, solution: Solution) -> str | None:

@@ -49,11 +49,6 @@ class Rules:
         return 0.0 if self.symmetric else min(max(self.low - min(low, 0.0) / scale, self.low), self.high)
 
     @property
-    def zero_rule(self) -> str:
-        """The rule of the zero point in words."""
-        return "the zero point is always 0" if self.symmetric else f"the zero point is round({self.low} - low / scale), at most {self.high}"
-
-    @property
     def ties_go(self) -> str:
         """Where ties go, in words."""
         return {"even": "to the even integer", "away": "to the integer farther from zero", "zero": "to the integer nearer to zero"}[
