@@ -57,8 +57,8 @@ def _words(rule: Rule) -> Mapping[str, Any]:
 def _public(rule: Rule) -> Sequence[Test]:
     return (
         Test("sound programs", 5, partial(caught, _sound, False)),
-        Test("one change", 15, partial(caught, partial(_public_cases, public_changes, rule), True)),
-        Test("short programs", 5, partial(caught, partial(_public_cases, public_short, rule), False)),
+        Test("one change", 15, partial(caught, partial(_public_cases, rule, are_short=False), True)),
+        Test("short programs", 5, partial(caught, partial(_public_cases, rule, are_short=True), False)),
         Test("programs", 5, partial(readable, rule)),
         *_exposing(rule, range(SHOWN), 16),
     )
@@ -92,23 +92,14 @@ Told = Sequence[tuple[Plain, str, Faults]]
 
 
 @recorded
-def public_changes(rule: str) -> Told:
-    """The programs with one change of the public test for a rule by its name."""
-    return _told(_changed(RULES[rule], "public", SIZES, 12))
+def public_cases(rule: str, are_short: bool) -> Told:
+    """The programs of a public test for a rule by its name: short ones, or compiled ones with one change."""
+    found = _short(RULES[rule], "public", len(DETECTORS[rule])) if are_short else _changed(RULES[rule], "public", SIZES, 12)
+    return [(case.program, case.change, dict(case.faults)) for case in found]
 
 
-@recorded
-def public_short(rule: str) -> Told:
-    """The short programs of the public test."""
-    return _told(_short(RULES[rule], "public", len(DETECTORS[rule])))
-
-
-def _told(cases: Sequence[Case]) -> Told:
-    return [(case.program, case.change, dict(case.faults)) for case in cases]
-
-
-def _public_cases(told: Callable[[str], Told], rule: Rule) -> Sequence[Case]:
-    return [Case(*said) for said in told(rule.name)]
+def _public_cases(rule: Rule, are_short: bool) -> Sequence[Case]:
+    return [Case(*said) for said in public_cases(rule.name, are_short)]
 
 
 @cache

@@ -91,8 +91,8 @@ def _public(rules: Rules) -> Sequence[Test]:
     cases = partial(_cases, rules)
     return (
         Test("two tiles", 5, partial(fast, partial(two_tiles, rules))),
-        Test("valid orders", 5, partial(valid, cases(6, (reuse, beside), 1))),
-        Test("integers", 5, partial(integers, cases(61, (several,), 1))),
+        Test("valid orders", 5, partial(valid, cases(6, (reuse, beside), 1), judging=False)),
+        Test("integers", 5, partial(valid, cases(61, (several,), 1), judging=True)),
         Test("weight tiles", 10, partial(fast, cases(62, (reuse,), 1))),
         Test("chains side by side", 10, partial(fast, cases(63, (beside,), 1))),
         Test("transfers", 10, partial(fast, cases(64, (arriving,), 1))),
@@ -104,8 +104,8 @@ def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     cases = partial(_cases, rules)
     seeds = [draw.randrange(2**32) for _ in range(5)]
     return (
-        Test("valid orders", 5, partial(valid, cases(seeds[0], (several, beside), 1))),
-        Test("integers", 5, partial(integers, cases(seeds[1], (several,), 1))),
+        Test("valid orders", 5, partial(valid, cases(seeds[0], (several, beside), 1), judging=False)),
+        Test("integers", 5, partial(valid, cases(seeds[1], (several,), 1), judging=True)),
         Test("fetches that nothing hides", 15, partial(fast, cases(seeds[2], (reuse,), 2))),
         Test("chains side by side", 15, partial(fast, cases(seeds[3], (beside,), 2))),
         Test("a little of all", 15, partial(fast, cases(seeds[4], (several, arriving), 1))),
@@ -178,17 +178,18 @@ def ask(case: Case, submission: Submission) -> Int64:
     return order
 
 
-def valid(cases: Cases, submission: Submission) -> Outcome:
-    """Every order is valid, and the machine has room for it."""
-    won = False
+def valid(cases: Cases, submission: Submission, *, judging: bool) -> Outcome:
+    """Every order is valid, and the machine has room for it. With `judging`, so is the whole program, by the verifier and by its integers.
+    Nothing is earned by orders of which none is faster than the order as given: who tries and fails would earn less."""
+    won, message = False, "the orders are valid"
     for case in cases():
         order = ask(case, submission)
         won |= cycles(case.tiles, order) < as_given(case)
-    return _if_won(won, "the orders are valid")
-
-
-def _if_won(won: bool, message: str) -> Outcome:
-    """Nothing is earned by valid orders of which none is faster than the order as given: who tries and fails would earn less."""
+        if judging:
+            verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
+            if problem:
+                raise Wrong(problem, found=str(order.tolist()))
+            message = f"equal; {verdict.cycles:,} cycles"
     return Outcome(1, message) if won else Outcome(0, f"{message}, and none is faster than the order as given, which earns nothing")
 
 
@@ -205,18 +206,6 @@ def fast(cases: Cases, submission: Submission) -> Outcome:
         return replace(outcome, message=f"{outcome.message}: {own:,} cycles, the reference's {least:,}")
     lines = ["" if won else NOTHING_WON, f"{outcome.message}. As given it takes {as_given(case):,} cycles", beside.slower()]
     return replace(outcome, message="\n".join(filter(None, lines)), found=str(order.tolist()), call=("order", (case.tiles,)))
-
-
-def integers(cases: Cases, submission: Submission) -> Outcome:
-    """The whole program of an order, by the verifier and by its integers."""
-    won = False
-    for case in cases():
-        order = ask(case, submission)
-        won |= cycles(case.tiles, order) < as_given(case)
-        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
-        if problem:
-            raise Wrong(problem, found=str(order.tolist()))
-    return _if_won(won, f"equal; {verdict.cycles:,} cycles")
 
 
 def _made(exchange: Exchange, rules: Rules) -> tuple[TileProgram, Int64]:
