@@ -147,5 +147,5 @@ def test_a_solution_fails_as_a_submission_does(tmp_path: Path) -> None:
     with pytest.raises(Failed) as found:
         solution.call("quantise", "a", 1.0, 0)
     assert found.value.frames
-    with pytest.raises(Failed, match="asks for functions"):
+    with pytest.raises(Failed, match="the submission has no notes"):
         Here({}, tmp_path).text("notes.txt")

@@ -14,12 +14,12 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.ir import Graph
-from tpucc.labs.gradients.cases import FUNCTIONS, OPERATORS, PLAIN, SMALL, Case, Rules, drawn, large, rules
+from tpucc.labs.gradients.cases import FUNCTIONS, LARGE, OPERATORS, PLAIN, SMALL, Case, Rules, drawn, rules
 from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, call, computed, inputs_of, listing
 from tpucc.labs.gradients.training import NEAR, STEPS, curves_text, gradients_of, network
 from tpucc.labs.judging import Run, every, several
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops import OPS
 from tpucc.see.pictures import graph_svg
 
@@ -99,12 +99,14 @@ def _cases(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
     """The cases of a function's operator, which keep the differences that they have taken: `key` is "one", `_public_key()`, or a seed."""
     op, draw = getattr(rules, function), Random(f"{key}/{function}")
     forms = OPERATORS[op].cases("one" if key == "one" else "public" if key.startswith(PUBLICLY) else "hidden")
-    return tuple(drawn(op, forms, rules.slope, draw, PLAIN if key == "one" else SMALL))
+    return tuple(drawn(op, form, rules.slope, draw, PLAIN if key == "one" else SMALL) for form in forms)
 
 
 @cache
 def _larger(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
-    return tuple(large(getattr(rules, function), rules.slope, Random(f"{key}/{function}/large")))
+    """Three larger cases, away from kinks."""
+    op, draw = getattr(rules, function), Random(f"{key}/{function}/large")
+    return tuple(drawn(op, form, rules.slope, draw, LARGE) for form in draw.sample(OPERATORS[op].cases("hidden"), 3))
 
 
 def compared(function: str, case: Case, submission: Submission) -> Outcome:
@@ -122,7 +124,7 @@ def _require_exact(case: Case, index: int, graph: Graph, shown: Mapping[str, Any
         found = _computed(graph, case, dtype)
         wrong = _far(found, expected, near)
         if wrong.any():
-            place = tuple(int(k) for k in np.argwhere(wrong)[0])
+            place = place_of_largest(wrong)
             name = f"d{OPS[case.op].operands[index].name}{list(place) if place else ''}"
             kink = "; x is at a kink there" if case.is_at_kink(index, place) else ""
             message = f"{name} is {found[place]:.8g}, and by differences {expected[place]:.8g}{kink}{where}"

@@ -20,7 +20,7 @@ from tpucc.labs.judging import judged, read_graph
 from tpucc.labs.lab import Outcome, Submission, Term, Wrong, judging_seed
 from tpucc.labs.solutions import Solution
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
@@ -187,7 +187,7 @@ def _other_values(graph: Graph, made: Graph, draw: Random) -> str:
         expected, found = before[old.node], after[new.node]
         near = np.abs(found - expected) <= NEAR * max(1.0, float(np.abs(expected).max()))
         if not near.all():
-            place = tuple(int(k) for k in np.argwhere(~near)[0])
+            place = place_of_largest(~near)
             return f"the output {old.name} differs: at {list(place)} it was {expected[place]:g} and is {found[place]:g}"
     return ""
 
