@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tpucc.diagnostics import Error, counted
 from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
-from tpucc.labs.lab import Outcome, Submission, judging_seed, lost
+from tpucc.labs.lab import Outcome, Submission, Wrong, judging_seed, lost
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.passes.pipeline import verify_stage
@@ -97,6 +97,14 @@ def judged(exe: api.Executable, seed: int | None = None) -> tuple[Verdict, str]:
     """The verdict on a program, on inputs that no submission knows, and what is wrong with the program; nothing where it is right."""
     verdict = api.judge(exe, seed=judging_seed() if seed is None else seed)
     return verdict, "" if verdict.equal else "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference)
+
+
+def verdict_on(exe: api.Executable, **told: Any) -> Verdict:
+    """The verdict on a program that is right. Raises `Wrong` for another, with what else is `told`."""
+    verdict, problem = judged(exe)
+    if problem:
+        raise Wrong(problem, **told)
+    return verdict
 
 
 SHOWN = 60

@@ -16,7 +16,7 @@ from tpucc.diagnostics import counted, some
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.child import BUDGET
-from tpucc.labs.judging import Scale, in_the_mean, integers, judged, several
+from tpucc.labs.judging import Scale, in_the_mean, integers, several, verdict_on
 from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
@@ -257,9 +257,7 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
 
     machine = load_target("tiny", {"unified_buffer_rows": PROGRAM_ROWS, "accumulator_rows": 64})
     exe = api.compile_source(MODEL, params={"batch": batch}, target=machine, stages=Stages(allocate=stage))
-    verdict, problem = judged(exe)
-    if problem:
-        return Outcome(0, problem, f"-D batch={batch}")
+    verdict = verdict_on(exe, given=f"-D batch={batch}")
     message = f"equal; {_counts(*placed[-1], rules)}; {verdict.cycles:,} cycles"
     if all(not_shared(*each, rules) for each in placed):
         return Outcome(0, f"{message}. {NOT_SHARED}", f"-D batch={batch}")

@@ -15,7 +15,7 @@ from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
 from tpucc.labs.call_text import shown
-from tpucc.labs.judging import Scale, in_the_mean, judged
+from tpucc.labs.judging import Scale, in_the_mean, verdict_on
 from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
@@ -186,10 +186,8 @@ def valid(cases: Cases, submission: Submission, *, judging: bool) -> Outcome:
         order = ask(case, submission)
         won |= cycles(case.tiles, order) < as_given(case)
         if judging:
-            verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
-            if problem:
-                raise Wrong(problem, found=str(order.tolist()))
-            message = f"equal; {verdict.cycles:,} cycles"
+            exe = api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target))
+            message = f"equal; {verdict_on(exe, found=str(order.tolist())).cycles:,} cycles"
     return Outcome(1, message) if won else Outcome(0, f"{message}, and none is faster than the order as given, which earns nothing")
 
 

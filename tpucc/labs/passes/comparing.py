@@ -16,7 +16,7 @@ from tpucc.diagnostics import counted
 from tpucc.ir import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph, print_name
-from tpucc.labs.judging import judged, read_graph
+from tpucc.labs.judging import read_graph, verdict_on
 from tpucc.labs.lab import Outcome, Submission, Term, Wrong, judging_seed
 from tpucc.labs.solutions import Solution
 from tpucc.layers.attributes import ATTRIBUTES
@@ -214,9 +214,7 @@ def compiled(rules: Rules, batch: int, submission: Submission) -> Outcome:
         if problem := different(graph, ask(function, graph, submission), wanted(function, graph, rules)):
             raise Failed("wrong", f"{problem}\nin the graph\n{listing(graph)}")
     exe = _program(batch, lambda function, graph: ask(function, graph, submission))
-    verdict, problem = judged(exe)
-    if problem:
-        return Outcome(0, problem, f"-D batch={batch}")
+    verdict = verdict_on(exe, given=f"-D batch={batch}")
     return Outcome(1, f"compiled and equal: {len(exe.layers.value)} nodes of layers, {verdict.cycles:,} cycles")
 
 

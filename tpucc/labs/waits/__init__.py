@@ -14,7 +14,7 @@ import numpy as np
 from tpucc import api
 from tpucc.explain.timed import Timed
 from tpucc.labs.call_text import shown
-from tpucc.labs.judging import Scale, in_the_mean, judged
+from tpucc.labs.judging import Scale, in_the_mean, verdict_on
 from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Test, Wrong, declared, require_fit
 from tpucc.labs.listings import listing_of, program_of
 from tpucc.labs.timelines import Beside
@@ -214,9 +214,7 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
         return waits
 
     exe = api.compile_source(MODEL, params={"batch": batch}, target="tiny", level=0, stages=Stages(synchronise=stage))
-    verdict, problem = judged(exe)
-    if problem:
-        return Outcome(0, problem, f"-D batch={batch}")
+    verdict = verdict_on(exe, given=f"-D batch={batch}")
     waits = int(np.count_nonzero(exe.runtime.program.instructions["opcode"] == Opcode.SYNCHRONIZE))
     message = f"equal; {waits:,} waits, {verdict.cycles:,} cycles"
     return Outcome(0, f"{message}. {FOR_ALL}", f"-D batch={batch}") if all(plain) else Outcome(1, message)
