@@ -102,13 +102,13 @@ def _public(rules: Rules) -> Sequence[Test]:
 def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other programs."""
     cases = partial(_cases, rules)
-    seeds = [draw.randrange(2**32) for _ in range(5)]
+    seed = partial(draw.randrange, 2**32)
     return (
-        Test("valid orders", 5, partial(valid, cases(seeds[0], (several, beside), 1), judging=False)),
-        Test("integers", 5, partial(valid, cases(seeds[1], (several,), 1), judging=True)),
-        Test("fetches that nothing hides", 15, partial(fast, cases(seeds[2], (reuse,), 2))),
-        Test("chains side by side", 15, partial(fast, cases(seeds[3], (beside,), 2))),
-        Test("a little of all", 15, partial(fast, cases(seeds[4], (several, arriving), 1))),
+        Test("valid orders", 5, partial(valid, cases(seed(), (several, beside), 1), judging=False)),
+        Test("integers", 5, partial(valid, cases(seed(), (several,), 1), judging=True)),
+        Test("fetches that nothing hides", 15, partial(fast, cases(seed(), (reuse,), 2))),
+        Test("chains side by side", 15, partial(fast, cases(seed(), (beside,), 2))),
+        Test("a little of all", 15, partial(fast, cases(seed(), (several, arriving), 1))),
     )
 
 

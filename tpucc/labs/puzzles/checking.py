@@ -138,7 +138,7 @@ def _read(puzzle: Task, setting: Setting, text: str) -> Solution:
     except ProgramError as error:
         raise _unread(error.diagnostics[0], text) from None
     except Error as error:
-        raise Wrong(_coded(error.diagnostics[0].code, error.diagnostics[0].message)) from None
+        raise Wrong(f"{error.diagnostics[0].code}: {error.diagnostics[0].message}") from None
 
 
 def _lines(places: ListingSpans) -> tuple[int, ...]:
@@ -159,12 +159,7 @@ def _unread(found: Diagnostic, text: str) -> Wrong:
     message = _TILE.sub("", found.message, count=1) if line else found.message
     told = [text for text in found.help[:1] if not text.startswith("the instructions are")]  # the handout names fewer
     why = "\n".join(part for part in (WHY.get(found.code, ""), *told) if part)
-    return Wrong(_coded(found.code, f"{_at(line, text)}: {message}" if line else message), why, line)
-
-
-def _coded(code: str, message: str) -> str:
-    """A message after its code, which `tpucc explain` knows."""
-    return f"{code}: {message}"
+    return Wrong(f"{found.code}: {f'{_at(line, text)}: ' if line else ''}{message}", why, line)
 
 
 def _at(line: int, text: str) -> str:
@@ -188,7 +183,7 @@ def _require_valid(solution: Solution, text: str) -> None:
         return _at(_line(solution, int(match["number"].replace(",", ""))), text)
 
     why = f"{WHY.get(found.code) or RULES[found.code].description}{_meeting(solution.program, found)}"
-    raise Wrong(_coded(found.code, _SHOWN.sub(line, found.message)), why, _line(solution, found.instruction))
+    raise Wrong(f"{found.code}: {_SHOWN.sub(line, found.message)}", why, _line(solution, found.instruction))
 
 
 def _line(solution: Solution, instruction: int) -> int:
