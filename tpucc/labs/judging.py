@@ -18,6 +18,7 @@ from tpucc.labs.lab import Outcome, Submission, Wrong, judging_seed, lost
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.passes.pipeline import verify_stage
+from tpucc.plugins.code import short
 from tpucc.plugins.failures import Failed
 from tpucc.plugins.judged import NOISE, NOISE_STAGE
 from tpucc.runtime.check import float_reference, random_inputs
@@ -107,8 +108,6 @@ def verdict_on(exe: api.Executable, **told: Any) -> Verdict:
     return verdict
 
 
-SHOWN = 60
-"""Characters of a value that are shown."""
 LONGEST = 2**20
 """Characters of the longest text of a graph that is read."""
 ELEMENTS = 2**16
@@ -140,16 +139,12 @@ def in_words(answer: Plain) -> str:
     if answer is None:
         return "None"
     kind = type(answer).__name__
-    return f"a{'n' if kind[0] in 'aeiou' else ''} {kind}, {shortened(repr(answer))}"
-
-
-def shortened(text: str) -> str:
-    """At most `SHOWN` characters of a text."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return f"a{'n' if kind[0] in 'aeiou' else ''} {kind}, {short(answer)}"
 
 
 def read_graph(answer: Plain, given: Graph, who: str = "") -> Graph:
-    """The graph that a function made of `given`: valid, and of bounded size. Raises `Failed`; `who` begins its messages, as `rewrite `."""
+    """The graph that a function made of `given`: valid, of bounded size, with the same inputs and outputs. Raises `Failed`; `who` begins
+    its messages, as `rewrite `."""
     if not isinstance(answer, str) or not answer.startswith("graph "):
         raise Failed("result", f"{who}returned {in_words(answer)}; expected a graph")
     if len(answer) > LONGEST:
@@ -163,7 +158,20 @@ def read_graph(answer: Plain, given: Graph, who: str = "") -> Graph:
         raise Failed("wrong", f"{who}made a graph that is not valid: {first.code}: {first.message}") from None
     if elements(made) > most:
         raise Failed("wrong", f"{who}made values with {elements(made):,} elements in all; at most {most:,} are computed")
+    for what, found in (("inputs", _inputs), ("outputs", _outputs)):
+        if (after := found(made)) != (before := found(given)):
+            raise Failed("wrong", f"{who}changed the {what} from {', '.join(before)} to {', '.join(after)}")
     return made
+
+
+def _inputs(graph: Graph) -> list[str]:
+    """Names and types with their ranges; their order says nothing."""
+    return sorted(f"{node.name}: {node.type}" for node in graph.inputs)
+
+
+def _outputs(graph: Graph) -> list[str]:
+    """Names and shapes; the range of an output may become known."""
+    return [f"{output.name}: {graph[output.node].type.brief}" for output in graph.outputs]
 
 
 def elements(graph: Graph) -> int:

@@ -16,9 +16,10 @@ from tpucc.isa.verify import verify
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.rules import RULES, Faults, Plain, Rule, line, plain
-from tpucc.labs.judging import Scale, in_words, shortened
+from tpucc.labs.judging import Scale, in_words
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, lost
 from tpucc.labs.solutions import is_archive, recorded
+from tpucc.plugins.code import short_text
 from tpucc.plugins.failures import Failed
 from tpucc.target import load_target
 
@@ -118,7 +119,7 @@ def reported(submission: Submission, program: Plain) -> set[int]:
     found = submission.call("violations", program)
     count = len(program["instructions"])
     if not isinstance(found, list) or not all(type(number) is int and 0 <= number < count for number in found[: count + 1]):
-        raise Failed("result", f"returned {shortened(str(found))}, expected a list of numbers from 0 to {count - 1}")
+        raise Failed("result", f"returned {short_text(str(found))}, expected a list of numbers from 0 to {count - 1}")
     if len(found) > count:
         raise Failed("result", f"returned {len(found):,} numbers for {counted(count, 'instruction')}")
     return set(found)

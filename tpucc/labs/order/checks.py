@@ -19,6 +19,7 @@ from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.plugins.failures import Failed
 from tpucc.schedule import schedule
+from tpucc.stages.replaced import problem_of_order
 
 Transfers = Literal["free", "kept", "at once"]
 
@@ -40,12 +41,8 @@ class Rules:
 def read_order(found: Plain, count: int) -> Int64:
     """A submission's answer as numbers of instructions. Raises `Failed`."""
     order = integers(found, (count,), f"{count:,} integers")
-    outside = np.flatnonzero((order < 0) | (order >= count))
-    if len(outside):
-        raise Failed("wrong", f"returned instruction {order[outside[0]]}; there are 0 to {count - 1:,}")
-    missing = np.flatnonzero(np.bincount(order.astype(np.int64), minlength=count) == 0)
-    if len(missing):
-        raise Failed("wrong", f"left out instruction {missing[0]:,} and returned another twice; expected each once")
+    if problem := problem_of_order(order):
+        raise Failed("wrong", problem)
     return order.astype(np.int64)
 
 

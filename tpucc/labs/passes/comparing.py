@@ -103,12 +103,7 @@ def rewritten(function: str, rules: Rules, graph: Graph, submission: Submission)
 
 def ask(function: str, graph: Graph, submission: Submission) -> Graph:
     """What the submission's pass returns. Raises `Failed` where that is no graph, or one that breaks the rules of graphs."""
-    made = read_graph(submission.call(function, graph), graph, f"{function} ")
-    if made.inputs != graph.inputs:
-        raise Failed("wrong", "changed the inputs of the model")
-    if [output.name for output in made.outputs] != [output.name for output in graph.outputs]:
-        raise Failed("wrong", "changed the outputs of the model")
-    return made
+    return read_graph(submission.call(function, graph), graph, f"{function} ")
 
 
 def different(graph: Graph, made: Graph, wanted: Graph | None) -> str:
