@@ -16,7 +16,7 @@ from tpucc.diagnostics import counted, listed
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
 from tpucc.guest.values import Plain
-from tpucc.labs.dataflow.plans import MOTIFS, Motif, Plan, Rules, mixed, plan, rules
+from tpucc.labs.dataflow.plans import DECLARED, MOTIFS, Motif, Plan, Rules, mixed, plan, rules
 from tpucc.labs.judging import Run, every, in_words, several
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
 from tpucc.labs.listings import program_of
@@ -29,16 +29,8 @@ from tpucc.target import load_target
 
 Fact = tuple[int, ...]
 """A row that is live; a row and a host's row that hold the same; an instruction that stays."""
-EXAMPLE: Motif = (("w < A; v < B; d = w", 1), ("d > C; a < 0; w < A; d = a + w; c = d", 1, 2), ("v < B; a = a + v; a > D",))
-"""The plan of the handout."""
 FUNCTIONS: Mapping[str, tuple[str, str]] = {"live": ("after", "rows"), "held": ("before", "pairs of a row and a host's row")}
 """Of each analysis, at which side of an instruction its facts are, and what they are."""
-HIDDEN: Mapping[str, Mapping[str, float]] = {
-    "live": {"rows": 3, "ends and branches": 4, "loops": 4, "every kind": 4},
-    "held": {"rows": 2, "host rows": 3, "joins": 3, "loops": 3, "every kind": 4},
-    "clean": {"live": 4, "held": 4, "again": 4, "every kind": 8},
-}
-"""The points of each kind of plans; for `clean`, of all those that one analysis decides, and of those that need both again and again."""
 NAMES = {"live": "what nobody needs", "held": "what is there already"}
 WALKS = 10
 """Walks on which the plan that is left is tried beside the whole one."""
@@ -56,7 +48,7 @@ def _words(rules: Rules) -> Mapping[str, Any]:
 
 
 def _example(rules: Rules) -> Plan:
-    return plan(Random(0), rules, EXAMPLE, shuffled=False)
+    return plan(Random(0), rules, DECLARED["example"], shuffled=False)
 
 
 def _table(given: Plan, rules: Rules) -> str:
@@ -88,7 +80,7 @@ def _said(facts: frozenset[Fact]) -> str:
 def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
     example, draw = _example(rules), Random(13)
-    plans = {function: [*chain(*(_drawn(draw, rules, function, *kind, 2) for kind in _kinds(function).items()))] for function in HIDDEN}
+    plans = {function: [*chain(*(_drawn(draw, rules, function, *kind, 2) for kind in _kinds(function).items()))] for function in MOTIFS}
     return (
         *(Test(f"{function}: the example", 3, partial(flowing, function, rules, example)) for function in FUNCTIONS),
         Test("clean: the example", 4, partial(timed, rules, example)),
@@ -102,7 +94,7 @@ def _public(rules: Rules) -> Sequence[Test]:
 def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: one kind of plans in each test, and for each function all of them, and plans of anything."""
     tests = []
-    for function, points in HIDDEN.items():
+    for function, points in DECLARED["points"].items():
         every_kind = [mixed(draw, rules, function) for _ in range(20)]
         for kind, motifs in _kinds(function).items():
             cases = _drawn(draw, rules, function, kind, motifs)
