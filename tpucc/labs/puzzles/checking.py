@@ -241,14 +241,10 @@ def _within(puzzle: Task, solution: Solution) -> Verdict:
     """The verdict on a program that computes the goal."""
     cycles = time_program(solution.program).makespan
     fetches = int(effects(solution.program.instructions).pushes.sum())
-    problem, why = "", ""
-    for number, most, name in (
-        (solution.written, puzzle.most.instructions, "instructions"),
-        (cycles, puzzle.most.cycles, "cycles"),
-        (fetches, puzzle.most.fetches, "fetched tiles"),
-    ):
-        if most is not None and number > most:
-            problem, why = f"the outputs are right, but the program has {number:,} {name}, and {most:,} are allowed", WHY[name]
+    used, problem, why = {"instruction": solution.written, "cycle": cycles, "fetched tile": fetches}, "", ""
+    for name, most in puzzle.most.items():
+        if used[name] > most:
+            problem, why = f"the outputs are right, but the program has {used[name]:,} {name}s, and {most:,} are allowed", WHY[f"{name}s"]
     if puzzle.keeps and (line := _changed(puzzle, solution)) is not None:
         problem, why = "the outputs are right, but more than waits was changed", f"the given program's instruction is `{line}`"
     same = "as few as the best known" if solution.written == puzzle.best else f"the best known has {puzzle.best}"
