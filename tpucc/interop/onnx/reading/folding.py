@@ -92,7 +92,7 @@ def _by_row(row: Row, call: Call) -> list[AnyArray] | None:
     whose step is then like the others. Values in between take room, as the results do. Raises `Unsupported` where there is none.
     """
     arrays = [value.array for value in call.inputs if isinstance(value, Static)]
-    if row.build is None or "Linear" in row.op or row.op.endswith("Integer") or not arrays or arrays[0].dtype.kind not in "fb":
+    if row.build is None or not arrays or arrays[0].dtype.kind not in "fb":
         return None
     if call.node.op in PRODUCTS and not arrays[0].any():
         return None

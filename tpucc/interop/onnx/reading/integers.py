@@ -1,9 +1,9 @@
 """What an input of integers or booleans is, by its uses: the numbers of rows of a table, a mask, or numbers like others; and integers of a
 quantised file that operators only move: the scale that is said of them later, and the grid on which results lie.
 
-A file in the form of operators on integers has rows of a table, transposes and pools of integers without a scale. What computes with them
-says one, as its own operands. So a table of integers is real values by the scale that the first such node says. Where others say another
-one, each has the same integers by its own.
+A file in the form of operators on integers has rows of a table, transposes and pools of integers without a scale. What makes real values
+of them says one. So a table of integers is real values by the scale that the first such node says. Where others say another one, each has
+the same integers by its own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tenso
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
-from tpucc.interop.onnx.reading.operators.quantised import Quantised, Scale, integers_read, on_grid, table_of
-from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has, names_with, places_of_rows
+from tpucc.interop.onnx.reading.operators.quantised import integers_read, on_grid, table_of
+from tpucc.interop.onnx.reading.operators.rows import Fact, has, places_of_rows
 from tpucc.ir import Range
 from tpucc.numerics import AnyArray
 
@@ -123,8 +123,6 @@ def _known(graph: OnnxGraph, made: Mapping[str, OnnxNode], name: str) -> AnyArra
     return value if isinstance(value, np.ndarray) else None
 
 
-ON_INTEGERS = frozenset({"ArgMax", "ArgMin", "Cast", "CastLike", "Shape", "Size"}) | names_with(Fact.KEEPS)
-"""Operators that take integers of the file as the real values that they stand for: they only move or compare them."""
 Said = Mapping[str, tuple[str, str]]
 """By the name of integers, those of their scale and their zero point; the latter is empty where none is given."""
 
@@ -137,20 +135,10 @@ def said_scales(graph: OnnxGraph) -> Said:
             found = next((said[name] for name in node.outputs if name in said), None)
             if found is not None:
                 said |= dict.fromkeys(node.inputs if node.op == "Concat" else node.inputs[:1], found)
-        for place in _quantised_places(node):
-            scale, zero = (*node.inputs[place + 1 : place + 3], "", "")[:2]
-            said[node.inputs[place]] = scale, zero
+        if node.op == "DequantizeLinear":
+            x, scale, zero = (*node.inputs, "", "", "")[:3]
+            said[x] = scale, zero
     return said
-
-
-def _quantised_places(node: OnnxNode) -> Sequence[int]:
-    """The quantised operands of an operator on integers, the last one first; each has its scale and its zero point behind it."""
-    row, count = ROWS.get(node.kind), len(node.inputs)
-    if row is None:
-        return ()
-    if has(node.kind, Fact.REAL) and any(row.places_of(Scale, count)):
-        return range(min(count, 1))
-    return [*row.places_of(Quantised, count)][::-1]
 
 
 def kept(

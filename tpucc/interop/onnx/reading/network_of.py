@@ -31,9 +31,9 @@ from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
 from tpucc.interop.onnx.reading.indices import counted_from_the_start
-from tpucc.interop.onnx.reading.integers import ON_INTEGERS, is_index, is_mask, kept, moved, rows, said_scales, with_kind
+from tpucc.interop.onnx.reading.integer_operators import in_real_values
+from tpucc.interop.onnx.reading.integers import is_index, is_mask, kept, moved, rows, said_scales, with_kind
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, STRUCTURE, hindrance, misfit, problem
-from tpucc.interop.onnx.reading.operators import quantised
 from tpucc.interop.onnx.reading.operators.quantised import require_usable
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
 from tpucc.interop.onnx.reading.operators.shapes import require_rank, stacked
@@ -76,7 +76,7 @@ def built(model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout,
 class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> None:
         self.model, self.sizes, self.layout, self.given = model, sizes, layout, given
-        self.graph = counted_from_the_start(model.graph)
+        self.graph = counted_from_the_start(in_real_values(model.graph, model.opset))
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
         self.network = Network(name, own, called, single_weights(self.graph, called.names))
@@ -328,7 +328,7 @@ class _Builder:
     def _by_row(self, call: Call) -> list[Value]:
         """The results by the row of the node's operator. Raises `Unsupported`, and `Misfit` for what no sound node has."""
         network, node = self.network, call.node
-        if node.op not in ON_INTEGERS and not _is_of_integers(node) and any(map(_is_integers, call.inputs)):
+        if not has(node.kind, Fact.INTEGERS) and not has(node.op, Fact.KEEPS) and any(map(_is_integers, call.inputs)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
         if any(map(_is_label, call.inputs)) and not has(node.op, Fact.VIEW) and node.op not in ("ArrayFeatureExtractor", "Cast"):
             raise Unsupported("the network computes with the names of its classes", "names of classes may only be a result")
@@ -392,11 +392,6 @@ def _known(value: Read) -> AnyArray:
     if not isinstance(value, Static) or value.array.size != 1:
         raise Unsupported("the network computes how many steps it has", NEAREST["Loop"])
     return value.array.reshape(())
-
-
-def _is_of_integers(node: OnnxNode) -> bool:
-    """Whether a node is of an operator on quantised values."""
-    return ROWS[node.kind].build is not None and ROWS[node.kind].build.__module__ == quantised.__name__
 
 
 def _is_integers(value: Value | None) -> bool:

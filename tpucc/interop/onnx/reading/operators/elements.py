@@ -373,7 +373,7 @@ def _converted(node: OnnxNode, arrays: Sequence[AnyArray]) -> AnyArray:
     return arrays[0].astype(np.float32 if to == BFLOAT16 else TYPES[to])
 
 
-@operator("Cast", AXES, EXACT, Fact.REAL, fold=_converted, ignored="saturate round_mode")
+@operator("Cast", AXES, EXACT, Fact.INTEGERS, Fact.REAL, fold=_converted, ignored="saturate round_mode")
 def cast(c: Call, x: Tensor, *, to: int) -> Result:
     """The values in ONNX's type of this number. Raises `Unsupported` where they would change."""
     if isinstance(x.kind, Classes):
@@ -400,7 +400,7 @@ KIND_TYPES: Mapping[Kind, type] = {"float": np.float32, "bool": np.bool_}
 """NumPy's types of computed values by their kinds; those of the other kinds are integers."""
 
 
-@operator("CastLike", AXES, Fact.REAL, ignored="saturate round_mode")
+@operator("CastLike", AXES, Fact.INTEGERS, Fact.REAL, ignored="saturate round_mode")
 def cast_like(c: Call, x: Value, like: Value) -> Result:
     """The values in the other operand's type; of one that the network computes, only the kind is known."""
     type_ = (

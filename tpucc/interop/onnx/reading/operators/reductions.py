@@ -129,7 +129,7 @@ def log_softmax(c: Call, x: Tensor, *, axis: int | None = None) -> Result:
     return net.reshaped(net.elementwise("sub", centred, net.map(total, "log")), x.shape)
 
 
-@operator("ArgMax", "ArgMin")
+@operator("ArgMax", "ArgMin", Fact.INTEGERS)
 def place_of_largest(c: Call, x: Tensor, *, axis: Axis = 0, keepdims: bool = True, select_last_index: bool = False) -> Result:
     if select_last_index:
         raise Unsupported("of equal values it takes the last", "tpucc takes the first")

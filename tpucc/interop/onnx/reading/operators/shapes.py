@@ -225,12 +225,12 @@ def space_to_depth(c: Call, x: Tensor, *, blocksize: Positive) -> Result:
     return c.net.reshaped(moved, (n, channels * size**2, height // size, width // size))
 
 
-@operator("Shape", EXACT, size=nothing)
+@operator("Shape", EXACT, Fact.INTEGERS, size=nothing)
 def shape_of(c: Call, x: Value, *, start: int = 0, end: int | None = None) -> Result:
     return c.static(np.array(x.shape[slice(start, end)], np.int64))
 
 
-@operator("Size", EXACT, size=nothing)
+@operator("Size", EXACT, Fact.INTEGERS, size=nothing)
 def size_of(c: Call, x: Value) -> Result:
     return c.static(np.int64(math.prod(x.shape)))
 
