@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tpucc.interop.onnx.reading.building.values import (
     Kind,
     Static,
     Tensor,
+    V,
     Value,
     axes_of,
     broadcast,
@@ -164,6 +166,10 @@ class Network:
             return node
         return self.on(node, grid, name=node.name)
 
+    def parameter(self, value: Value, role: str = "") -> Node:
+        """A value with the axes of the file as a weight, or as the network computes it."""
+        return self.weight(value.array, value.name, role) if isinstance(value, Static) else self.arranged(value, range(value.rank))
+
     def matrix(self, array: AnyArray, name: str) -> Node:
         """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
         tied = None if name in self.grids else self._weights.tied(array, self.called.tied.get(name) or self.own_name(name))
@@ -244,19 +250,23 @@ class Network:
 
     # Axes
 
-    def reshaped(self, t: Tensor, shape: Sequence[int]) -> Tensor:
-        """The tensor in another shape of the file; axes are joined and split without moving data, wherever that is possible."""
+    def reshaped(self, t: V, shape: Sequence[int]) -> V:
+        """The value in another shape of the file; axes are joined and split without moving data, wherever that is possible."""
+        if isinstance(t, Static):
+            return replace(t, array=t.array.reshape(shape))
         parts, splits = split_axes(t, shape)
         if parts is None:
             whole = self._once("reshape", self.arranged(t, range(t.rank)), tuple(shape))
-            return plain(whole, t.kind)
+            return replace(t, node=whole, axes=plain(whole).axes)
         sizes = [size for pieces in splits for size in pieces]
         starts = [sum(map(len, splits[:axis])) for axis in range(len(splits))]
         node = t.node if len(sizes) == t.node.type.rank else self._once("reshape", t.node, tuple(sizes))
-        return Tensor(node, tuple(tuple(starts[axis] + piece for axis, piece in axis_parts) for axis_parts in parts), t.kind)
+        return replace(t, node=node, axes=tuple(tuple(starts[axis] + piece for axis, piece in axis_parts) for axis_parts in parts))
 
-    def arranged(self, t: Tensor, order: Sequence[int]) -> Node:
+    def arranged(self, t: Value, order: Sequence[int]) -> Node:
         """A node with one axis for each axis of the file, in this order."""
+        if isinstance(t, Static):
+            return self.given(t.turned(order).array, t.name)
         shape = t.shape
         wanted = [part for axis in order for part in t.axes[axis]]
         sizes = t.node.type.shape

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -95,6 +95,14 @@ class Static:
     def shape(self) -> tuple[int, ...]:
         return self.array.shape
 
+    @property
+    def rank(self) -> int:
+        return self.array.ndim
+
+    def turned(self, order: Sequence[int]) -> Static:
+        """The value with its axes in this order."""
+        return Static(self.array.transpose(order), self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
@@ -123,12 +131,17 @@ class Tensor:
         """The node's axes in the file's order."""
         return tuple(part for axis in self.axes for part in axis)
 
+    def turned(self, order: Sequence[int]) -> Tensor:
+        """The value with the file's axes in this order."""
+        return replace(self, axes=tuple(self.axes[axis] for axis in order))
+
     def atoms(self, axis: int) -> tuple[int, ...]:
         """The sizes that an axis of the file is made of."""
         return tuple(self.node.type.shape[part] for part in self.axes[axis])
 
 
 Value = Static | Tensor
+V = TypeVar("V", bound=Value)
 
 
 def plain(node: Node, kind: Kind = "float") -> Tensor:

@@ -164,7 +164,7 @@ def conv(c: Call, x: Tensor, w: Value, bias: Value | None, *, group: Positive = 
     along = short if x.rank == 4 else max  # of a sequence, whose height is 1, the width's number does for both
     made = windows.of(at, shape[2:])
     require_fit(at, made)
-    weight = _kernel(net, w, shape, (2, 3, 1, 0))
+    weight = net.parameter(net.reshaped(w, shape).turned((2, 3, 1, 0)))
     attributes: dict[str, Any] = {
         "stride": along(made.stride),
         "padding": short_padding(made.padding),
@@ -183,18 +183,9 @@ def _kernel_shape(kernel: Value) -> tuple[int, ...]:
     return shape
 
 
-def _kernel(net: Network, kernel: Value, shape: tuple[int, ...], order: tuple[int, ...]) -> Node:
-    """The kernel with its axes in this order: a weight, or a computed value."""
-    if isinstance(kernel, Static):
-        return net.weight(kernel.array.reshape(shape).transpose(order), kernel.name)
-    return net.arranged(net.reshaped(kernel, shape), order)
-
-
 def biased(net: Network, node: Node, bias: Value | None) -> Node:
     """A node with a bias, one value a channel."""
-    if bias is None:
-        return node
-    return net.add("add", node, net.weight(bias.array, bias.name) if isinstance(bias, Static) else bias.node)
+    return node if bias is None else net.add("add", node, net.parameter(bias))
 
 
 @operator("ConvTranspose", Fact.IMAGES)
@@ -235,7 +226,7 @@ def conv_transpose(
             "its kernel is computed and would get zeros: it has groups, dilation or a larger result",
             "make the kernel a constant of the file",
         )
-    weight = _kernel(net, w, shape, (2, 3, 0, 1))
+    weight = net.parameter(net.reshaped(w, shape).turned((2, 3, 0, 1)))
     node = net.add("conv_transpose2d", net.arranged(at, CHANNELS_LAST), weight, stride=short(stride), padding=short_padding(padding))
     return from_channels_last(net, biased(net, node, bias), x.rank)
 

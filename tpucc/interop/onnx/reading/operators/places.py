@@ -295,7 +295,7 @@ def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:
         moved = Tensor(single.node, (*others, single.axes[axis]))
         made = product(net, moved, Static(matrix, name))
         back = [*range(axis), t.rank - 1, *range(axis, t.rank - 1)]
-        return Tensor(made.node, tuple(made.axes[index] for index in back))
+        return made.turned(back)
     sizes = single.node.type.shape
     behind = int(np.prod(sizes[place + 1 :]))
     flat = net.add("reshape", single.node, shape=(*sizes[: place + 1], behind)) if place < t.rank - 2 else single.node
@@ -405,7 +405,7 @@ def one_hot(c: Call, indices: Tensor, depth: Number, values: AnyArray, *, axis: 
     made = Tensor(node, (*indices.axes, (node.type.rank - 1,)))
     axis = normal(axis, indices.rank + 1)
     places = [*range(axis), indices.rank, *range(axis, indices.rank)]
-    made = c.net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+    made = c.net.affine(made.turned(places), on - off, off)
     return Tensor(made.node, made.axes, "bool") if values.dtype == np.bool_ else made
 
 

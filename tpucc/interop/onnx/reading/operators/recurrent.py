@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -176,8 +176,8 @@ def recurrent(
     (gates, count, step), net = STEPS[c.node.op], c.net
     directions = 2 if said.direction == "bidirectional" else 1
     functions = gate_functions(c, said, FUNCTIONS[gates], directions)
-    first = _turned(x, (1, 0, 2)) if said.layout else x
-    states = [_turned(value, (1, 0, 2)) if said.layout and value is not None else value for value in (hidden, state)[:count]]
+    first = x.turned((1, 0, 2)) if said.layout else x
+    states = [value.turned((1, 0, 2)) if said.layout and value is not None else value for value in (hidden, state)[:count]]
     require(x.rank == r.ndim == 3)
     time, batch, inputs = first.shape
     units = r.shape[2] if said.hidden_size is None else said.hidden_size
@@ -210,18 +210,8 @@ def recurrent(
     made = [_sequence(net, outputs)] if c.node.outputs[0] and c.reads(0) else []
     last = [_final(net, [each[index] for each in finals]) for index in range(count)]
     if said.layout:
-        made, last = [_turned(each, (2, 0, 1, 3)) for each in made], [_turned(each, (1, 0, 2)) for each in last]
+        made, last = [each.turned((2, 0, 1, 3)) for each in made], [each.turned((1, 0, 2)) for each in last]
     return *(made or (Static(np.zeros(0), ""),)), *last
-
-
-V = TypeVar("V", bound=Value)
-
-
-def _turned(value: V, order: Sequence[int]) -> V:
-    """A value with its axes in another order."""
-    if isinstance(value, Static):
-        return replace(value, array=value.array.transpose(order))
-    return replace(value, axes=tuple(value.axes[axis] for axis in order))
 
 
 def _columns(array: AnyArray, gates: int) -> AnyArray:
