@@ -287,13 +287,3 @@ def _fill(need: int, waiting: list[tuple[int, int]], pieces: list[list[int]], pa
 def refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:
     """The sizes of an axis in the parts that an axis of another tensor has."""
     return (1,) * len(atoms) if size == 1 else atoms
-
-
-def placed(array: AnyArray, main: Tensor) -> AnyArray:
-    """A known value with the axes of the node of `main`, from the first that isn't of size 1."""
-    array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
-    sizes = [size for axis in range(main.rank) for size in refined(array.shape[axis], main.atoms(axis))]
-    missing = [part for part in range(main.node.type.rank) if part not in main.order]
-    split = array.reshape(*sizes, *(1 for _ in missing))
-    places = {part: index for index, part in enumerate((*main.order, *missing))}
-    return without_ones(split.transpose([places[part] for part in range(main.node.type.rank)]))
