@@ -151,7 +151,7 @@ def kept(
     if node.domain or not has(node.op, Fact.KEEPS):
         return operands, None
     moved = operands if node.op == "Concat" else operands[:1]
-    grids = [value.kind for value in moved if isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured]
+    grids = [value.kind for value in moved if isinstance(value, Tensor) and isinstance(value.kind, Grid)]
     if len(set(grids)) > 1:
         return [integers_read(network, value, grids[0]) if isinstance(value, Tensor) else value for value in operands], grids[0]
     if grids or not isinstance(table := operands[0], Static) or table.array.dtype.name not in BITS:

@@ -167,8 +167,7 @@ class _Builder:
         zero = np.zeros((), type_) if not self.said[name][1] else zero
         if scale is None or zero is None or scale.size != 1 or zero.size != 1 or scale.dtype.kind != "f" or zero.dtype.name != type_:
             return None
-        bits, less = BITS[type_]
-        return Grid(float(scale.reshape(())), int(zero.reshape(())) - less, bits, less)
+        return Grid.of(scale, zero)
 
     def _constant(self, name: str) -> AnyArray | None:
         """A constant of the file, or one that has been computed already."""
@@ -396,7 +395,7 @@ def _known(value: Read) -> AnyArray:
 
 def _is_integers(value: Value | None) -> bool:
     """Whether a value is integers of the file that are held here as the real values that they stand for."""
-    return isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured
+    return isinstance(value, Tensor) and isinstance(value.kind, Grid)
 
 
 def _is_label(value: Value | None) -> bool:

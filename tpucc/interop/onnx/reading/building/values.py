@@ -30,15 +30,19 @@ Axes = tuple[tuple[int, ...], ...]
 class Grid:
     """The integers that a quantised tensor has in the file; in tpucc it is f32, and its values are multiples of the scale.
 
-    `zero_point` is that of signed integers; `shift` is what is taken from the file's to make them so. `measured`: each run of the file
-    finds the scale anew.
+    `zero_point` is that of signed integers; `shift` is what is taken from the file's to make them so.
     """
 
     scale: float
     zero_point: int
     bits: int
     shift: int = 0
-    measured: bool = False
+
+    @classmethod
+    def of(cls, scale: AnyArray, zero: AnyArray) -> Grid:
+        """The grid that a scale and a zero point of one value say."""
+        bits, shift = BITS[zero.dtype.name]
+        return cls(float(scale.reshape(())), int(zero.reshape(())) - shift, bits, shift)
 
     @property
     def type(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -203,7 +203,7 @@ def in_order(graph: OnnxGraph) -> OnnxGraph:
     nodes = [node.with_graphs(in_order) for node in graph.nodes]
     given = {*graph.constants, *(value.name for value in graph.inputs)}
     makers = {name: index for index, node in reversed([*enumerate(nodes)]) for name in node.outputs if name and name not in given}
-    before = {index: [makers[name] for name in _read(node) if name in makers] for index, node in enumerate(nodes)}
+    before = {index: [makers[name] for name in node.read_names() if name in makers] for index, node in enumerate(nodes)}
     if all(maker < index for index, found in before.items() for maker in found):
         return replace(graph, nodes=tuple(nodes))
     try:
@@ -213,15 +213,6 @@ def in_order(graph: OnnxGraph) -> OnnxGraph:
         names = [node.title for node in circle[:NAMED]] + [f"{len(circle) - NAMED} more"] * (len(circle) > NAMED)
         what = "reads its own result" if len(circle) == 1 else "are in a circle: each reads what the next one computes"
         raise malformed(f"{listed(names)} {what}", code="E1002") from None
-
-
-def _read(node: OnnxNode) -> Iterator[str]:
-    """The names that a node reads, or that a graph inside it reads from outside."""
-    yield from node.inputs
-    for inner in node.graphs:
-        own = {*inner.constants, *(value.name for value in inner.inputs), *(name for one in inner.nodes for name in one.outputs)}
-        names = (name for one in inner.nodes for name in _read(one))
-        yield from (name for name in (*names, *(value.name for value in inner.outputs)) if name not in own)
 
 
 def require_names(graph: OnnxGraph, outside: frozenset[str] = frozenset()) -> None:

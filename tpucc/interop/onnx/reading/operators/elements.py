@@ -378,7 +378,7 @@ def cast(c: Call, x: Tensor, *, to: int) -> Result:
     """The values in ONNX's type of this number. Raises `Unsupported` where they would change."""
     if isinstance(x.kind, Classes):
         return x
-    if isinstance(x.kind, Grid) and not x.kind.measured:  # PyTorch writes one behind each QuantizeLinear
+    if isinstance(x.kind, Grid):  # PyTorch writes one behind each QuantizeLinear
         if to in TYPES and TYPES[to].name == x.kind.type:
             return x
         raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")

@@ -54,17 +54,14 @@ def _number(value: Value, what: str) -> float:
 
 def grid_of(scale: Value, zero: Value | None, name: str, type_: str = "uint8") -> Grid:
     """The grid that a scale and a zero point say; both must be known, and one for the whole tensor. `name` is that of the scale."""
-    require(known(scale, "the scale").dtype.kind == "f")
-    size = _number(scale, "the scale")
-    require_usable(np.asarray(size), name)
-    array = None if zero is None else known(zero, "the zero point")
-    if array is not None and array.size != 1:
-        raise Unsupported(f"zero points of the shape {list(array.shape)}", "values have one scale and one zero point")
-    found = array.dtype.name if array is not None else type_
-    if found not in BITS:
-        raise Unsupported(f"values of the type {found}", f"there are {', '.join(BITS)}")
-    bits, less = BITS[found]
-    return Grid(size, (int(array.reshape(())) if array is not None else 0) - less, bits, less)
+    size, point = known(scale, "the scale"), np.zeros((), type_) if zero is None else known(zero, "the zero point")
+    require(size.dtype.kind == "f")
+    require_usable(np.asarray(_number(scale, "the scale")), name)
+    if point.size != 1:
+        raise Unsupported(f"zero points of the shape {list(point.shape)}", "values have one scale and one zero point")
+    if point.dtype.name not in BITS:
+        raise Unsupported(f"values of the type {point.dtype.name}", f"there are {', '.join(BITS)}")
+    return Grid.of(size, point)
 
 
 def on_grid(net: Network, t: Tensor, grid: Grid) -> Tensor:
@@ -106,8 +103,6 @@ def dequantize(c: Call, x: Value, scale: Value, zero: Value | None, *, axis: int
         return c.net.affine(Tensor(x.node, x.axes), unit, -point * unit)
     if not isinstance(x.kind, Grid):
         raise Unsupported("an operand that isn't quantised", UNKNOWN)
-    if x.kind.measured:
-        raise Unsupported("integers whose scale the file finds anew in each run", "MatMulInteger and ConvInteger of them are read")
     made = integers_read(c.net, x, grid_of(scale, zero, c.node.inputs[1], x.kind.type))
     return Tensor(made.node, made.axes)
 
@@ -137,8 +132,7 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
         if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
             net.note(f"{{}}, whose scale is {float(scale.reshape(())):g}, is quantised anew", name)
         elif scale.size == 1 and not (by_column and (largest == WEIGHT_MAX).all()):
-            bits, less = BITS[integers.dtype.name]
-            net.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - less, bits, less)
+            net.grids[name] = Grid.of(scale, offset)
             if net.grids[name].zero_point:
                 net.note("{}, whose zero point isn't 0, is quantised anew where it is a weight of a layer", name)
             elif (centred < -WEIGHT_MAX).any():
@@ -177,20 +171,17 @@ def measured(c: Call, x: Tensor) -> Result:
     """The scale of each run's own values: here calibration finds one, and what follows is computed with real values."""
     c.net.note("What the file quantises anew in each run is quantised here by calibration")
     names = (*c.node.outputs, "", "")
-    return (
-        Tensor(x.node, x.axes, Grid(1.0, 0, 8, measured=True)),
-        Static(np.ones((), np.float32), names[1]),
-        Static(np.zeros((), np.uint8), names[2]),
-    )
+    return Tensor(x.node, x.axes), Static(np.ones((), np.float32), names[1]), Static(np.zeros((), np.uint8), names[2])
 
 
 def _integer_product(x: Tensor, w: Value, x_zero: Value | None, w_zero: Value | None) -> tuple[Static, float]:
     """The weights of a product of integers as real values, and what the product of the real values is multiplied by: the sums of products
-    of integers are those of real values divided by the scale of the first."""
-    if not isinstance(w, Static) or not isinstance(x.kind, Grid):
+    of integers are those of real values divided by the scale of the first. Integers that the file has measured are the real values here."""
+    grid = x.kind if isinstance(x.kind, Grid) else None
+    if not isinstance(w, Static) or (grid is None and x.kind != "float"):
         raise Unsupported("factors that aren't a quantised tensor and a constant", "weights are constants of the file")
     own = 0 if x_zero is None else int(_number(x_zero, "the zero point"))
-    if not x.kind.measured and own - x.kind.shift != x.kind.zero_point:
+    if own != (0 if grid is None else grid.zero_point + grid.shift):
         raise Unsupported(
             "integers with another zero point than that of their QuantizeLinear", "both read one constant in what quantisers write"
         )
@@ -198,7 +189,7 @@ def _integer_product(x: Tensor, w: Value, x_zero: Value | None, w_zero: Value | 
     if zero.size > 1:
         raise Unsupported("zero points for each column", "weights are symmetric, or have one zero point")
     centred = Static(w.array.astype(np.float32) - zero.reshape(()), w.name.removesuffix("_quantized"))
-    return centred, 1.0 if x.kind.measured else 1 / x.kind.scale
+    return centred, 1.0 if grid is None else 1 / grid.scale
 
 
 @operator("MatMulInteger", INTEGERS)

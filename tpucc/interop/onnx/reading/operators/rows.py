@@ -119,11 +119,6 @@ class Row:
                 into[parameter.name] = _axis(call, parameter.default)
         return found | {name: self.groups[name](**values) for name, values in groups.items()}
 
-    def result(self, call: Call, *operands: Value, **attributes: Any) -> Result:
-        """What the row makes of these operands and attributes."""
-        assert self.build is not None
-        return self.build(call, *operands, **attributes)
-
 
 ROWS: dict[str, Row] = {}
 """By the operators' names."""
