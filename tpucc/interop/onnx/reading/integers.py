@@ -19,6 +19,7 @@ from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
 from tpucc.interop.onnx.reading.operators.quantised import integers_read, on_grid, table_of
 from tpucc.interop.onnx.reading.operators.rows import Fact, has, places_of_rows
+from tpucc.interop.onnx.reading.row_numbers import ARITHMETIC
 from tpucc.ir import Range
 from tpucc.numerics import AnyArray
 
@@ -66,15 +67,14 @@ SAME_ROWS = frozenset(["Cast", "DequantizeLinear", "Identity", "QuantizeLinear"]
 
 
 def rows(graph: OnnxGraph, name: str) -> Range | None:
-    """The numbers of rows that an input of indices may name, of the tables that it is used with."""
+    """The numbers of rows that an input of indices may name, of the tables that it is used with, itself or by a choice."""
     aliases, sizes = {name}, list[int]()
     tables = {constant: array.shape for constant, array in graph.constants.items()}
     for node in graph.nodes:
         if node.op in SAME_ROWS:
             tables.update((made, tables[given]) for given, made in zip(node.inputs, node.outputs, strict=False) if given in tables)
-        if (has(node.op, Fact.VIEW) or (node.op == "Cast" and node.attributes.get("to") != BOOL)) and not aliases.isdisjoint(
-            node.inputs[:1]
-        ):
+        moves = has(node.op, Fact.VIEW) or (node.op == "Cast" and node.attributes.get("to") != BOOL)
+        if not aliases.isdisjoint(node.inputs if node.op in ARITHMETIC else node.inputs[:moves]):
             aliases.update(node.outputs)
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in tables:
             sizes += tables[node.inputs[0]][:1]

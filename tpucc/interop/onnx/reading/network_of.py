@@ -30,13 +30,13 @@ from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxMod
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
-from tpucc.interop.onnx.reading.indices import counted_from_the_start
 from tpucc.interop.onnx.reading.integer_operators import in_real_values
 from tpucc.interop.onnx.reading.integers import is_index, is_mask, kept, moved, rows, said_scales, with_kind
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, STRUCTURE, hindrance, misfit, problem
 from tpucc.interop.onnx.reading.operators.quantised import require_usable
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
 from tpucc.interop.onnx.reading.operators.shapes import require_rank, stacked
+from tpucc.interop.onnx.reading.row_numbers import looked_up, of_rows
 from tpucc.interop.onnx.reading.taken_apart import recognised
 from tpucc.interop.onnx.reading.uses import image_inputs, image_results, single_weights
 from tpucc.ir import Graph, Output, Range, TensorType
@@ -76,7 +76,7 @@ def built(model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout,
 class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> None:
         self.model, self.sizes, self.layout, self.given = model, sizes, layout, given
-        self.graph = counted_from_the_start(in_real_values(model.graph, model.opset))
+        self.graph = in_real_values(model.graph, model.opset)
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
         self.network = Network(name, own, called, single_weights(self.graph, called.names))
@@ -308,7 +308,7 @@ class _Builder:
             raise why
         call = Call(network, node, given, opset, self.used)
         if (arrays := known_results(call)) is None:
-            return self._by_row(call)
+            return self._by_row(call) if (made := of_rows(call)) is None else [made]
         known = [value for value in given if isinstance(value, Static) and value.name not in self.results]
         key = key_of_known(node, known, arrays[0])
         statics = [
@@ -327,6 +327,7 @@ class _Builder:
     def _by_row(self, call: Call) -> list[Value]:
         """The results by the row of the node's operator. Raises `Unsupported`, and `Misfit` for what no sound node has."""
         network, node = self.network, call.node
+        call = replace(call, inputs=[value and looked_up(network, value) for value in call.inputs])
         if not has(node.kind, Fact.INTEGERS) and not has(node.op, Fact.KEEPS) and any(map(_is_integers, call.inputs)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
         if any(map(_is_label, call.inputs)) and not has(node.op, Fact.VIEW) and node.op not in ("ArrayFeatureExtractor", "Cast"):
@@ -352,7 +353,7 @@ class _Builder:
             self.network.note(f"{name} has the numbers of the classes that {{}} names in the file: {which}", value.name)
         self.network.name = name
         try:
-            tensor = self.network.tensor(found)
+            tensor = self.network.tensor(looked_up(self.network, found))
             order = tuple(range(tensor.rank))
             if self.layout == "nhwc" and self._is_image(value.name, tensor):
                 order = (0, *range(2, tensor.rank), 1)

@@ -84,7 +84,14 @@ def class_names(classes: Sequence[Class], numbered: bool = False) -> str:
     return listed([*shown, *([f"{len(classes) - CLASSES:,} more"] if len(classes) > CLASSES else [])])
 
 
-Kind = Literal["float", "bool", "whole", "int"] | Grid | Classes
+@dataclass(frozen=True, slots=True, eq=False)
+class OfRows:
+    """What is computed of numbers of rows, which are those of the node: the `values` for each row."""
+
+    values: AnyArray
+
+
+Kind = Literal["float", "bool", "whole", "int"] | Grid | Classes | OfRows
 """What the file's elements are. A boolean is f32 in tpucc, 0.0 or 1.0; whole numbers are f32, too, and numbers of rows ("int") i32."""
 
 

@@ -73,13 +73,11 @@ CONDITIONS = {"And": "mul", "Or": "maximum", "Xor": "not_equal"}
 
 def _boolean(name: str, op: str) -> None:
     def compared(c: Call, a: Value, b: Value) -> Result:
-        for rows, known in ((a, b), (b, a)):
-            if isinstance(rows, Tensor) and rows.kind == "int" and isinstance(known, Static):
-                if known.array.size == 1 and rows is a:
-                    return _compared_rows(c.net, op, rows, known)
-                if op == "equal" and is_count(known.array) and rows.shape[-1:] == (1,) and known.array.ndim <= rows.rank:
-                    node = c.net.add("one_hot", rows.node, n=known.array.size)
-                    return Tensor(node, (*rows.axes[:-1], (node.type.rank - 1,)), "bool")
+        for rows, known in ((a, b), (b, a)) if op == "equal" else ():
+            is_counted = isinstance(known, Static) and is_count(known.array) and known.rank <= rows.rank
+            if is_counted and isinstance(rows, Tensor) and rows.kind == "int" and rows.shape[-1:] == (1,):
+                node = c.net.add("one_hot", rows.node, n=known.shape[-1])
+                return Tensor(node, (*rows.axes[:-1], (node.type.rank - 1,)), "bool")
         return c.net.elementwise(op, a, b, kind="bool")
 
     add_row(name, compared, (EXACT, Fact.CONDITION))
@@ -87,17 +85,6 @@ def _boolean(name: str, op: str) -> None:
 
 for name, op in (COMPARISONS | CONDITIONS).items():
     _boolean(name, op)
-
-
-def _compared_rows(net: Network, op: str, rows: Tensor, number: Static) -> Tensor:
-    """Numbers of rows compared with one number, as padding tokens are: the rows of a table of ones and zeros."""
-    limits = rows.node.type.range
-    if limits is None:
-        raise Unsupported("it compares numbers of rows, whose largest isn't known", COMPUTED)
-    places, known = np.arange(limits.high + 1, dtype=np.float32), number.array.astype(np.float32).reshape(1)
-    table = OPS[op].reference(OPS[op].attributes(), (places, known))
-    node = net.add("embedding", rows.node, net.weight(table[:, np.newaxis], "", "table"))
-    return net.reshaped(Tensor(node, (*rows.axes, (node.type.rank - 1,)), "bool"), rows.shape)
 
 
 @operator("Not", EXACT, Fact.CONDITION)

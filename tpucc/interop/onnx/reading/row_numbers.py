@@ -1,0 +1,69 @@
+"""What a network computes of numbers of rows, element by element: one value for each row, which is computed while the file is read.
+
+So exporters write the choice between x and x + n for numbers below 0 that count from the end, as Keras has them: tpucc's tables have the
+rows 0 to n - 1, for which it is x. Conditions, as of padding tokens, are the rows of a table of ones and zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tpucc.interop.onnx.reading.building.call import Call
+from tpucc.interop.onnx.reading.building.network import Network
+from tpucc.interop.onnx.reading.building.values import OfRows, Static, Tensor, Value
+from tpucc.interop.onnx.reading.files.problems import COMPUTED, Unsupported
+from tpucc.interop.onnx.reading.files.tensors import BFLOAT16
+from tpucc.interop.onnx.reading.folding import known_results
+from tpucc.interop.onnx.reading.operators.rows import Fact, has
+from tpucc.numerics import AnyArray
+
+ARITHMETIC = frozenset({"Add", "Mul", "Sub", "Where"})
+"""Operators with which a choice between two numbers is written, beside Cast and those on conditions."""
+MOST_ROWS = 2**16
+"""Of a table that isn't known."""
+
+
+def of_rows(call: Call) -> Tensor | None:
+    """The result of a node that computes of numbers of rows and of single constants only; None for any other node. bfloat16 is computed as
+    float32 here, which has other numbers."""
+    node, tensors = call.node, [value for value in call.inputs if isinstance(value, Tensor)]
+    if node.kind not in (*ARITHMETIC, "Cast") and not has(node.kind, Fact.CONDITION):
+        return None
+    if not all(t.kind == "int" or isinstance(t.kind, OfRows) for t in tensors) or len({(t.node.name, t.axes) for t in tensors}) != 1:
+        return None
+    if any(isinstance(value, Static) and value.array.size != 1 for value in call.inputs) or node.attributes.get("to") == BFLOAT16:
+        return None
+    rows = tensors[0]
+    types = [value.array.dtype for value in call.inputs if isinstance(value, Static)]
+    types += [t.kind.values.dtype for t in tensors if isinstance(t.kind, OfRows)]
+    numbers = _numbers(rows).astype(next((type_ for type_ in types if type_.kind in "iu"), np.int64))
+    given = [
+        Static(value.kind.values if isinstance(value.kind, OfRows) else numbers, "") if isinstance(value, Tensor) else value
+        for value in call.inputs
+    ]
+    found = known_results(replace(call, inputs=given))
+    if found is None:
+        return None
+    is_same = found[0].dtype.kind in "iu" and np.array_equal(found[0], numbers)
+    return replace(rows, kind="int" if is_same else OfRows(found[0]))
+
+
+def _numbers(rows: Tensor) -> AnyArray:
+    limits = rows.node.type.range
+    return np.arange(MOST_ROWS if limits is None else int(limits.high) + 1)
+
+
+def looked_up(net: Network, value: Value) -> Value:
+    """A value that is computed of numbers of rows as the rows of a table; another value as it is."""
+    if not isinstance(value, Tensor) or not isinstance(value.kind, OfRows):
+        return value
+    values = value.kind.values
+    if values.dtype.kind in "iu":
+        raise Unsupported("the network computes its numbers of rows or classes", COMPUTED)
+    if value.node.type.range is None:
+        raise Unsupported("it compares numbers of rows, whose largest isn't known", COMPUTED)
+    node = net.add("embedding", value.node, net.weight(values.astype(np.float32)[:, np.newaxis], "", "table"))
+    made = Tensor(node, (*value.axes, (node.type.rank - 1,)), "bool" if values.dtype == np.bool_ else "float")
+    return net.reshaped(made, value.shape)
