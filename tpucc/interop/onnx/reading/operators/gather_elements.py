@@ -29,7 +29,12 @@ def gather_elements(c: Call, x: Tensor, indices: AnyArray, *, axis: Axis = 0) ->
     return _gathered(c.net, x, _places(c.net, indices, x.shape[axis]), axis)
 
 
-@operator("Scatter", "ScatterElements", Fact.WHOLE)
+@operator("Scatter", Fact.WHOLE)
+def scatter(c: Call, x: Value, indices: AnyArray, updates: Value, *, axis: Axis = 0) -> Result:
+    return scatter_elements(c, x, indices, updates, axis=axis)
+
+
+@operator("ScatterElements", Fact.WHOLE)
 def scatter_elements(
     c: Call,
     x: Value,
