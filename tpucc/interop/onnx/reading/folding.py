@@ -58,7 +58,7 @@ def known_results(call: Call) -> Sequence[AnyArray] | None:
 
 def _reference(node: OnnxNode, arrays: Arrays, opset: int) -> Any:
     """The results by the package onnx."""
-    proto = node.proto or _proto(node)
+    proto = node.proto or onnx_package("onnx.helper").make_node(node.op, list(node.inputs), list(node.outputs), **node.attributes)
     version = accepting_version(replace(node, proto=proto), opset)
     kind = onnx_package("onnx.reference.ops").load_op(node.domain, node.op, version)
     nothing = {"log": lambda *_: None, "opsets": {node.domain: version}, "verbose": 0, "new_ops": None, "existing_functions": {}}
@@ -66,10 +66,6 @@ def _reference(node: OnnxNode, arrays: Arrays, opset: int) -> Any:
     while given and given[-1] is None:
         given.pop()
     return kind(proto, nothing | {"evaluator_cls": None}).run(*given)
-
-
-def _proto(node: OnnxNode) -> Any:
-    return onnx_package("onnx.helper").make_node(node.op, list(node.inputs), list(node.outputs), **node.attributes)
 
 
 def _size(row: Row, node: OnnxNode, arrays: Sequence[AnyArray]) -> int:

@@ -367,14 +367,11 @@ class Network:
 
     def _held(self, array: AnyArray, name: str) -> Node:
         """A known value beside others as a node, on the grid of the integers that it has in the file."""
-        node = self.given(self._without_axes(array, name), name)
+        if name in self._single and np.ndim(self._constants.get(name, array)) == 0:
+            array = array.reshape(())  # a weight of one value without axes in the file has none here
+        node = self.given(array, name)
         grid = self.grids.get(name) if node.op == "weight" else None
         return node if grid is None else self.on(node, grid, name=node.name)
-
-    def _without_axes(self, array: AnyArray, name: str) -> AnyArray:
-        """A weight of one value without axes, where it has none in the file."""
-        is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
-        return array.reshape(()) if is_number else array
 
     def map(self, t: Tensor, op: str, **attributes: Any) -> Tensor:
         """A function of each element."""

@@ -29,7 +29,7 @@ from tpucc.interop.onnx.reading.files.model import (
     OnnxValue,
     type_name,
 )
-from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named, no_tensor, refused
+from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named, refused
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, NAMES, TYPES, Files, tensor
 from tpucc.numerics import AnyArray
 
@@ -79,21 +79,18 @@ def _graph(proto: Any, files: Files, is_inner: bool = True) -> OnnxGraph:
     nodes = tuple(_node(node, files) for node in proto.node)
     constants: dict[str, AnyArray] = {}
     for found in proto.initializer:
-        _add_constant(constants, found.name, tensor(found, files, texts=not is_inner))
+        if found.name in constants:
+            raise malformed(f"the constant {named(found.name)} is there twice", code="E1002")
+        constants[found.name] = tensor(found, files, texts=not is_inner)
     if proto.sparse_initializer:
         raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
     inputs = [_value(value, "an input") for value in proto.input]
     outputs = [_value(value, "an output") for value in proto.output]
-    _require_tensors([*inputs, *outputs] if is_inner else inputs)
+    if others := [value for value in [*inputs, *outputs][: None if is_inner else len(inputs)] if value.type == NO_TENSOR]:
+        raise refused("E1006", f"{named(others[0].name)} is a sequence, a map or another value that is no tensor")
     folded = {value.name: sources for value in proto.value_info if value.name in constants and (sources := _sources(value))}
     given = tuple(value for value in inputs if value.name not in constants)
     return OnnxGraph(proto.name, nodes, constants, given, tuple(outputs), folded)
-
-
-def _require_tensors(values: Iterable[OnnxValue]) -> None:
-    for value in values:
-        if value.type == NO_TENSOR:
-            raise no_tensor(value.name)
 
 
 def _node(proto: Any, files: Files) -> OnnxNode:
@@ -124,12 +121,6 @@ def _scope(content: str) -> str:
     before."""
     names = re.findall(r"'([^']*)'", content)
     return names[-2] if len(names) > 1 else ""
-
-
-def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
-    if key in constants:
-        raise malformed(f"the constant {named(key)} is there twice", code="E1002")
-    constants[key] = array
 
 
 def _attribute(proto: Any, files: Files) -> Any:

@@ -175,14 +175,6 @@ def softplus(net: Network, x: Node) -> Node:
     return net.add("add", net.add("maximum", x, net.scalar(0.0)), net.add("log", net.add("add", small, net.scalar(1.0))))
 
 
-def softsign(net: Network, x: Node) -> Node:
-    return net.add("div", x, net.add("add", net.add("abs", x), net.scalar(1.0)))
-
-
-def thresholded(net: Network, x: Node, alpha: float) -> Node:
-    return net.add("where", net.add("greater", x, net.scalar(alpha)), x, net.scalar(0.0))
-
-
 def _error_function(net: Network, x: Node) -> Node:
     """With y = √2·x, gelu(y) is y/2 · (1 + erf(x)): so erf(x) is 2 · gelu(y) / y - 1, and 0 where y is 0.
 
@@ -199,7 +191,7 @@ _of_element("Mish", lambda net, x: net.add("mul", x, net.add("tanh", softplus(ne
 _of_element("Neg", lambda net, x: net.add("mul", x, net.scalar(-1.0)), EXACT, WHOLE)
 _of_element("Reciprocal", lambda net, x: net.add("div", net.scalar(1.0), x), EXACT)
 _of_element("Softplus", softplus)
-_of_element("Softsign", softsign)
+_of_element("Softsign", lambda net, x: net.add("div", x, net.add("add", net.add("abs", x), net.scalar(1.0))))
 
 
 @operator("Elu", AXES)
@@ -226,7 +218,7 @@ def celu(c: Call, x: Tensor, *, alpha: float = 1.0) -> Result:
 
 @operator("ThresholdedRelu", AXES)
 def thresholded_relu(c: Call, x: Tensor, *, alpha: float = 1.0) -> Result:
-    return c.net.apply(x, lambda x: thresholded(c.net, x, alpha))
+    return c.net.apply(x, lambda x: c.net.add("where", c.net.add("greater", x, c.net.scalar(alpha)), x, c.net.scalar(0.0)))
 
 
 @operator("Gelu", AXES)
@@ -245,12 +237,7 @@ def swish(c: Call, x: Tensor, *, alpha: float = 1.0) -> Result:
 def hard_sigmoid(c: Call, x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Result:
     if math.isclose(alpha, 1 / 6, rel_tol=2e-6) and beta == 0.5:
         return c.net.map(x, "hard_sigmoid")
-    return c.net.apply(x, lambda x: clipped_affine(c.net, x, alpha, beta))
-
-
-def clipped_affine(net: Network, x: Node, alpha: float, beta: float) -> Node:
-    """alpha · x + beta, between 0 and 1."""
-    return net.add("clip", net.add("add", net.add("mul", x, net.scalar(alpha)), net.scalar(beta)), low=0.0, high=1.0)
+    return c.net.apply(c.net.affine(x, alpha, beta), partial(clipped, c.net, 0.0, 1.0))
 
 
 @operator("PRelu", AXES)

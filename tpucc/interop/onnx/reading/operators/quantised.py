@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor, known, normal
+from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor, normal
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import Unsupported, named, require
@@ -45,23 +45,22 @@ def require_usable(scale: AnyArray, name: str) -> None:
         )
 
 
-def _number(value: Value, what: str) -> float:
-    array = known(value, what)
+def _number(array: AnyArray, what: str) -> float:
     if array.size != 1:
         raise Unsupported(f"{what} is no single number", "one number for the whole tensor is read")
     return float(array.reshape(()))
 
 
-def grid_of(scale: Value, zero: Value | None, name: str, type_: str = "uint8") -> Grid:
-    """The grid that a scale and a zero point say; both must be known, and one for the whole tensor. `name` is that of the scale."""
-    size, point = known(scale, "the scale"), np.zeros((), type_) if zero is None else known(zero, "the zero point")
-    require(size.dtype.kind == "f")
+def _grid(scale: AnyArray, zero: AnyArray | None, name: str, type_: str) -> Grid:
+    """The grid that a scale and a zero point say, which must be one for the whole tensor. `name` is that of the scale."""
+    point = np.zeros((), type_) if zero is None else zero
+    require(scale.dtype.kind == "f")
     require_usable(np.asarray(_number(scale, "the scale")), name)
     if point.size != 1:
         raise Unsupported(f"zero points of the shape {list(point.shape)}", "values have one scale and one zero point")
     if point.dtype.name not in BITS:
         raise Unsupported(f"values of the type {point.dtype.name}", f"there are {', '.join(BITS)}")
-    return Grid.of(size, point)
+    return Grid.of(scale, point)
 
 
 def on_grid(net: Network, t: Tensor, grid: Grid) -> Tensor:
@@ -69,7 +68,7 @@ def on_grid(net: Network, t: Tensor, grid: Grid) -> Tensor:
     return t if t.kind == grid else Tensor(net.on(t.node, grid), t.axes, grid)
 
 
-def _require_scales(x: Value, scale: Value, zero: Value | None, axis: int, block_size: int) -> None:
+def _require_scales(x: Value, scale: AnyArray, zero: AnyArray | None, axis: int, block_size: int) -> None:
     """Raises `Misfit` for scales that are neither one nor one for each place of an axis."""
     scales = scale.shape
     require(zero is None or zero.shape in (scales, (), (1,)))
@@ -79,31 +78,33 @@ def _require_scales(x: Value, scale: Value, zero: Value | None, axis: int, block
 
 
 @operator("QuantizeLinear", "com.microsoft.QuantizeLinear", AXES, INTEGERS, ignored="precision saturate")
-def quantize(c: Call, x: Value, scale: Value, zero: Value | None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0) -> Result:
+def quantize(
+    c: Call, x: Value, scale: AnyArray, zero: AnyArray | None, *, axis: int = 1, block_size: int = 0, output_dtype: int = 0
+) -> Result:
     _require_scales(x, scale, zero, axis, block_size)
     given = TYPES[output_dtype].name if output_dtype in TYPES else "uint8"
-    require(not output_dtype or not isinstance(zero, Static) or zero.array.dtype.name == given)
+    require(not output_dtype or zero is None or zero.dtype.name == given)
     require(isinstance(x, Static) or not isinstance(x.kind, Grid))
     if not isinstance(x, Static):
-        return on_grid(c.net, x, grid_of(scale, zero, c.node.inputs[1], given))
-    sizes, zeros = known(scale, "the scale"), np.zeros((), given) if zero is None else known(zero, "the zero point")
+        return on_grid(c.net, x, _grid(scale, zero, c.node.inputs[1], given))
+    zeros = np.zeros((), given) if zero is None else zero
     limits = np.iinfo(zeros.dtype)
-    place = normal(axis, x.array.ndim) if sizes.size > 1 else 0
-    rounded = np.rint(x.array.astype(np.float32) / _along(sizes, x.array, place)) + _along(zeros, x.array, place).astype(np.float32)
+    place = normal(axis, x.array.ndim) if scale.size > 1 else 0
+    rounded = np.rint(x.array.astype(np.float32) / _along(scale, x.array, place)) + _along(zeros, x.array, place).astype(np.float32)
     return Static(np.clip(rounded, limits.min, limits.max).astype(zeros.dtype), x.name)
 
 
 @operator("DequantizeLinear", "com.microsoft.DequantizeLinear", AXES, INTEGERS, REAL, ignored="output_dtype")
-def dequantize(c: Call, x: Value, scale: Value, zero: Value | None, *, axis: int = 1, block_size: int = 0) -> Result:
+def dequantize(c: Call, x: Value, scale: AnyArray, zero: AnyArray | None, *, axis: int = 1, block_size: int = 0) -> Result:
     _require_scales(x, scale, zero, axis, block_size)
     if isinstance(x, Static):
-        return _real_values(c.net, x, known(scale, "the scale"), None if zero is None else known(zero, "the zero point"), axis)
+        return _real_values(c.net, x, scale, zero, axis)
     if x.kind in ("int", "whole"):
         unit, point = _number(scale, "the scale"), 0.0 if zero is None else _number(zero, "the zero point")
         return c.net.affine(Tensor(x.node, x.axes), unit, -point * unit)
     if not isinstance(x.kind, Grid):
         raise Unsupported("an operand that isn't quantised", UNKNOWN)
-    made = integers_read(c.net, x, grid_of(scale, zero, c.node.inputs[1], x.kind.type))
+    made = integers_read(c.net, x, _grid(scale, zero, c.node.inputs[1], x.kind.type))
     return Tensor(made.node, made.axes)
 
 
@@ -126,7 +127,7 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
     values = centred.astype(np.float32) * _along(scale, integers, axis)
     if integers.ndim > 1 and integers.dtype.name in ("int8", "uint8"):
         by_column = scale.ndim == 1 and scale.size == integers.shape[normal(given, integers.ndim)]
-        largest = np.abs(centred).max(axis=tuple(range(integers.ndim)) if scale.size == 1 else _others(integers.ndim, axis))
+        largest = np.abs(centred).max(axis=tuple(other for other in range(integers.ndim) if scale.size == 1 or other != axis))
         if (scale == scale.flat[0]).all() and (offset == offset.flat[0]).all() and not (largest == WEIGHT_MAX).all():
             scale, offset = scale.flat[0], offset.flat[0]  # one for all columns, which a source can say
         if scale.size == 1 and float(scale.reshape(())) < SMALLEST:
@@ -143,10 +144,6 @@ def _real_values(net: Network, x: Static, scale: AnyArray, zero: AnyArray | None
         else:
             net.note(f"Columns of {{}} whose largest integer isn't {WEIGHT_MAX} are quantised anew", name)
     return Static(values, name)
-
-
-def _others(rank: int, axis: int) -> tuple[int, ...]:
-    return tuple(index for index in range(rank) if index != axis)
 
 
 def integers_read(net: Network, x: Tensor, grid: Grid) -> Tensor:
@@ -174,7 +171,7 @@ def measured(c: Call, x: Tensor) -> Result:
     return Tensor(x.node, x.axes), Static(np.ones((), np.float32), names[1]), Static(np.zeros((), np.uint8), names[2])
 
 
-def _integer_product(x: Tensor, w: Value, x_zero: Value | None, w_zero: Value | None) -> tuple[Static, float]:
+def _integer_product(x: Tensor, w: Value, x_zero: AnyArray | None, w_zero: AnyArray | None) -> tuple[Static, float]:
     """The weights of a product of integers as real values, and what the product of the real values is multiplied by: the sums of products
     of integers are those of real values divided by the scale of the first. Integers that the file has measured are the real values here."""
     grid = x.kind if isinstance(x.kind, Grid) else None
@@ -185,7 +182,7 @@ def _integer_product(x: Tensor, w: Value, x_zero: Value | None, w_zero: Value | 
         raise Unsupported(
             "integers with another zero point than that of their QuantizeLinear", "both read one constant in what quantisers write"
         )
-    zero = np.zeros((), np.float32) if w_zero is None else known(w_zero, "the zero point").astype(np.float32)
+    zero = np.zeros((), np.float32) if w_zero is None else w_zero.astype(np.float32)
     if zero.size > 1:
         raise Unsupported("zero points for each column", "weights are symmetric, or have one zero point")
     centred = Static(w.array.astype(np.float32) - zero.reshape(()), w.name.removesuffix("_quantized"))
@@ -193,7 +190,7 @@ def _integer_product(x: Tensor, w: Value, x_zero: Value | None, w_zero: Value | 
 
 
 @operator("MatMulInteger", INTEGERS)
-def integer_product(c: Call, x: Tensor, w: Value, x_zero: Value | None, w_zero: Value | None) -> Result:
+def integer_product(c: Call, x: Tensor, w: Value, x_zero: AnyArray | None, w_zero: AnyArray | None) -> Result:
     products.require_inner(x.shape, w.shape)
     factor, share = _integer_product(x, w, x_zero, w_zero)
     return c.net.affine(products.product(c.net, Tensor(x.node, x.axes), factor), share)
@@ -204,8 +201,8 @@ def integer_conv(
     c: Call,
     x: Tensor,
     w: Value,
-    x_zero: Value | None,
-    w_zero: Value | None,
+    x_zero: AnyArray | None,
+    w_zero: AnyArray | None,
     *,
     group: Positive = 1,
     windows: WindowAttributes,

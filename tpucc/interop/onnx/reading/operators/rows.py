@@ -18,7 +18,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, known, normal
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit, require
 from tpucc.numerics import AnyArray
@@ -32,7 +32,7 @@ Positive = Annotated[int, "positive"]
 Ints = tuple[int, ...]
 Floats = tuple[float, ...]
 Texts = tuple[str, ...]
-CONSTANT = (AnyArray, Floats, Ints, Number, Static)
+CONSTANT = (AnyArray, Floats, Ints, Number)
 """The kinds of operands that must be known."""
 F = TypeVar("F", bound=Callable[..., Any])
 Fold = Callable[[OnnxNode, Sequence[AnyArray]], Any]
@@ -237,8 +237,6 @@ def _of_kind(call: Call, value: Value, kind: Any, name: str) -> Any:
     if kind is Tensor:
         return call.net.tensor(value)
     array = known(value, f"its {name}")
-    if kind is Static:
-        return value
     shape = list(array.shape)
     if kind == Number:
         require(shape in ([], [1]))
