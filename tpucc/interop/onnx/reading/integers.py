@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tensor, Value, is_count
+from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value, is_count
 from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
@@ -154,7 +154,7 @@ def kept(
     grids = [value.kind for value in moved if isinstance(value, Tensor) and isinstance(value.kind, Grid)]
     if len(set(grids)) > 1:
         return [integers_read(network, value, grids[0]) if isinstance(value, Tensor) else value for value in operands], grids[0]
-    if grids or not isinstance(table := operands[0], Static) or table.array.dtype.name not in BITS:
+    if grids or not isinstance(table := operands[0], Static):
         return operands, next(iter(grids), None)
     grid = of(node.outputs[0], table.array.dtype.name)
     return (operands, None) if grid is None or node.op != "Gather" else ([table_of(network, table, grid), *operands[1:]], grid)

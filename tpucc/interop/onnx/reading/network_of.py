@@ -80,7 +80,7 @@ class _Builder:
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
         self.network = Network(name, own, called, single_weights(self.graph, called.names))
-        self.values: dict[str, Read] = {}
+        self.values: dict[str, Read] = {key: Static(array, key) for key, array in self.graph.constants.items()}
         """By ONNX's names."""
         self.computed: set[str] = set()
         """Names of what can't be read, and is no constant, as the network computes it."""
@@ -99,7 +99,6 @@ class _Builder:
         images = image_inputs(self.graph)
         for value in self.graph.inputs:
             self.values[value.name] = self._input(value, value.name in images)
-        self.values |= {key: Static(array, key) for key, array in self.graph.constants.items()}
         for node in self.graph.nodes:
             self._read(node)
         if self.problems:
@@ -147,7 +146,7 @@ class _Builder:
             return "int" if rows(self.graph, value.name) else "float"
         if value.type == BOOL:
             return "bool"
-        return self._grid(value) or ("int" if is_index(self.graph, value.name) else "whole")
+        return self._said(value.name, TYPES[value.type].name) or ("int" if is_index(self.graph, value.name) else "whole")
 
     def _range(self, value: OnnxValue, kind: Kind) -> Range | None:
         """The values of an input that is f32 here and of another type in the file."""
@@ -155,24 +154,15 @@ class _Builder:
             return RANGES[BOOL]
         return RANGES.get(value.type) if kind in ("bool", "whole") else None
 
-    def _grid(self, value: OnnxValue) -> Grid | None:
-        """The grid of an input of integers."""
-        return self._said(value.name, TYPES[value.type].name) if TYPES[value.type].name in BITS else None
-
     def _said(self, name: str, type_: str) -> Grid | None:
         """The grid of integers of a type, by the scale that is said of them; None where that is none, or isn't known."""
-        if name not in self.said:
+        if name not in self.said or type_ not in BITS:
             return None
-        scale, zero = (self._constant(said) for said in self.said[name])
-        zero = np.zeros((), type_) if not self.said[name][1] else zero
-        if scale is None or zero is None or scale.size != 1 or zero.size != 1 or scale.dtype.kind != "f" or zero.dtype.name != type_:
+        scale, zero = (self.values.get(said) if said else Static(np.zeros((), type_), "") for said in self.said[name])
+        if not isinstance(scale, Static) or not isinstance(zero, Static):
             return None
-        return Grid.of(scale, zero)
-
-    def _constant(self, name: str) -> AnyArray | None:
-        """A constant of the file, or one that has been computed already."""
-        value = self.values.get(name)
-        return value.array if isinstance(value, Static) else self.graph.constants.get(name)
+        fits = scale.array.size == zero.array.size == 1 and scale.array.dtype.kind == "f" and zero.array.dtype.name == type_
+        return Grid.of(scale.array, zero.array) if fits else None
 
     def shape(self, value: OnnxValue) -> tuple[int, ...]:
         """The sizes of an input."""

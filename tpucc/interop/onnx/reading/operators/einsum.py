@@ -72,13 +72,8 @@ def _broadcast(net: Network, terms: Sequence[Term]) -> list[Term]:
     sizes: dict[str, int] = {}
     for term in terms:
         sizes |= {letter: size for letter, size in term.sizes.items() if size > sizes.get(letter, 0)}
-    return [_without(net, term, [letter for letter, size in term.sizes.items() if size == 1 < sizes[letter]]) for term in terms]
-
-
-def _without(net: Network, term: Term, letters: Sequence[str]) -> Term:
-    """Without these axes, which have size 1."""
-    rest = "".join(letter for letter in term.letters if letter not in letters)
-    return Term(rest, net.reshaped(term.value, [term.sizes[letter] for letter in rest]))
+    words = ("".join(letter for letter, size in term.sizes.items() if size == sizes[letter]) for term in terms)
+    return [Term(word, net.reshaped(term.value, [term.sizes[letter] for letter in word])) for word, term in zip(words, terms, strict=True)]
 
 
 def _summed(net: Network, term: Term, needed: AbstractSet[str]) -> Term:

@@ -94,10 +94,6 @@ class Cell:
         return made.node
 
 
-FUNCTIONS: Mapping[int, Sequence[str]] = {4: ("Sigmoid", "Tanh", "Tanh"), 3: ("Sigmoid", "Tanh"), 1: ("Tanh",)}
-"""The functions of a network of so many gates that names none."""
-
-
 def _lstm(cell: Cell, x: Node, state: State) -> State:
     h, c = state
     z = cell.sum(cell.product(x, cell.kernel), cell.product(h, cell.recurrent), cell.bias, name="z")
@@ -142,12 +138,12 @@ class CellAttributes:
     layout: bool = False
 
 
-STEPS: Mapping[str, tuple[int, int, Callable[[Cell, Node, State], State]]] = {
-    "GRU": (3, 1, _gru),
-    "LSTM": (4, 2, _lstm),
-    "RNN": (1, 1, _rnn),
+STEPS: Mapping[str, tuple[int, int, Callable[[Cell, Node, State], State], Sequence[str]]] = {
+    "GRU": (3, 1, _gru, ("Sigmoid", "Tanh")),
+    "LSTM": (4, 2, _lstm, ("Sigmoid", "Tanh", "Tanh")),
+    "RNN": (1, 1, _rnn, ("Tanh",)),
 }
-"""How many gates and states a network has, and its step."""
+"""How many gates and states a network has, its step, and its functions where it names none."""
 
 
 @operator("GRU", ignored="linear_before_reset")
@@ -168,9 +164,9 @@ def recurrent(
 ) -> Result:
     """The results of all steps, and the last states. With `layout` the batch comes first in all values. The attribute that one of the
     operators has alone is read here."""
-    (gates, count, step), net = STEPS[c.node.op], c.net
+    (gates, count, step, usual), net = STEPS[c.node.op], c.net
     directions = 2 if said.direction == "bidirectional" else 1
-    functions = gate_functions(said, FUNCTIONS[gates], directions)
+    functions = gate_functions(said, usual, directions)
     first = x.turned((1, 0, 2)) if said.layout else x
     states = [value.turned((1, 0, 2)) if said.layout and value is not None else value for value in (hidden, state)[:count]]
     require(x.rank == r.ndim == 3)
