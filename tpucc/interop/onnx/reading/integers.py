@@ -14,7 +14,7 @@ import numpy as np
 
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value, is_count
-from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode, OnnxValue
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
 from tpucc.interop.onnx.reading.operators.quantised import integers_read, on_grid, table_of
@@ -66,16 +66,20 @@ SAME_ROWS = frozenset(["Cast", "DequantizeLinear", "Identity", "QuantizeLinear"]
 """Operators whose result has the rows of their first operand, as those of a table that a quantiser has made integers of."""
 
 
-def rows(graph: OnnxGraph, name: str) -> Range | None:
-    """The numbers of rows that an input of indices may name, of the tables that it is used with, itself or by a choice."""
-    aliases, sizes = {name}, list[int]()
+def rows(graph: OnnxGraph, given: OnnxValue) -> Range | None:
+    """The numbers of rows that an input of indices may name, of the tables that it is used with, itself or by a choice among integers."""
+    aliases, sizes = {given.name}, list[int]()
+    integers = set[str]() if given.type in FLOATS else {given.name}
     tables = {constant: array.shape for constant, array in graph.constants.items()}
     for node in graph.nodes:
         if node.op in SAME_ROWS:
             tables.update((made, tables[given]) for given, made in zip(node.inputs, node.outputs, strict=False) if given in tables)
-        moves = has(node.op, Fact.VIEW) or (node.op == "Cast" and node.attributes.get("to") != BOOL)
-        if not aliases.isdisjoint(node.inputs if node.op in ARITHMETIC else node.inputs[:moves]):
+        to = node.attributes.get("to") if node.op == "Cast" else None
+        moves = has(node.op, Fact.VIEW) or to not in (None, BOOL)
+        is_integer = not integers.isdisjoint(node.inputs) if to is None else to not in FLOATS
+        if not (integers.isdisjoint(node.inputs) if node.op in ARITHMETIC else aliases.isdisjoint(node.inputs[:moves])):
             aliases.update(node.outputs)
+            integers.update(node.outputs if is_integer else ())
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in tables:
             sizes += tables[node.inputs[0]][:1]
     return Range(0.0, float(min(sizes) - 1)) if sizes else None

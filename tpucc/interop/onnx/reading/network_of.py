@@ -118,7 +118,7 @@ class _Builder:
         if value.shape is None:
             raise refused("E1006", f"the input {name} has no shape", "onnx.shape_inference can't know it either: export the model with one")
         shape = self.shape(value)
-        dtype, low_high = ("i32", rows(self.graph, value.name)) if kind == "int" else ("f32", self._range(value, kind))
+        dtype, low_high = ("i32", rows(self.graph, value)) if kind == "int" else ("f32", self._range(value, kind))
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
         type_ = TensorType(dtype, tuple(shape[axis] for axis in order), low_high)
         if order != tuple(range(len(shape))):
@@ -143,7 +143,7 @@ class _Builder:
     def _kind(self, value: OnnxValue) -> Kind:
         """What the elements of an input are."""
         if value.type in FLOATS:  # the rules refuse what else is computed of numbers of rows
-            return "int" if rows(self.graph, value.name) else "float"
+            return "int" if rows(self.graph, value) else "float"
         if value.type == BOOL:
             return "bool"
         return self._said(value.name, TYPES[value.type].name) or ("int" if is_index(self.graph, value.name) else "whole")

@@ -17,7 +17,6 @@ from tpucc.interop.onnx.reading.files.problems import COMPUTED, Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BFLOAT16
 from tpucc.interop.onnx.reading.folding import known_results
 from tpucc.interop.onnx.reading.operators.rows import Fact, has
-from tpucc.numerics import AnyArray
 
 ARITHMETIC = frozenset({"Add", "Mul", "Sub", "Where"})
 """Operators with which a choice between two numbers is written, beside Cast and those on conditions."""
@@ -33,12 +32,14 @@ def of_rows(call: Call) -> Tensor | None:
         return None
     if not all(t.kind == "int" or isinstance(t.kind, OfRows) for t in tensors) or len({(t.node.name, t.axes) for t in tensors}) != 1:
         return None
-    if any(isinstance(value, Static) and value.array.size != 1 for value in call.inputs) or node.attributes.get("to") == BFLOAT16:
+    rows, limits = tensors[0], tensors[0].node.type.range
+    statics = [value for value in call.inputs if isinstance(value, Static)]
+    if any(value.array.size != 1 or value.rank > rows.rank for value in statics) or node.attributes.get("to") == BFLOAT16:
         return None
-    rows = tensors[0]
-    types = [value.array.dtype for value in call.inputs if isinstance(value, Static)]
-    types += [t.kind.values.dtype for t in tensors if isinstance(t.kind, OfRows)]
-    numbers = _numbers(rows).astype(next((type_ for type_ in types if type_.kind in "iu"), np.int64))
+    count = MOST_ROWS if limits is None else int(limits.high) + 1
+    call.net.require_room(count)
+    types = [value.array.dtype for value in statics] + [t.kind.values.dtype for t in tensors if isinstance(t.kind, OfRows)]
+    numbers = np.arange(count, dtype=next((type_ for type_ in types if type_.kind in "iu"), np.int64))
     given = [
         Static(value.kind.values if isinstance(value.kind, OfRows) else numbers, "") if isinstance(value, Tensor) else value
         for value in call.inputs
@@ -46,13 +47,8 @@ def of_rows(call: Call) -> Tensor | None:
     found = known_results(replace(call, inputs=given))
     if found is None:
         return None
-    is_same = found[0].dtype.kind in "iu" and np.array_equal(found[0], numbers)
-    return replace(rows, kind="int" if is_same else OfRows(found[0]))
-
-
-def _numbers(rows: Tensor) -> AnyArray:
-    limits = rows.node.type.range
-    return np.arange(MOST_ROWS if limits is None else int(limits.high) + 1)
+    made = found[0].reshape(-1)
+    return replace(rows, kind="int" if made.dtype.kind in "iu" and np.array_equal(made, numbers) else OfRows(made))
 
 
 def looked_up(net: Network, value: Value) -> Value:

@@ -221,8 +221,6 @@ def conv_transpose(
 
 def _ungrouped(w: AnyArray, groups: int) -> AnyArray:
     """A kernel [C, F/groups, H, W] as one of all channels, with zeros between the groups."""
-    if groups == 1:
-        return w
     channels, filters = w.shape[0] // groups, w.shape[1]
     whole = np.zeros((w.shape[0], filters * groups, *w.shape[2:]), w.dtype)
     for group in range(groups):
@@ -232,8 +230,6 @@ def _ungrouped(w: AnyArray, groups: int) -> AnyArray:
 
 
 def _dilated(w: AnyArray, apart: tuple[int, int]) -> AnyArray:
-    if apart == (1, 1):
-        return w
     wide = np.zeros((*w.shape[:2], *((size - 1) * step + 1 for size, step in zip(w.shape[2:], apart, strict=True))), w.dtype)
     wide[:, :, :: apart[0], :: apart[1]] = w
     return wide

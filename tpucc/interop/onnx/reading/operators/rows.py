@@ -179,12 +179,6 @@ def places_of_rows() -> Mapping[str, int]:
 
 
 @cache
-def names_with(fact: Fact) -> frozenset[str]:
-    """The operators of which a fact is true."""
-    return frozenset(name for name, row in ROWS.items() if fact in row.facts)
-
-
-@cache
 def parameters_of(
     build: Callable[..., Any],
 ) -> tuple[Sequence[Parameter], Mapping[str, Parameter], Mapping[str, Callable[..., Any]]]:
