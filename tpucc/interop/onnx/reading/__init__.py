@@ -128,9 +128,6 @@ class Imported:
         except (ProgramError, CompileError) as error:
             raise in_file(error, self.file) from None
 
-    def graph(self, given: Mapping[str, int]) -> Graph:
-        return self.built(given).graph
-
 
 def as_given(values: Mapping[str, object]) -> str:
     """How sizes are given, in a message: to the command line, and to Python."""

@@ -139,13 +139,10 @@ def _attribute(proto: Any, files: Files) -> Any:
 
 
 def _plain(value: float | bytes) -> Any:
-    """A number or a text of an attribute."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else _shortest(value) if isinstance(value, float) else value
-
-
-def _shortest(number: float) -> float:
-    """A float32 as the shortest decimal number that is rounded to it."""
-    return float(str(np.float32(number)))
+    """A number or a text of an attribute; a float32 as the shortest decimal number that is rounded to it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return float(str(np.float32(value))) if isinstance(value, float) else value
 
 
 def _value(proto: Any, who: str) -> OnnxValue:
