@@ -25,7 +25,6 @@ from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxModel
 from tpucc.interop.onnx.reading.files.problems import in_file, malformed, named
 from tpucc.interop.onnx.reading.files.tensors import TYPES
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
-from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 
 BATCH = 8
