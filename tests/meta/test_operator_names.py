@@ -53,6 +53,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "interop/onnx/reading/taken_apart.py": ("import constant, import full, import weight, sigmoid", REWRITE),
     "interop/onnx/reading/folding.py": ("log", OTHER),
     "interop/onnx/reading/files/names.py": ("weight", SYNTAX),
+    "interop/onnx/reading/row_numbers.py": ("embedding", NODES),
     "interop/onnx/reading/building/network.py": (
         "add*3, constant*2, dequantize, div, full*2, input*4, mul*3, quantize, reshape*10, sub, transpose*2, weight*7, zeros*2",
         NODES,
