@@ -130,7 +130,7 @@ def _weight_shift(work: Work, share: str) -> str:
 
 
 def _matrix_unit(work: Work, share: str) -> str:
-    macs, touched = sum(layer.macs for layer in work.program.layers), work.touched
+    macs, touched = sum(layer.macs for layer in work.program.layers if not layer.is_by_lanes), work.touched
     cells = int(touched.rows[touched.multiplies].sum()) * work.program.target.tile_bytes
     return f"the matrix unit multiplies in {share}, with {percent(macs, cells)} of its cells in use"
 
