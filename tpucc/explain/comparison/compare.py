@@ -206,7 +206,9 @@ def _other_models(sides: Sides, layers: Sequence[LayerDifference]) -> Iterator[s
         yield "The models differ: no layer has one name and one kind on both sides."
         return
     if 2 * common < min(of_a, of_b):
-        yield f"The models differ: of A's {of_a:,} layers and B's {of_b:,}, {common:,} are of one name and kind on both sides."
+        a, b = sides.said
+        alike = f"{common:,} {'is' if common == 1 else 'are'} of one name and kind on both sides"
+        yield f"The models differ: of {of_a:,} layers of {a} and {of_b:,} of {b}, {alike}."
     alone = {side: [layer.name for layer in layers if layer.only == side] for side in "ab"}
     differences = {
         "the sizes of": [layer.names[1] for layer in layers if layer.is_resized],

@@ -51,10 +51,15 @@ class LayerDifference:
     @property
     def name(self) -> str:
         """b's name; a's in brackets if different: `lstm.8 (A: lstm.4)`. One layer that is several on a side: `fc (A: fc, relu)`."""
-        a, b = self.names
         if not any(self.parts):
-            return f"{b} (A: {a})" if a and b and a != b else b or a
+            return self.named("A")
+        b = self.names[1]
         return f"{b} ({'; '.join(f'{side}: {words}' for side, words in zip('AB', self.enumerated, strict=True) if words)})"
+
+    def named(self, other: str) -> str:
+        """b's name; a's in brackets if different, where `other` is what a is called: `lstm.8 (the version before: lstm.4)`."""
+        a, b = self.names
+        return f"{b} ({other}: {a})" if a and b and a != b else b or a
 
     @property
     def enumerated(self) -> tuple[str, str]:
@@ -146,7 +151,7 @@ def _subject(row: LayerDifference, said: tuple[str, str]) -> str:
         own = [f"in {side} {listed}" for side, listed in zip(said, row.enumerated, strict=True) if listed]
         return f"{printable(row.names[1])} ({printable('; '.join([*([f'line {row.line}'] if row.line else []), *own]))}) has"
     only = f", which only {said['ab'.index(row.only)]} has," if row.only else ""
-    return f"{printable(row.name)}{line}{only} {'have' if row.members else 'has'}"
+    return f"{printable(row.named(said[0]))}{line}{only} {'have' if row.members else 'has'}"
 
 
 def _other_products(layers: Sequence[LayerDifference], row: LayerDifference, said: tuple[str, str]) -> Iterator[str]:
