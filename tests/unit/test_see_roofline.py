@@ -14,8 +14,8 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
-from tpucc.explain.quantities import rate_text
-from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, LINK, Limit, RooflinePoint, bandwidth_text, works_of
+from tpucc.explain.quantities import bandwidth_text, rate_text
+from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, LINK, Limit, RooflinePoint, works_of
 from tpucc.see.charts.beside import REACHES, NamedPoint, Room, _places, names_of_points
 from tpucc.see.charts.roofline import DASHED, DASHES, KEPT, MOVING, PALE, READING, roofline_svg
 from tpucc.see.kit import NARROW

@@ -37,20 +37,19 @@ DEVICE, ALONE, COMPARED = "\0device ", "\0alone ", "\0compared "
 """Prefixes of names beside those of the operator graph. They begin with a character that no source can have, in weights' keys either."""
 
 
-def fidelity(compilation: Compilation, runtime: Runtime, given: InputArrays | None = None) -> tuple[LayerError, ...]:
+def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ...]:
     """The error of each layer, and of each value that enters the device, in the order of the program.
 
-    Measured on all rows of the inputs that are `given`; else on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or on a
-    batch where its items can't be divided. Layers whose
-    values the operator graph doesn't have are left out: steps on the way to a join, values requantised for it. Empty when the model has no
-    calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: the bits are the same.
+    Measured on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or on a batch where its items can't be divided. Layers
+    whose values the operator graph doesn't have are left out: steps on the way to a join, values requantised for it. Empty when the model
+    has no calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: the bits are
+    the same.
     """
-    graphs = both_graphs(compilation)
-    arrays = compilation.calibration if given is None else given
+    graphs, arrays = both_graphs(compilation), compilation.calibration
     if graphs is None or arrays is None:
         return ()
     measurement = Measurement(*narrowed(graphs, runtime.program.target))
-    inputs, limit = measurement.floats.inputs, _row_limit(measurement.layers) if given is None else 0
+    inputs, limit = measurement.floats.inputs, _row_limit(measurement.layers)
     examples = checked_inputs(inputs, arrays, "calibration")
     for part in batches(inputs, examples, limit):
         measurement.measure(part)

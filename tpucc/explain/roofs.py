@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.explain.attribution import INPUT
-from tpucc.explain.quantities import number
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
@@ -131,12 +130,6 @@ class RooflinePoint:
 def ridge(target: Target, bytes_per_value: int = 1) -> float:
     """The intensity from which on the matrix unit, not weight memory, is the limit: about 1,350 on TPU v1, with values of 8 bits."""
     return target.peak_ops / bytes_per_value / 2.0 / target.weight_bandwidth
-
-
-def bandwidth_text(rate: float) -> str:
-    """`34 GB/s`, `2 MB/s`."""
-    unit, factor = next(((unit, factor) for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if rate >= factor), ("B", 1.0))
-    return f"{number(float(f'{rate / factor:.3g}'))} {unit}/s"
 
 
 def allow(limit: str) -> str:

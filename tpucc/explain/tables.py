@@ -276,8 +276,6 @@ def roofline_table(runtime: Timed) -> str:
     works = [*(layer["work"] for layer in shown), *([model] if model.drawable else [])]
     rows = ((w.name, f"{w.intensity:,.1f}", f"{w.rate(target) / 1e12:.3g}", f"{w.roof(target) / 1e12:.3g}") for w in works)
     text = table(("layer", "intensity", "speed", "roof"), rows)
-    early = any(work.rate(target) > work.roof(target) for work in works)
-    note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
     kept = (
         f"\n\n{wrapped('Left out are layers that fetch no tiles, as an earlier layer did or the activation unit computes them.')}"
         if any(work.kept for work in layers)
@@ -286,7 +284,7 @@ def roofline_table(runtime: Timed) -> str:
     more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
     if model.drawable and (limit := model.limit(target)) == model.link:
         kept += f"\n\n{wrapped(f'The roof of the whole model is that of {limit}.')}"
-    return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
+    return f"{wrapped(head)}\n\n{text}{more}{kept}"
 
 
 def memory_table(runtime: Timed) -> str:

@@ -223,7 +223,7 @@ def scaled(target: Target, factors: Mapping[str, float]) -> Target:
 PRIME = "tpu_v1_prime"
 
 
-def speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target: Target, progress: Progress) -> dict[str, Speedups]:
+def speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target: Target, progress: Progress) -> Mapping[str, Speedups]:
     """By the title of a design of figure 11, or `PRIME`: the applications whose shapes are known well enough, on it instead of on `target`,
     on which they take what `base` says."""
     designs = {variant.title: scaled(target, variant.scale) for variant in published().variants} | {PRIME: load_target(PRIME)}
@@ -232,7 +232,7 @@ def speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target:
         progress(f"{path.name}, {len(designs)} designs")
         for title, seconds in zip(designs, seconds_on(path, list(designs.values())), strict=True):
             found[title][name] = base[name].seconds / seconds
-    return dict(found)
+    return found
 
 
 def sensitivity_section(of_designs: Mapping[str, Speedups]) -> Section:
