@@ -44,10 +44,7 @@ def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Pat
     other = b or a
     keep_inputs(output)
     with Progress(not quiet and not as_json) as progress:
-        sides = [
-            _side(a, options_a, given, progress, "--a"),
-            _side(other, options_b, given, progress, "--b"),
-        ]
+        sides = [_side(a, options_a, given, progress, "--a"), _side(other, options_b, given, progress, "--b")]
         progress.stage("compare")
         notes = (sides[0].notes, sides[1].notes)
         found = compare(sides[0].runtime, sides[1].runtime, notes, _names((a, options_a), (other, options_b)))
@@ -100,12 +97,10 @@ def _own_options(words: str, option: str) -> dict[str, Any]:
 
 
 def _names(a: tuple[Path, str], b: tuple[Path, str]) -> tuple[str, str]:
-    """What the sides are called: by their files where these differ, with their own options."""
-    same = a[0].name == b[0].name
-    if a[0] != b[0] and same:
-        return " ".join(filter(None, (str(a[0]), a[1]))), " ".join(filter(None, (str(b[0]), b[1])))
-    names = [" ".join(filter(None, (path.name, words))) for path, words in (a, b)]
-    return names[0], names[1]
+    """What the sides are called: by their files, of two with one name by their paths, with their own options."""
+    are_alike = a[0] != b[0] and a[0].name == b[0].name
+    first, second = (" ".join(filter(None, (str(path) if are_alike else path.name, words))) for path, words in (a, b))
+    return first, second
 
 
 def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 from tpucc.artifacts import EMIT, artifacts
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option, numerics_options, of_a_step
+from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option, numerics_options, refuse_step_options
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
@@ -76,7 +76,7 @@ def command(
             dump = Dump(print_after, dump_dir, progress, with_data)
             compile_step(model, output, given, dump, as_json, quiet, progress)
         return
-    of_a_step(False)
+    refuse_step_options()
     stem, kinds = stem_of(model), kinds_after(model, EMIT) if emit is None else emit
     with Progress(not quiet and not as_json) as progress:
         compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress, with_data), stop_after, print_after, progress)

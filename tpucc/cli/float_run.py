@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import rows_beside
+from tpucc.cli.options import refuse_given
 from tpucc.cli.progress import Progress
 from tpucc.data.archive import naming, npz_bytes, read_arrays
 from tpucc.data.sources import bind_weights
@@ -48,7 +48,7 @@ def run_in_floats(
     Raises `UsageError` E0529 where there are no inputs, `CheckError` E0910 where an output differs from the reference, and what `Inference`
     raises.
     """
-    _require_used()
+    refuse_given(lambda name: name not in USED, "has no effect on a run in floats, which --target asks for")
     source = read_source(model)
     made = front_end(source, Options(params=given["params"]))
     bound = bind_weights(made, model.parent, given["weights"], source)
@@ -82,14 +82,6 @@ def run_in_floats(
         **{str(name): value for name, value in scores.items()},
         **({"check": "equal"} if check else {}),
     }
-
-
-def _require_used() -> None:
-    """Refuses options of the command line that mean nothing here."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name not in USED and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[0]} has no effect on a run in floats, which --target asks for")
 
 
 def print_run(summary: Mapping[str, Any], as_json: bool) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
 
 from tpucc.cli.columns import WIDTH
 from tpucc.cli.streams import unread
-from tpucc.diagnostics import columns
+from tpucc.diagnostics import Diagnostic, Source, columns
 from tpucc.prose import glued, loose
 
 NARROWEST = 20
@@ -29,6 +30,11 @@ def say(text: str) -> None:
     """Prints a message, of several lines it may be, to standard error; a closed one changes nothing for the command."""
     with unread():
         _print(text, sys.stderr)
+
+
+def warnings_of(found: Iterable[Diagnostic], source: Source, notes: Iterable[str]) -> list[str]:
+    """The warnings of a source, and the notes of what was made of it, as they are printed."""
+    return [*(warning.render(source) for warning in found), *(f"note: {note}" for note in notes)]
 
 
 def tell(text: str) -> None:

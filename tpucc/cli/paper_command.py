@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, of_a_step, option
+from tpucc.cli.options import FILE, option, refuse_unused
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import printable
 from tpucc.explain.paper.applications import find_programs
@@ -53,7 +53,7 @@ def command(programs: Path | None, target: str, overrides: dict[str, str], train
 def _print_training(programs: Path | None, as_json: bool, quiet: bool) -> None:
     from tpucc.training.timing.measured import compare_training  # the paper's figures need none of it
 
-    of_a_step(True, ("programs", "training", "as_json", "quiet"))
+    refuse_unused(("programs", "training", "as_json", "quiet"), "--training")
     with Progress(not quiet and not as_json) as progress:
         found = compare_training(programs or folder(), lambda text: progress.stage(f"time {text}"))
     if as_json:

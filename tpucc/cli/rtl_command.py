@@ -18,10 +18,9 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
-from tpucc.cli.run_command import inputs_of
+from tpucc.cli.run_command import first_inputs_of
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import CheckError, Diagnostic, UsageError, counted, printable
-from tpucc.explain.recording import first_part
 from tpucc.explain.tables import table, wrapped
 from tpucc.output_files import write_file, write_files
 from tpucc.sim.interpret import Interpreter
@@ -102,9 +101,8 @@ def _beginning(exe: Executable, input_file: Path | None) -> tuple[Callable[[], I
     """What makes an interpreter before its first instruction, and in words the inputs that it has."""
     runtime = exe.runtime
     if runtime.has_host_part or input_file is not None:
-        arrays, _, origin = inputs_of(exe, input_file)
-        part, several = first_part(runtime, runtime.accepted(arrays))
-        return partial(runtime.begun, part), origin + (", of which this is the first" if several else "")
+        part, origin = first_inputs_of(exe, input_file)
+        return partial(runtime.begun, part), origin
     draw = np.random.default_rng(0)
     ports = {port.name: draw.integers(-128, 128, port.shape).astype(port.format.numpy) for port in runtime.program.prologue_ports}
 

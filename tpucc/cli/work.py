@@ -11,8 +11,7 @@ import click
 
 from tpucc.api import WARNING, Executable
 from tpucc.cli.labelled import held_out
-from tpucc.cli.messages import say
-from tpucc.cli.options import options_from
+from tpucc.cli.options import options_from, refuse_given
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import SILENT, CompileProgress, Progress, told
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
@@ -58,7 +57,7 @@ def executable_from(
     are left out where the command shows no values."""
     if path.suffix == PROGRAM_SUFFIX:
         refuse_like(given)
-        _refuse_options(given)
+        refuse_given(given.__contains__, "is an option of compiling; a program is compiled already")
         return Executable(Timed(Timed.load(path).program, progress.rounds))
     compilation = compiled(path, given, quiet, progress=progress, of_accuracy=of_accuracy)
     assert compilation.program is not None
@@ -110,10 +109,9 @@ def print_warnings(warnings: Iterable[str], progress: Progress, of_accuracy: boo
         if warning.startswith(NO_CALIBRATION) and not of_accuracy:
             continue
         if WARNING.search(warning):
-            with progress.aside():
-                say(warning)
+            progress.say(warning)
         else:
-            told([warning], progress)
+            progress.note(warning)
 
 
 def held_out_accuracy(
@@ -140,12 +138,3 @@ def judged(
         told([measured], progress, quiet)
         return None
     return measured
-
-
-def _refuse_options(given: Mapping[str, Any]) -> None:
-    context = click.get_current_context()
-    for name in given:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = next(p for p in context.command.params if p.name == name)
-            raise click.UsageError(f"{option.opts[0]} is an option of compiling; a program is compiled already")
