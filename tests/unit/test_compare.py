@@ -18,7 +18,7 @@ from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
 from tpucc.explain.accounting import TABLE_3
 from tpucc.explain.comparison.compare import compare
-from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
+from tpucc.explain.comparison.layers import LayerDifference, layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds
 from tpucc.explain.comparison.reasons import BYTES, GROUPS, bytes_sent
 from tpucc.explain.comparison.tables import comparison_table, equal_layers
@@ -317,7 +317,7 @@ def test_a_wait_that_got_another_name_makes_no_difference() -> None:
         ({Limit.WEIGHT_MEMORY: -5_000, Limit.HOST_LINK: 4_990, Limit.MATRIX_UNIT: 100}, "waits for the host link"),
         ({Limit.ACTIVATION: 0, Limit.HOST_LINK: 0}, ""),
     ):
-        assert largest_row(LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows)) == name
+        assert LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows).cause == name
 
 
 def test_hidden_cycles_of_fetching_are_those_without_the_weight_stall(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import click
 
-from tpucc.cli.columns import WIDTH
+from tpucc.cli.columns import WIDTH, columns_of
 from tpucc.cli.streams import unread
 from tpucc.diagnostics import Diagnostic, Source, columns
 from tpucc.prose import glued, loose
@@ -50,13 +50,7 @@ def _print(text: str, stream: TextIO) -> None:
 
 def room_of(stream: TextIO) -> int | None:
     """The columns that messages take: a terminal's own, or what COLUMNS says, but at most 80. None where it is no terminal."""
-    if not stream.isatty():
-        return None
-    try:
-        own = int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
-    except (ValueError, OSError):
-        own = 0
-    return max(NARROWEST, min(own or WIDTH, WIDTH))
+    return max(NARROWEST, min(columns_of(stream) or WIDTH, WIDTH)) if stream.isatty() else None
 
 
 def fitted(line: str, room: int) -> list[str]:

@@ -17,7 +17,9 @@ from tpucc.target import Target, load_target, target_names
 def command(name: str | None, overrides: dict[str, str]) -> None:
     """List the machines, or print the numbers of NAME (a built-in one or a FILE.toml) as TOML."""
     if name is None:
-        _list()
+        names = target_names()
+        for each in names:
+            click.echo(f"{each:<{max(map(len, names))}}  {load_target(each).description}")
         return
     target = load_target(name, overrides)
     for field, value in msgspec.structs.asdict(target).items():
@@ -30,12 +32,6 @@ def command(name: str | None, overrides: dict[str, str]) -> None:
 
 def _comment(text: str) -> None:
     click.echo(filled(text, "# ", "# "))
-
-
-def _list() -> None:
-    width = max(map(len, target_names()))
-    for name in target_names():
-        click.echo(f"{name:<{width}}  {load_target(name).description}")
 
 
 def _peak(target: Target) -> str:

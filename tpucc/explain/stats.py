@@ -43,13 +43,12 @@ the weights.
 `waits_by_root` and the cycles of `array_active` add up to `cycles` (`tpucc.explain.accounting`). The breakdown has the rows of the TPU
 paper's Table 3, in which a wait counts for what the matrix unit itself waits for. Of the matrix unit's cycles, `array_active`,
 `weight_stall` (the tile hasn't arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and
-`unused_macs` divide
-`array_active` into cells with and without weights of the model, whatever rows use them. `non_matrix` is the sum of seven parts: `raw_stall`
-(waiting for the activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the
-activation unit works), `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of
-these). A layer's cycles are those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer of the kind
-`host`. The last of `layers`, of the kind `input`, is the work on the model's inputs, and no layer of the program: their way over the link
-and their copies in the unified buffer. A layer that only copies an input has no instructions and no cycles of its own, then.
+`unused_macs` divide `array_active` into cells with and without weights of the model, whatever rows use them. `non_matrix` is the sum of
+seven parts: `raw_stall` (waiting for the activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither,
+`activation` (the activation unit works), `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and
+`idle` (none of these). A layer's cycles are those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer
+of the kind `host`. The last of `layers`, of the kind `input`, is the work on the model's inputs, and no layer of the program: their way
+over the link and their copies in the unified buffer. A layer that only copies an input has no instructions and no cycles of its own, then.
 
 In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown`, `waits_by_root` and `bottleneck` are those of a batch whose inputs
 arrive during the batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are

@@ -239,10 +239,7 @@ def spent_percent(stats: Mapping[str, Any]) -> dict[str, float]:
 def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     """One row a layer, and one of all; past `MOST_ROWS` those with the most cycles have rows of their own, and the others share one."""
     shown, others = _largest([stats["layers"][place] for place in rows_of_layers(stats["layers"])], "cycles")
-    rest = sum(layer["cycles"] for layer in others)
-    end = [_sum_row(f"{len(others):,} more", rest, stats["cycles"])] if others else []
-    end.append(_sum_row("in all", stats["cycles"], stats["cycles"]))
-    note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in (*(layer["cycles"] for layer in shown), rest)])
+    end, note = _sums(LAYER_HEADS, shown, others, f"{len(others):,} more", stats["cycles"])
     for step in ("step ", ""):  # `step 0: matmul`; where that is cut, `0: matmul` for all: there is more room for what a step computes
         rows = [_layer_row(layer, stats["cycles"], step) for layer in shown]
         text = table(LAYER_HEADS, [*rows, *end], width=width)
@@ -258,11 +255,8 @@ def line_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     """The same with a row for each line of the source: its layers are added up, and the first column names that of most cycles."""
     shown, others = _largest(by_lines(stats["layers"]), "cycles")
     rows = [_line_row(line, stats["cycles"]) for line in shown]
-    ends = [(counted(len(others), "more line"), sum(line["cycles"] for line in others))] if others else []
-    sums = [_sum_row(name, cycles, stats["cycles"], LINE_HEADS) for name, cycles in (*ends, ("in all", stats["cycles"]))]
-    parts = [*(line["cycles"] for line in shown), sum(line["cycles"] for line in others)]
-    note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in parts])
-    text = table(LINE_HEADS, [*rows, *sums], width=width)
+    end, note = _sums(LINE_HEADS, shown, others, counted(len(others), "more line"), stats["cycles"])
+    text = table(LINE_HEADS, [*rows, *end], width=width)
     return text + note + ("" if all(printable(row[0]) in text for row in rows) else SHORTENED)
 
 
@@ -334,10 +328,15 @@ def _cut_step(name: str, layer: Mapping[str, Any]) -> str:
     return f"{name.partition(',')[0]}…" if len(layer.get("operators", ())) > 1 else name
 
 
-def _sum_row(name: str, cycles: int, whole: int, heads: Sequence[str] = LAYER_HEADS) -> tuple[str, ...]:
-    """The row of several layers: the sum of their cycles, and its share of `whole`; all other cells are empty."""
-    cells = (name, "", "", f"{cycles:,}", tenths(cycles, whole))
-    return cells + ("",) * (len(heads) - len(cells))
+def _sums(
+    heads: Sequence[str], shown: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]], more: str, whole: int
+) -> tuple[list[tuple[str, ...]], str]:
+    """The last rows of a table of layers or lines: `more`, which are the `others`, and `whole`, each with cycles and their share alone; and
+    the note on rounding."""
+    rest = sum(each["cycles"] for each in others)
+    sums = [*([(more, rest)] if others else []), ("in all", whole)]
+    rows = [(name, "", "", f"{cycles:,}", tenths(cycles, whole), *[""] * (len(heads) - 5)) for name, cycles in sums]
+    return rows, _rounding([100 * cycles / max(1, whole) for cycles in (*(each["cycles"] for each in shown), rest)])
 
 
 def _rounding(shares: Sequence[float], which: str = "they") -> str:

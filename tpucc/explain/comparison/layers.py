@@ -83,14 +83,9 @@ class LayerDifference:
 
     @property
     def cause(self) -> str:
-        """The row that makes most of the difference."""
-        return largest_row(self)
-
-
-def largest_row(layer: LayerDifference) -> str:
-    """The name of the row that makes most of the difference of a layer; empty where there is none."""
-    sign = 1 if layer.cycles.difference > 0 else -1
-    return ROWS[max(layer.rows, key=lambda limit: sign * layer.rows[limit])].name if layer.cycles.difference else ""
+        """The name of the row that makes most of the difference; empty where there is none."""
+        sign = 1 if self.cycles.difference > 0 else -1
+        return ROWS[max(self.rows, key=lambda limit: sign * self.rows[limit])].name if self.cycles.difference else ""
 
 
 def enumerated(names: Sequence[str]) -> str:
