@@ -16,7 +16,7 @@ from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy
-from tpucc.diagnostics import did_you_mean
+from tpucc.diagnostics import did_you_mean, printable
 from tpucc.explain.timed import Timed
 from tpucc.output_files import write_files
 
@@ -28,7 +28,7 @@ def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     for kind in kinds:
         if kind not in EMIT:
             near = did_you_mean(kind, EMIT)
-            raise click.BadParameter(f"nothing is named {kind}; {near or 'there are ' + ', '.join(EMIT)}")
+            raise click.BadParameter(f"nothing is named {printable(kind)}; {near or 'there are ' + ', '.join(EMIT)}")
     return kinds
 
 

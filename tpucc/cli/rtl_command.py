@@ -136,7 +136,7 @@ def write_verilog(target_name: str, overrides: Mapping[str, str], output: Path, 
 
     made = blocks(shape_of(load_target(target_name, overrides)))
     write_files(output, {f"{name}.v": verilog(name, block).encode() for name, block in made.items()})
-    click.echo(f"{output}: {counted(len(made), 'module')}")
+    click.echo(f"{printable(str(output))}: {counted(len(made), 'module')}")
     if not with_yosys:
         return
     tool = yosys()

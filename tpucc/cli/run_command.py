@@ -107,7 +107,7 @@ def command(
 def inputs_of(exe: Executable, path: Path | None) -> tuple[Mapping[str, AnyArray], AnyArray | None, str]:
     """The arrays to run on as they are, their labels if they have some, and in words where they are from."""
     if path is not None:
-        arrays, labels = given_arrays(exe.runtime, path)
+        arrays, labels = given_arrays(path, exe.runtime.batches)
         return arrays, labels, f"{path} ({_rows(exe.runtime, arrays)})"
     known = calibrated_inputs(exe.compilation) if exe.compilation else None
     if known is not None:
