@@ -68,7 +68,7 @@ import numpy.typing as npt
 from tpucc.explain.accounting import TABLE_3, WAIT_ROWS
 from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.bottleneck import bottleneck, limit_of_path
-from tpucc.explain.critical import LIMITS, NOTHING, Limit, Part, critical_path, shares
+from tpucc.explain.critical import LIMITS, NOTHING, Limit, critical_path, shares
 from tpucc.explain.end_to_end import end_to_end
 from tpucc.explain.occupancy import cells_in_use
 from tpucc.explain.segments import Cause, Segments, matrix_segments
@@ -124,7 +124,7 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
         "breakdown": _breakdown(spent.sum(axis=0), useful),
         "useful_share": useful / max(1, cycles),
         "waits_by_root": _by_root(by_limit.sum(axis=0)),
-        "critical_path": _path_shares(path),
+        "critical_path": {limit.replace(" ", "_"): share for limit, share in shares(path).items()},
         "bottleneck": limit.name,
         "bottleneck_share": limit.share,
         "explanation": limit.explanation,
@@ -163,10 +163,6 @@ def _work(program: Program, whose: Attribution) -> _Work:
         np.bincount(whose.of[touched.pushes], minlength=count),
         np.bincount(whose.of, minlength=count),
     )
-
-
-def _path_shares(path: list[Part]) -> dict[str, float]:
-    return {limit.replace(" ", "_"): share for limit, share in shares(path).items()}
 
 
 def _streamed(program: Program, found: Stream, whose: Attribution, work: _Work, alone: str, peak: float) -> dict[str, Any]:
