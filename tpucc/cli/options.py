@@ -143,7 +143,8 @@ def refuse_unused(used: Collection[str], asking: str = "--train") -> None:
 
 
 def compile_options(function: Callable[..., Any], **others: Decorator) -> Callable[..., Any]:
-    """Adds the options of compiling; the command then calls `options_from` with what it got. `others` stand for those of their names."""
+    """Adds the options of compiling; the command then calls `options_from` with what it got. `others` take the place of the options of
+    their names."""
     decorators = [others.get(name) or option(name) for name, row in OPTIONS.items() if row.flag is not None]
     decorators += [_pass_option(of_pass, default) for of_pass, default in pass_options().items()]
     for decorate in reversed(decorators):

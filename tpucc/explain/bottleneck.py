@@ -160,7 +160,7 @@ def _work_of(layer: LayerInfo) -> str:
 
 
 def _rate(work: Work) -> str:
-    """The cycles that rows take on the path: one each, those of a window, or two where values have 16 bits."""
+    """The cycles that a row takes on the path: one, or one for each value of a window; twice as many where values have 16 bits."""
     parts = [part.instruction for part in work.path if part.limit is Limit.ACTIVATION]
     rows, cycles = work.touched.rows[parts], instruction_cycles(work.program, work.touched)[parts]
     rows, cycles = rows[rows > 0], cycles[rows > 0]

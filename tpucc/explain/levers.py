@@ -299,7 +299,7 @@ def _growth(work: Work) -> float:
 
 def _rows_of_layers(work: Work) -> int:
     """The most rows of the unified buffer that are alive at some time while one layer is computed. The peak may be lower, where the last
-    rows of a layer's operands die before the last ones of its results are there; those of a larger batch need not."""
+    rows of a layer's operands die before the last ones of its results are there; the rows of a larger batch may live longer."""
     touched, program = work.touched, work.program
     computing = np.flatnonzero(
         (touched.source.used | touched.source2.used | touched.target.used) & ~touched.host_reads & ~touched.host_writes

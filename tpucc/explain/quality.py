@@ -112,7 +112,8 @@ def notices(
     held: Mapping[str, Range] = NO_RANGES,
 ) -> Iterator[str]:
     """Warnings about the arrays for a model's inputs: values outside the range that the source declares, or that the integers reach which
-    hold them (`held`), and numbers that float32 or int32 can't hold. `then` says what becomes of the former: quantisation cuts them off."""
+    hold them (`held`), and numbers that float32 or int32 can't hold. `then` is what becomes of values outside: quantisation cuts them
+    off."""
     for name, kind in inputs.items():
         if name in given:
             array = np.asarray(given[name])

@@ -137,7 +137,7 @@ def allow(limit: str) -> str:
 
 
 def works_of(runtime: Timed) -> list[RooflinePoint]:
-    """The work of the model on one core, and after it that of each layer; bytes are those of the weight tiles fetched, as in the TPU
+    """The work of the model on one core, and after it the work of each layer; bytes are those of the weight tiles fetched, as in the TPU
     paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
     own = ((layer["name"], layer, index) for index, layer in enumerate(stats["layers"]) if layer["kind"] != INPUT)

@@ -249,7 +249,7 @@ def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
 
 
 def _by_root(waits: Float64) -> dict[str, int]:
-    """Of cycles [limits] those of each root of waits."""
+    """The cycles of each root of waits, from an array of the cycles of each limit [limits]."""
     return {limit.value: int(waits[LIMITS.index(limit)]) for limit in WAIT_ROWS}
 
 

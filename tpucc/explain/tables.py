@@ -252,7 +252,7 @@ def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
 
 
 def line_table(stats: dict[str, Any], width: int = WIDTH) -> str:
-    """The same with a row for each line of the source: its layers are added up, and the first column names that of most cycles."""
+    """`layer_table` with a row for each line of the source: its layers are added up, and the first column names the largest of them."""
     shown, others = _largest(by_lines(stats["layers"]), "cycles")
     rows = [_line_row(line, stats["cycles"]) for line in shown]
     end, note = _sums(LINE_HEADS, shown, others, counted(len(others), "more line"), stats["cycles"])

@@ -34,7 +34,7 @@ REASONS = tuple(Reason)
 
 
 def reason_words(machine: Machine) -> tuple[str, ...]:
-    """Words that follow "waits for", by the number of a reason: those of units come first and have the units' numbers."""
+    """Words that follow "waits for", by the number of a reason: the words of units come first, at the units' numbers."""
     return (*(unit.done.format(title=unit.title) for unit in machine.units), "", *(reason.value for reason in REASONS))
 
 

@@ -46,8 +46,8 @@ ADDRESSES = ("ub", "acc", "host")
 class Comparison:
     """What `tpucc compare` says.
 
-    `names` are those of the sides, `end_to_end` their entries of `stats.json`. `items` is there where their batches differ. `rows` are
-    those of the accounting; they add up to `cycles`. `counts` are numbers of the programs by their names.
+    `names` are what the sides are called, `end_to_end` their entries of `stats.json`. `items` is there where their batches differ. `rows`
+    are the rows of the accounting; they add up to `cycles`. `counts` are numbers of the programs by their names.
     `layers` are sorted by the size of their difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a
     batch in a stream of them. `on_device` are the sentences of `cause` about the device's cycles.
     """
@@ -188,7 +188,7 @@ def _instructions(sides: Sides) -> str:
 
 
 def _with_other_values(sides: Sides) -> str:
-    """The same instructions: whether they compute the same."""
+    """Words for programs of equal instructions: which of their values differ."""
     a, b = sides.each(lambda side: side.program)
     values: dict[str, tuple[AnyArray, AnyArray]] = {"weights": (a.tiles, b.tiles), "constants": (a.constants, b.constants)}
     values |= {words: (a.blocks[fields], b.blocks[fields]) for words, fields in OF_BLOCKS.items()}

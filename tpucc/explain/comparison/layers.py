@@ -27,10 +27,11 @@ SHOWN = 4
 class LayerDifference:
     """What a layer of both sides computes, or one of a side alone: its cycles, and the differences of the accounting's rows.
 
-    `names` and `lines` are those of the layer on both sides, empty and 0 on a side that has none. `kind` is that of b, or else of a.
-    `place` is the same for all layers of one product of the source. `parts` are further layers of each side, which the other side computes
-    as a part of this one, such as the sum with a bias; their cycles and rows count here. `is_resized` says that it has another number of
-    multiply-accumulates for an item on each side. `members` are the layers that this one stands for in a table, where it does for several.
+    `names` and `lines` are the layer's on both sides, empty and 0 on a side that has no such layer. `kind` is the kind on side b, or else
+    on a. `place` is the same for all layers of one product of the source. `parts` are further layers of each side, which the other side
+    computes as a part of this one, such as the sum with a bias; their cycles and rows count here. `is_resized` says that it has another
+    number of multiply-accumulates for an item on each side. `members` are the layers that this one stands for in a table, where it does for
+    several.
     """
 
     names: tuple[str, str]
@@ -271,7 +272,7 @@ def _wholes(matches: Sequence[_Match]) -> dict[_Match, _Match]:
 
 
 def _has(whole: _Layer, part: _Layer) -> bool:
-    """Whether the primary place of a layer, and the calls that led there, are among those of another one."""
+    """Whether a layer has the primary place of another one, `part`, and the calls that led there, among its own."""
     return part.origin.spans[0] in whole.origin.spans and set(part.origin.calls) <= set(whole.origin.calls)
 
 

@@ -30,7 +30,7 @@ class Number:
     rate: Callable[[Timed], str] = lambda _: ""
     """That in words, or nothing."""
     beyond: Number | None = None
-    """Named only where its change costs more cycles than that of this other number."""
+    """Named only where its change costs more cycles than the change of this other number."""
     detail: Number | None = None
     """Some of these, named behind them."""
 
@@ -88,7 +88,7 @@ def _transfers(runtime: Timed) -> int:
 
 
 def _latency(runtime: Timed) -> float:
-    """The cycles of a transfer besides those of its bytes."""
+    """The cycles that a transfer takes to begin, before its bytes cross."""
     target = runtime.program.target
     return target.host_latency_seconds * target.clock_hz
 
