@@ -79,7 +79,7 @@ def command(
     refuse_step_options()
     stem, kinds = stem_of(model), kinds_after(model, EMIT) if emit is None else emit
     with Progress(not quiet and not as_json) as progress:
-        compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress, with_data), stop_after, print_after, progress)
+        compilation = compiled(model, given, quiet, progress, dump=Dump(print_after, dump_dir, progress, with_data), stop_after=stop_after)
         if compilation.program is None or stop_after is not None:
             return
         runtime = Timed(compilation.program, progress.rounds)

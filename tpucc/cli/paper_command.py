@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -45,9 +45,7 @@ def command(programs: Path | None, target: str, overrides: dict[str, str], train
     if as_json:
         print_json({"target": machine.name, "tpucc": VERSION, "sections": [section.json() for section in sections]})
         return
-    click.echo(f"{printable(machine.name)} beside the TPU of Jouppi et al., ISCA 2017\n")
-    for section in sections:
-        click.echo(section_text(section) + "\n")
+    _print(f"{printable(machine.name)} beside the TPU of Jouppi et al., ISCA 2017", sections)
 
 
 def _print_training(programs: Path | None, as_json: bool, quiet: bool) -> None:
@@ -59,9 +57,12 @@ def _print_training(programs: Path | None, as_json: bool, quiet: bool) -> None:
     if as_json:
         print_json({"tpucc": VERSION, **found.json()})
         return
-    click.echo("Steps of training beside those of Cloud TPUs\n")
-    for section in found.sections():
-        click.echo(section_text(section) + "\n")
+    _print("Steps of training beside those of Cloud TPUs", found.sections())
+
+
+def _print(head: str, sections: Iterable[Section]) -> None:
+    for text in (head, *map(section_text, sections)):
+        click.echo(f"{text}\n")
 
 
 def section_text(section: Section) -> str:

@@ -152,7 +152,7 @@ def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: b
 def _print_passes(model: Path, given: Mapping[str, Any], as_json: bool, quiet: bool) -> None:
     require_model(model)
     with Progress(not quiet and not as_json) as progress:
-        compilation = compiled(model, given, quiet, progress=progress, of_accuracy=False)
+        compilation = compiled(model, given, quiet, progress, of_accuracy=False)
         progress.stage("compile without passes")
         steps = by_pass(compilation, model.parent)
     if as_json:

@@ -58,7 +58,7 @@ def command(model: Path, output: Path | None, values: range | None, by_pass: boo
     if by_pass:
         require_model(model)
     with Progress(not quiet) as progress:
-        compilation = compiled(model, given, quiet, progress=progress)
+        compilation = compiled(model, given, quiet, progress)
         assert compilation.program is not None
         runtime = Timed(compilation.program, progress.rounds)
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)

@@ -15,7 +15,7 @@ from tpucc.cli.options import options_from, refuse_given
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import SILENT, CompileProgress, Progress, told
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
-from tpucc.compilation import Compilation, Observer, Snapshot
+from tpucc.compilation import Compilation, Snapshot
 from tpucc.data.archive import naming
 from tpucc.driver import compile_source
 from tpucc.explain.quality import Accuracy, Regression, notices, quality
@@ -34,10 +34,10 @@ PROGRAM_SUFFIX = ".tpub"
 class Dump:
     """An observer that prints and saves the stages it was asked for."""
 
-    print_after: str | None = None
-    folder: Path | None = None
-    progress: Progress = SILENT
-    with_data: bool = False
+    print_after: str | None
+    folder: Path | None
+    progress: Progress
+    with_data: bool
 
     def __call__(self, snapshot: Snapshot) -> None:
         if self.print_after in ("all", snapshot.stage) and snapshot.stage not in ("parse", "verify"):
@@ -59,7 +59,7 @@ def executable_from(
         refuse_like(given)
         refuse_given(given.__contains__, "is an option of compiling; a program is compiled already")
         return Executable(Timed(Timed.load(path).program, progress.rounds))
-    compilation = compiled(path, given, quiet, progress=progress, of_accuracy=of_accuracy)
+    compilation = compiled(path, given, quiet, progress, of_accuracy=of_accuracy)
     assert compilation.program is not None
     return Executable(Timed(compilation.program, progress.rounds), compilation)
 
@@ -68,22 +68,22 @@ def compiled(
     path: Path,
     given: Mapping[str, Any],
     quiet: bool,
-    observer: Observer | None = None,
-    stop_after: str | None = None,
-    print_after: str | None = None,
     progress: Progress = SILENT,
+    *,
+    dump: Dump | None = None,
+    stop_after: str | None = None,
     of_accuracy: bool = True,
 ) -> Compilation:
     """Compiles a source, or goes on from the text of a stage, with the options of the command line; prints warnings to standard error."""
     options = options_from(given, stop_after)
-    if print_after not in (None, "all"):
-        require_stage(str(print_after), options)
+    if dump is not None and dump.print_after not in (None, "all"):
+        require_stage(str(dump.print_after), options)
     showing = CompileProgress(progress, options)
 
     def observe(snapshot: Snapshot) -> None:
         showing(snapshot)
-        if observer is not None:
-            observer(snapshot)
+        if dump is not None:
+            dump(snapshot)
 
     if path.suffix in TEXT_SUFFIXES:
         compilation = resumed(path, given["like"], options, observe)

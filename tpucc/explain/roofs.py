@@ -29,7 +29,7 @@ BOTTLENECKS_OF = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ModelLimit:
     """What limits a model: its bottleneck, the percentage of the critical path that this takes, and the share of the matrix unit's cells
     that hold weights of the model while it multiplies."""
 
@@ -55,7 +55,7 @@ class RooflinePoint:
     link_cycles: int = 0
     host_steps: int = 0
     unit_cycles: int = 0
-    limited: Limit | None = None
+    limited: ModelLimit | None = None
     bytes_per_value: int = 1
     """A row of values of 16 bits takes the matrix unit twice as long, so that its peak is half."""
 
@@ -148,7 +148,7 @@ def works_of(runtime: Timed) -> list[RooflinePoint]:
         for name, x, n in works
     )
     active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
-    limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
+    limit = ModelLimit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
     link, steps = stats["stream"]["link_cycles"], len(runtime.program.host_steps)
     work = finishing_work(runtime.program, runtime.timeline)
     return [replace(model, link_cycles=link, host_steps=steps, unit_cycles=work, limited=limit), *layers]
