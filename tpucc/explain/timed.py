@@ -56,6 +56,10 @@ class Timed(Runtime):
         return counts_summary(self.program, count_cycles(self.program, self.timeline))
 
 
+FACTORS = (0.5, 2.0)
+"""By which each assumption is varied."""
+
+
 @dataclass(frozen=True)
 class Assumption:
     """A number of the target that is assumed, and the seconds of a batch from end to end: as it is, with half and with twice of it."""
@@ -92,5 +96,5 @@ def assumption_words(runtime: Timed) -> str:
 
 
 def _varied(runtime: Timed, field: str) -> Assumption:
-    halved, doubled = (retimed(runtime.program, runtime.edges, field, factor).seconds for factor in (0.5, 2.0))
+    halved, doubled = (retimed(runtime.program, runtime.edges, field, factor).seconds for factor in FACTORS)
     return Assumption(field, getattr(runtime.program.target, field), runtime.stats["end_to_end"]["seconds"], halved, doubled)
