@@ -136,9 +136,8 @@ class _Replays:
 
     def measure(self, part: Mapping[str, AnyArray]) -> None:
         """One round of inputs."""
-        alone = self._measurement.measure(part)
-        names = [node.name for node in self._floats]
-        exact = evaluate(self._floats, part, keep=names)
+        exact = evaluate(self._floats, part, keep=[node.name for node in self._floats])
+        alone = self._measurement.measure(part, exact)
         for layer, real in self._twins.items():
             held = self._measurement.layers[layer].type.quantisation
             assert held is not None
