@@ -24,7 +24,7 @@ def command(name: str | None, overrides: dict[str, str]) -> None:
     target = load_target(name, overrides)
     for field, value in msgspec.structs.asdict(target).items():
         if value or not target.obstacle:
-            click.echo(f"{field} = {_toml(value)}")
+            click.echo(f"{field} = {msgspec.json.encode(value).decode() if isinstance(value, str) else value!r}")
     _comment(f"peak: {_peak(target)}; a weight tile takes {target.tile_fetch_cycles:,} cycles to fetch")
     if target.obstacle:
         _comment(f"tpucc compile makes no program for it: it {target.obstacle}")
@@ -38,7 +38,3 @@ def _peak(target: Target) -> str:
     text = f"{target.chip_peak_ops / 1e12:.5g} {target.peak_unit}"
     units = target.cores * target.matrix_units
     return text if units == 1 else f"{text} = {units} × {target.mxu}² × 2 × {number(target.clock_hz / 1e6)} MHz"
-
-
-def _toml(value: object) -> str:
-    return msgspec.json.encode(value).decode() if isinstance(value, str) else repr(value)

@@ -97,11 +97,12 @@ class RooflinePoint:
         return found
 
     def dashed(self, target: Target) -> list[str]:
-        """The roofs of the whole model that are drawn for it: its bottleneck's, and the lowest; none of one without a point."""
+        """The roofs that are drawn for the whole model: its bottleneck's, and the link's if it is the lowest; none if it has no point."""
         if not self.drawable:
             return []
-        own = {self.limit(target), self.link if self.limited and self.limited.name in BOTTLENECKS_OF[self.link] else CELLS, UNIT}
-        return [name for name in self.roofs(target) if name in own and name in (self.link, CELLS, UNIT)]
+        limits = self.limited is not None and self.limited.name in BOTTLENECKS_OF[self.link]
+        own = (CELLS, UNIT, self.link) if limits or self.limit(target) == self.link else (CELLS, UNIT)
+        return [name for name in self.roofs(target) if name in own]
 
     def roof(self, target: Target) -> float:
         """The lowest of its roofs."""

@@ -247,7 +247,7 @@ def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     shown, others = _largest([stats["layers"][place] for place in rows_of_layers(stats["layers"])], itemgetter("cycles"))
     end, note = _sums(LAYER_HEADS, shown, others, f"{len(others):,} more", stats["cycles"])
     for step in ("step ", ""):  # `step 0: matmul`; where that is cut, `0: matmul` for all: there is more room for what a step computes
-        rows = [_layer_row(layer, stats["cycles"], step) for layer in shown]
+        rows = [(_name(layer, step), layer["kind"], _line(layer), *layer_cells(layer, stats["cycles"])) for layer in shown]
         text = table(LAYER_HEADS, [*rows, *end], width=width)
         if is_whole := all(printable(row[0]) in text for row in rows):
             break
@@ -302,10 +302,6 @@ def _largest(layers: Sequence[T], size: Callable[[T], int]) -> tuple[list[T], li
     """The `MOST_ROWS` largest layers, or lines, by their cycles, and the others; both in the order in which they came."""
     largest = set(sorted(range(len(layers)), key=lambda i: (-size(layers[i]), i))[:MOST_ROWS])
     return [layers[i] for i in sorted(largest)], [layer for i, layer in enumerate(layers) if i not in largest]
-
-
-def _layer_row(layer: dict[str, Any], whole: int, step: str) -> tuple[str, ...]:
-    return (_name(layer, step), layer["kind"], _line(layer), *layer_cells(layer, whole))
 
 
 def _line_row(line: dict[str, Any], whole: int) -> tuple[str, ...]:
