@@ -45,7 +45,10 @@ def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Pat
     other = b or a
     keep_inputs(output)
     with Progress(not quiet and not as_json) as progress:
-        sides = [_side(a, options_a, given, progress, "--a"), _side(other, options_b, given, progress, "--b")]
+        sides = [
+            _side(a, options_a, given, progress, "--a"),
+            _side(other, options_b, given, progress, "--b"),
+        ]
         progress.stage("compare")
         notes = (sides[0].notes, sides[1].notes)
         found = compare(sides[0].runtime, sides[1].runtime, notes, _names((a, options_a), (other, options_b)))
