@@ -127,7 +127,7 @@ def kind_of(text: Source) -> Kind:
     require_version(text)
     lines = (line.strip() for line in text.text.removeprefix("\ufeff").split("\n"))
     first = next((line for line in lines if line and line[0] not in ";#"), "")
-    word = first.split(" ")[0]
+    word = re.split(r"[\s;#]", first, maxsplit=1)[0]
     if word == "graph":
         return "graph"
     if word[:1] == "." or word in {opcode.mnemonic for opcode in Opcode}:
