@@ -73,7 +73,6 @@ class Measurement:
     def __init__(self, floats: Graph, layers: Graph) -> None:
         self.floats, self.layers, self.twins = floats, layers, twins_of(floats, layers)
         self._meters = {name: _meter(layers[name]) for name in self.twins}
-        self._followed = {node.op for node in layers if _follows(node)}
 
     def measure(self, part: Mapping[str, AnyArray], real: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
         """One round of inputs, and the float32 values of `twins` for them. Returns the integers that each layer makes of exact operands."""
@@ -88,7 +87,8 @@ class Measurement:
                 return value
             alone = [exact.get(name, operand) for name, operand in zip(node.operands, operands, strict=True)]
             if node.name not in self.twins:
-                exact.update({} if quantizes(node.op) else {node.name: self._computed(node, alone)})
+                if not quantizes(node.op):
+                    exact[node.name] = self._computed(node, alone)
                 return value
             held, wanted = node.type.quantisation, real[self.twins[node.name]]
             assert held is not None
@@ -99,7 +99,7 @@ class Measurement:
             self._meters[node.name].add_alone(wanted, found[node.name])
             return value
 
-        evaluate(self.layers, part, {**LAYER_REFERENCES, **dict.fromkeys(self._followed, follow)})
+        evaluate(self.layers, part, {**LAYER_REFERENCES, **{node.op: follow for node in self.layers if _follows(node)}})
         return found
 
     def _computed(self, node: Node, operands: Sequence[AnyArray]) -> AnyArray:
