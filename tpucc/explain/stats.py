@@ -76,7 +76,7 @@ from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.durations import Edges, host_step_cycles
+from tpucc.sim.durations import Edges, host_seconds, host_step_cycles
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
 from tpucc.version import VERSION
@@ -96,7 +96,8 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
     fetches, useful = len(timeline.tiles.asked), float(work.useful.sum()) / target.tile_bytes
     path = critical_path(program, timeline)
     streamed = stream(program, timeline)
-    limit = bottleneck(program, path, edges, overlaps=streamed.fits)
+    each = max(streamed.cycles / target.clock_hz, host_seconds(program, timeline, edges)) if streamed.fits else None
+    limit = bottleneck(program, path, edges, each=each)
     found = {
         "model": program.name,
         "target": target.name,
