@@ -15,8 +15,8 @@ from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.occupancy import Handover
-from tpucc.explain.quantities import number, numbers, rate_text, size
-from tpucc.explain.roofs import RooflinePoint, bandwidth_text, ridge
+from tpucc.explain.quantities import bandwidth_text, number, numbers, rate_text, size
+from tpucc.explain.roofs import RooflinePoint, ridge
 from tpucc.explain.segments import matrix_segments
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import Opcode

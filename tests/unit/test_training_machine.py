@@ -605,6 +605,9 @@ def test_a_run_in_floats_is_of_models_with_inputs(tmp_path: Path, capsys: pytest
     np.savez(tmp_path / "x.npz", x=np.ones((50, 200), np.float32))
     assert run("run", model, "--target", "tpu_v2", "--input", tmp_path / "x.npz") == 0
     assert "50 rows of x.npz in 2 rounds" in capsys.readouterr().out.replace("\n ", "")
+    np.savez(tmp_path / "x_train.npz", x=np.ones((50, 200), np.float32), label=np.zeros(50, np.int64))
+    assert run("run", model, "--target", "tpu_v2", "--input", tmp_path / "x_train.npz") == 0
+    assert "right: " in capsys.readouterr().out
     assert run("run", model, "--target", "tpu_v2", "--backend", "numpy") == 2
     assert "--backend has no effect on a run in floats" in capsys.readouterr().err
     model.write_text(LOOKED_UP)

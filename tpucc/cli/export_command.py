@@ -40,7 +40,7 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
     require_onnx_name(place)
     with Progress(not quiet) as progress:
         in_floats = Placement.name if given.get("keep") else "weights"  # which layer is kept changes nothing there, but one must have it
-        made = compiled(model, given, quiet, stop_after=divide_batch.name if quantized else in_floats, progress=progress)
+        made = compiled(model, given, quiet, progress, stop_after=divide_batch.name if quantized else in_floats)
         progress.stage("export")
         written, data = exported(made, quantized)
         if output is None:

@@ -121,7 +121,7 @@ class GuardedBackEnd(BackEnd):
 
 
 def _numbering(tiles: TileProgram, program: Program, waits: bool) -> Numbering:
-    """The numbers that the user's stages know: those without the waits, if these are theirs, or else those of the tile program."""
+    """The numbers of instructions that the user's stages know: without the waits, if the user makes them, or else in the tile program."""
     if waits:
         synchronises = program.instructions["opcode"] == Opcode.SYNCHRONIZE
         return Numbering("the listing without waits that synchronise got", np.where(synchronises, -1, np.cumsum(~synchronises) - 1))

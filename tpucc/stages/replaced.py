@@ -117,7 +117,7 @@ def safe_synchronise(function: Synchronise) -> Synchronise:
 
 
 def _with_own_arrays(given: T) -> T:
-    """The same with copies of its arrays: one that is read only can be made writable by its user."""
+    """A value with copies of its arrays: the user could make an array writable that is read only."""
     values = {field.name: getattr(given, field.name) for field in fields(given)}
     own: dict[str, Any] = {name: read_only(value.copy()) for name, value in values.items() if isinstance(value, np.ndarray)}
     return replace(given, **own)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.explain.names import shown
-from tpucc.explain.quantities import number, rate_text
-from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, HOST, LINK, UNIT, RooflinePoint, allow, bandwidth_text, ridge
+from tpucc.explain.quantities import bandwidth_text, number, rate_text
+from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, HOST, LINK, UNIT, RooflinePoint, allow, ridge
 from tpucc.prose import percent
 from tpucc.see.charts.beside import FEW, NamedPoint, Room, names_of_points, pieces, shared_words
 from tpucc.see.charts.chart import WIDTH, Scale, foot_axis, side_axis
