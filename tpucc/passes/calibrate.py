@@ -34,7 +34,7 @@ from tpucc.passes.input_arrays import (
 )
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.place import require_placed
-from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Extremes, Meter, Tails
+from tpucc.passes.range_meters import Extremes, Tails
 from tpucc.passes.rewriter import Names, as_constant, held_array
 
 NO_CALIBRATION = "no calibration inputs"
@@ -47,6 +47,7 @@ SYNTHETIC_VALUES = 2**24
 """Values of synthetic inputs that are held at one time, or one batch if that has more: few rows of millions tell a range, too."""
 RANDOM_INPUTS = 'these inputs are random: name examples with calibration "FILE.npz" or --calibrate, or declare ranges, as in [0.1, 4.0]'
 SIGNIFICANT_BITS = 10
+METHODS = ("minmax", "percentile")
 ROWS = 512
 """About so many rows of the calibration inputs are used."""
 
@@ -59,8 +60,6 @@ class Calibrate(Pass):
     |---|---|
     | "minmax" | from the smallest to the largest value |
     | "percentile" | the smallest that leaves out at most the largest and the smallest `100 - percentile` % of the values |
-    | "mse" | the one with the least squared error of quantising: a finer step for many values against saturation of a few |
-    | "entropy" | the one after which the distribution of the values has changed least |
 
     At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all. Without any, inputs are made up; quantising
     says so where a layer reads such a range.
@@ -84,10 +83,10 @@ class Calibrate(Pass):
             return graph
         if given is None:
             parts = list(examples(graph, given, self.rows))
-            found = self._ranges(probed, parts, len(parts), context.format, RANDOM_INPUTS)
+            found = self._ranges(probed, parts, len(parts), RANDOM_INPUTS)
             return probed.ranged({name: replace(range_, synthetic=True) for name, range_ in found.items()})
         count = batch_count(graph.inputs, given, self.rows)
-        return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count, context.format))
+        return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count))
 
     def _require_options(self) -> None:
         require_choice("method of calibration", self.method, METHODS)
@@ -96,9 +95,9 @@ class Calibrate(Pass):
         if self.rows < 0:
             raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
 
-    def _ranges(self, probed: ProbeGraph, parts: Iterable[InputArrays], count: int, to: IntegerFormat, *help: str) -> dict[str, Range]:
-        """The ranges of what is measured, over `count` batches of inputs, for integers of the format `to`; `help` is for the error, too."""
-        meters = {name: self._meter(probed.graph[name].type.size * count, to) for name in probed.measured}
+    def _ranges(self, probed: ProbeGraph, parts: Iterable[InputArrays], count: int, *help: str) -> dict[str, Range]:
+        """The ranges of what is measured, over `count` batches of inputs; `help` is for the error, too."""
+        meters = {name: self._meter(probed.graph[name].type.size * count) for name in probed.measured}
 
         def measure(node: Node, value: AnyArray) -> None:
             if (meter := meters.get(node.name)) is not None:
@@ -111,10 +110,8 @@ class Calibrate(Pass):
                 raise _not_finite(probed.graph, part, help) from None
         return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
-    def _meter(self, size: int, to: IntegerFormat) -> Meter:
+    def _meter(self, size: int) -> Extremes | Tails:
         """What chooses the range of `size` values."""
-        if self.method in CHOICES:
-            return Binned(CHOICES[self.method], to)
         cut = 0 if self.method == "minmax" else math.floor((100 - self.percentile) / 100 * size + 1e-6)
         return Tails(cut) if cut else Extremes()
 

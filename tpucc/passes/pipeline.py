@@ -22,7 +22,6 @@ from tpucc.passes.dead_code import dead_code
 from tpucc.passes.depthwise import depthwise
 from tpucc.passes.device_forms import computed_kernels, copy_pixels, device_forms, shuffle_lanes
 from tpucc.passes.divide_batch import divide_batch
-from tpucc.passes.equalise import equalise
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.flatten_to_convolution import flatten_to_convolution
 from tpucc.passes.folding import fold_padding, fold_scales, fold_slices
@@ -59,7 +58,6 @@ PASSES: tuple[Pass, ...] = (
     batch_products,
     reassociate_bias,
     hoist_dequantize,
-    equalise,
     dead_code,
     write_weights,
     Placement(),
