@@ -16,8 +16,7 @@ from tpucc.ir import Graph, Range
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
-from tpucc.passes import calibrate
-from tpucc.passes.calibrate import NO_CALIBRATION, Calibrate, examples, synthetic_note
+from tpucc.passes.calibrate import NO_CALIBRATION, calibrate, examples, synthetic_note
 from tpucc.passes.input_arrays import batch_count, batches, checked_inputs, synthetic_batches, synthetic_inputs
 
 GENERATOR = np.random.default_rng(0)
@@ -39,12 +38,12 @@ def ranges(graph: Graph) -> dict[str, Range | None]:
 
 
 def calibrated(graph: Graph, calibration: dict[str, AnyArray], **options: float | str) -> dict[str, Range | None]:
-    return ranges(applied(placed(graph), Calibrate(**options), calibration=calibration))  # type: ignore[arg-type]
+    return ranges(applied(placed(graph), calibrate(**options), calibration=calibration))  # type: ignore[arg-type]
 
 
 def errors(graph: Graph, calibration: dict[str, AnyArray]) -> list[tuple[str, str]]:
     with pytest.raises(InputError) as caught:
-        Calibrate().run(placed(graph), context(calibration))
+        calibrate.run(placed(graph), context(calibration))
     return [(d.code, "; ".join((d.message, *d.help))) for d in caught.value.diagnostics]
 
 
@@ -100,7 +99,7 @@ def test_only_what_the_device_holds_or_reads_is_measured() -> None:
     t = model.op("transpose", model.input("x", 2, 3), perm=(1, 0), name="t")
     h = model.op("matmul", t, model.constant("w", drawn(2, 4)), name="h")
     graph = placed(model.build(model.op("softmax", h, name="soft")))
-    assert {name for name, known in ranges(applied(graph, Calibrate(), calibration={"x": drawn(2, 3)})).items() if known} == {"t", "h"}
+    assert {name for name, known in ranges(applied(graph, calibrate, calibration={"x": drawn(2, 3)})).items() if known} == {"t", "h"}
 
 
 def test_minmax_equals_the_extremes_of_the_reference() -> None:
@@ -164,8 +163,8 @@ def test_a_fused_table_learns_the_range_before_it() -> None:
     model = Model()
     graph = model.build(model.dense(model.input("x", 4, 5), drawn(5, 3), drawn(3), activation="tanh"))
     x = drawn(16, 5)
-    before = applied(placed(graph), Calibrate(), calibration={"x": x})
-    fused_first = applied(placed(graph), *FUSIONS, Calibrate(), calibration={"x": x})
+    before = applied(placed(graph), calibrate, calibration={"x": x})
+    fused_first = applied(placed(graph), *FUSIONS, calibrate, calibration={"x": x})
     fused_last = applied(before, *FUSIONS)
     attributes = fused_first["fc_tanh"].attributes
     assert isinstance(attributes, LinearAttributes)
@@ -224,13 +223,13 @@ def test_a_note_of_made_up_inputs_stands_where_they_matter(returned: str, said: 
 
 
 def test_without_calibration_inputs_are_drawn_and_a_note_says_how() -> None:
-    results = [Calibrate().run(placed(graph), context()) for graph in (identity_model(64), identity_model(64, (0.0, 2.0)))]
+    results = [calibrate.run(placed(graph), context()) for graph in (identity_model(64), identity_model(64, (0.0, 2.0)))]
     assert [synthetic_note(result, "ranges are measured").split("(")[1].split(")")[0] for result in results] == [
         "standard normal, seed 0",
         "uniform in their range, seed 0",
     ]
     free, bounded = map(ranges, results)
-    assert free == ranges(Calibrate().run(placed(identity_model(64)), context()))
+    assert free == ranges(calibrate.run(placed(identity_model(64)), context()))
     normal = np.random.default_rng(0).standard_normal((64, 2), np.float32)
     for known, low, high in ((free["h"], normal.min(), normal.max()), (bounded["h"], 0, 2)):
         assert known is not None
@@ -245,7 +244,7 @@ def test_inputs_of_few_elements_are_drawn_more_than_once(shape: tuple[int, ...],
     s = model.input("s", *shape)
     if mate:
         model.input("x", *mate)
-    found = ranges(Calibrate().run(placed(model.build(model.op("relu", s, name="r"))), context()))
+    found = ranges(calibrate.run(placed(model.build(model.op("relu", s, name="r"))), context()))
     assert found["s"] is not None
     assert found["r"] is not None
     assert found["s"].low < -1.5 < 1.5 < found["s"].high
@@ -274,15 +273,15 @@ def test_rounds_for_few_elements_keep_the_others_and_stay_within_the_most() -> N
 def test_a_graph_that_needs_no_range_is_left_alone_without_a_warning() -> None:
     model = Model()
     graph = placed(model.build(model.op("softmax", model.input("x", 2, 3))))
-    assert Calibrate().run(graph, context()) is graph
-    once = Calibrate().run(placed(identity_model()), context({"x": drawn(4, 2)}))
+    assert calibrate.run(graph, context()) is graph
+    once = calibrate.run(placed(identity_model()), context({"x": drawn(4, 2)}))
     assert once.notes == ()
-    assert Calibrate().run(once, context()) is once
+    assert calibrate.run(once, context()) is once
 
 
 def test_rows_of_millions_are_made_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """And few rows of thousands are few."""
-    monkeypatch.setattr(calibrate, "SYNTHETIC_VALUES", 1000)
+    monkeypatch.setattr("tpucc.passes.calibrate.SYNTHETIC_VALUES", 1000)
     for width, rounds_made in ((2000, 1), (300, 3), (10, 64)):
         model = Model()
         model.input("x", 1, width)
@@ -373,7 +372,7 @@ def test_a_value_that_overflows_is_an_error_at_its_place() -> None:
     h = model.op("mul", model.input("x", 2, 3), model.constant("c", np.full(3, 3e38)), name="h")
     huge = placed(model.build(model.op("relu", h, name="r")))
     with pytest.raises(CompileError) as caught:
-        Calibrate().run(huge, context({"x": np.full((2, 3), 100, np.float32)}))
+        calibrate.run(huge, context({"x": np.full((2, 3), 100, np.float32)}))
     (error,) = caught.value.diagnostics
     assert (error.code, error.span and error.span.line) == ("E0805", huge["h"].origin.line)
     assert error.message == "h (mul) is infinite in 6 of 6 values: no range covers it"
@@ -405,6 +404,6 @@ def test_the_operator_of_the_first_value_that_is_not_finite_is_named(body: str, 
 @each([({"method": "minmx"}, "E0517"), ({"percentile": 50.0}, "E0518"), ({"percentile": float("nan")}, "E0518"), ({"rows": -1}, "E0518")])
 def test_bad_options(options: dict[str, float | str], code: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Calibrate(**options).run(identity_model(), context())  # type: ignore[arg-type]
+        calibrate(**options).run(identity_model(), context())  # type: ignore[arg-type]
     found: Diagnostic = caught.value.diagnostics[0]
     assert found.code == code

@@ -52,5 +52,5 @@ def _show(name: str) -> None:
         near = did_you_mean(name, [step.name for step in (*PASSES, *TRAINING_PASSES)])
         raise UsageError(Diagnostic("E0509", f"no pass is named {printable(name)}", help=(near,)))
     told = cleandoc((found or training).__doc__ or "")
-    if told and not told.startswith(f"{type(found or training).__name__}("):
+    if told:
         click.echo(f"\n{prose(told).rstrip()}")

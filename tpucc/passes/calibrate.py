@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
-from tpucc.ir import Graph, GraphBuilder, Node, Range, TensorType
+from tpucc.ir import Graph, Node, Range, TensorType
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.numerics import AnyArray, dequantise, quantise
@@ -21,7 +21,7 @@ from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.names import clip, dequantize, quantize
 from tpucc.ops.opdef import Table
 from tpucc.ops.quantize import QuantizeAttributes
-from tpucc.passes.base import Context, Pass, require_choice
+from tpucc.passes.base import Context, graph_pass, require_choice
 from tpucc.passes.input_arrays import (
     VALUES,
     InputArrays,
@@ -52,8 +52,8 @@ ROWS = 512
 """About so many rows of the calibration inputs are used."""
 
 
-@dataclass(frozen=True)
-class Calibrate(Pass):
+@graph_pass("calibrate", "measures the range of each value on the calibration inputs", level=0)
+def calibrate(graph: Graph, context: Context, *, method: str = "minmax", percentile: float = 99.99, rows: int = ROWS) -> Graph:
     """Gives a range to every value that needs one.
 
     | `method` | the range |
@@ -63,57 +63,43 @@ class Calibrate(Pass):
 
     At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all. Without any, inputs are made up; quantising
     says so where a layer reads such a range.
+
+    Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite.
     """
+    require_choice("method of calibration", method, METHODS)
+    if not 50 < percentile <= 100:
+        raise UsageError(Diagnostic("E0518", f"the percentile must be above 50 and at most 100, found {percentile:g}"))
+    if rows < 0:
+        raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {rows}"))
+    given = given_examples(graph, context)
+    require_placed(graph, "calibrating")
+    probed = ProbeGraph.of(graph, context.format)
+    if not probed.measured:
+        return graph
+    share = 0 if method == "minmax" else (100 - percentile) / 100
+    if given is None:
+        parts = list(examples(graph, given, rows))
+        found = _ranges(probed, parts, len(parts), share, RANDOM_INPUTS)
+        return probed.ranged({name: replace(range_, synthetic=True) for name, range_ in found.items()})
+    return probed.ranged(_ranges(probed, examples(graph, given, rows), batch_count(graph.inputs, given, rows), share))
 
-    name = "calibrate"
-    summary = "measures the range of each value on the calibration inputs"
-    level = 0
 
-    method: str = "minmax"
-    percentile: float = 99.99
-    rows: int = ROWS
+def _ranges(probed: ProbeGraph, parts: Iterable[InputArrays], count: int, share: float, *help: str) -> dict[str, Range]:
+    """The ranges of what is measured, over `count` batches of inputs: a share of the values is left out at each end. `help` is for the
+    error, too."""
+    cuts = {name: math.floor(share * (probed.graph[name].type.size * count) + 1e-6) for name in probed.measured}
+    meters: dict[str, Extremes | Tails] = {name: Tails(cut) if cut else Extremes() for name, cut in cuts.items()}
 
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite."""
-        self._require_options()
-        given = given_examples(graph, context)
-        require_placed(graph, "calibrating")
-        probed = ProbeGraph.of(graph, context.format)
-        if not probed.measured:
-            return graph
-        if given is None:
-            parts = list(examples(graph, given, self.rows))
-            found = self._ranges(probed, parts, len(parts), RANDOM_INPUTS)
-            return probed.ranged({name: replace(range_, synthetic=True) for name, range_ in found.items()})
-        count = batch_count(graph.inputs, given, self.rows)
-        return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count))
+    def measure(node: Node, value: AnyArray) -> None:
+        if (meter := meters.get(node.name)) is not None:
+            meter.add(value, _extremes(value))
 
-    def _require_options(self) -> None:
-        require_choice("method of calibration", self.method, METHODS)
-        if not 50 < self.percentile <= 100:
-            raise UsageError(Diagnostic("E0518", f"the percentile must be above 50 and at most 100, found {self.percentile:g}"))
-        if self.rows < 0:
-            raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
-
-    def _ranges(self, probed: ProbeGraph, parts: Iterable[InputArrays], count: int, *help: str) -> dict[str, Range]:
-        """The ranges of what is measured, over `count` batches of inputs; `help` is for the error, too."""
-        meters = {name: self._meter(probed.graph[name].type.size * count) for name in probed.measured}
-
-        def measure(node: Node, value: AnyArray) -> None:
-            if (meter := meters.get(node.name)) is not None:
-                meter.add(value, _extremes(value))
-
-        for part in parts:
-            try:
-                evaluate(probed.graph, part, watch=measure)
-            except FloatingPointError:
-                raise _not_finite(probed.graph, part, help) from None
-        return {name: _outwards(meter.range()) for name, meter in meters.items()}
-
-    def _meter(self, size: int) -> Extremes | Tails:
-        """What chooses the range of `size` values."""
-        cut = 0 if self.method == "minmax" else math.floor((100 - self.percentile) / 100 * size + 1e-6)
-        return Tails(cut) if cut else Extremes()
+    for part in parts:
+        try:
+            evaluate(probed.graph, part, watch=measure)
+        except FloatingPointError:
+            raise _not_finite(probed.graph, part, help) from None
+    return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
 
 def given_examples(graph: Graph, context: Context) -> InputArrays | None:
@@ -150,12 +136,10 @@ class ProbeGraph:
 
     @classmethod
     def of(cls, graph: Graph, format: IntegerFormat) -> ProbeGraph:
-        builder = GraphBuilder(graph.name, graph.source)
-        for node in graph:
-            builder.add(node)
-        before = {node.name: builder.add(_stopped(node)).name for node in graph if _lacks_pre(node)}
-        probe = saturating(replace(graph, nodes=tuple(builder.nodes.values())), format)
-        return cls(graph, probe, (*_without_range(graph), *before.values()), before)
+        names = Names(graph)
+        before = {node.name: names.fresh(node.name) for node in graph if _lacks_pre(node)}
+        stopped = (_stopped(graph[name], probe) for name, probe in before.items())
+        return cls(graph, saturating(graph.with_nodes((*graph, *stopped)), format), (*_without_range(graph), *before.values()), before)
 
     def ranged(self, found: Mapping[str, Range]) -> Graph:
         """The operator graph with what was found."""
@@ -200,9 +184,9 @@ def _lacks_pre(node: Node) -> bool:
     return activation is not None and isinstance(activation[0].legalisation, Table)
 
 
-def _stopped(node: Node) -> Node:
+def _stopped(node: Node, name: str) -> Node:
     assert isinstance(node.attributes, Fused)
-    return replace(node, attributes=without_activation(node.attributes), type=node.type.plain())
+    return replace(node, name=name, attributes=without_activation(node.attributes), type=node.type.plain())
 
 
 def _extremes(values: AnyArray) -> Range:
