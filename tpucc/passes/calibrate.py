@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
 from tpucc.ir import Graph, Node, Range, TensorType
 from tpucc.ir.dataflow import constant_values
@@ -34,7 +36,6 @@ from tpucc.passes.input_arrays import (
 )
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.place import require_placed
-from tpucc.passes.range_meters import Extremes, Tails
 from tpucc.passes.rewriter import Names, as_constant, held_array
 
 NO_CALIBRATION = "no calibration inputs"
@@ -100,6 +101,41 @@ def _ranges(probed: ProbeGraph, parts: Iterable[InputArrays], count: int, share:
         except FloatingPointError:
             raise _not_finite(probed.graph, part, help) from None
     return {name: _outwards(meter.range()) for name, meter in meters.items()}
+
+
+# A meter sees the values of one tensor batch by batch, with the smallest and the largest of each batch; then it says the range.
+
+
+class Extremes:
+    """The smallest and the largest value. Models of thousands of small values spend their calibration here."""
+
+    def __init__(self) -> None:
+        self._low, self._high = math.inf, -math.inf
+
+    def add(self, _: AnyArray, extremes: Range) -> None:
+        self._low, self._high = min(self._low, extremes.low), max(self._high, extremes.high)
+
+    def range(self) -> Range:
+        return Range(self._low, self._high)
+
+
+class Tails:
+    """The smallest and the largest value when the `cut` smallest and the `cut` largest are left out; keeps no others."""
+
+    def __init__(self, cut: int) -> None:
+        self._cut = cut
+        self._lowest = self._highest = np.empty(0, np.float32)
+
+    def add(self, values: AnyArray, _: Range) -> None:
+        values = values.reshape(-1)
+        self._lowest = self._least(np.concatenate([self._lowest, values]))
+        self._highest = -self._least(-np.concatenate([self._highest, values]))
+
+    def range(self) -> Range:
+        return Range(float(self._lowest.max()), float(self._highest.min()))
+
+    def _least(self, values: AnyArray) -> AnyArray:
+        return values if values.size <= self._cut + 1 else np.partition(values, self._cut)[: self._cut + 1]
 
 
 def given_examples(graph: Graph, context: Context) -> InputArrays | None:
