@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,14 +16,29 @@ from tpucc.lowering.walks import Walk, nest, walks
 from tpucc.machine.instruction import Records
 from tpucc.machines.v1 import Flag, Opcode
 from tpucc.machines.v1.formats import encoding_of
+from tpucc.numerics import Int64
 
 _BATCH = 1 << 14
+_ACCUMULATE = Flag.ACCUMULATE.value
 
 
 _WALKS = {field: (field, f"{field}_pitch", f"{field}_stride", f"{field}_buffer") for field in ("ub", "ub2", "dest")}
 """The fields of a walk: its first row, pitch and stride, and its buffer."""
 _ABSENT = {name: -1 if name == "group" or name.endswith("_buffer") else 0 for name in TILE_RECORD.names or () if name != "engines"}
 """The fields of a record, with their values where an instruction doesn't give them."""
+
+
+class _Multiplies(NamedTuple):
+    """One call of `multiply`, of which there are far more than of all others: one multiply for each of the `walks`."""
+
+    walks: tuple[Walk, ...]
+    tensor: int
+    buffer: int
+    start: int
+    group: int
+    tile: int
+    flags: int
+    layer: int
 
 
 class Emitter:
@@ -38,7 +54,7 @@ class Emitter:
         self._layout = layout
         self._bytes_per_value = layout.plan.format.bytes_per_value
         self._format_flag = int(encoding_of(layout.plan.format).flag)
-        self._entries: list[dict[str, int]] = []
+        self._entries: list[dict[str, int] | _Multiplies] = []
         self._done: list[Records] = []
         self._parameter_block = -1
         self._loaded = set(loaded)
@@ -93,14 +109,8 @@ class Emitter:
     def multiply(self, x: int, start: int, walks: Iterable[Walk], tensor: int, group: int, tile: int, accumulate: bool) -> None:
         """Multiplies the rows of buffer `x` that `walks` visit as their tensor number `tensor`, from row `start` on, by `tile`, or by the
         tile in use where `tile` is -1. The sums go to all rows of the accumulator group, with one multiply for each walk."""
-        flags, acc = self._format_flag | (Flag.ACCUMULATE.value if accumulate else 0), 0
-        for walk in walks:
-            dense = walk.outer == 1 and (walk.strides[tensor] == 1 or walk.inner == 1)
-            opcode, steps = (Opcode.MATRIX_MULTIPLY, (0, 0)) if dense else (Opcode.CONVOLVE, (walk.pitches[tensor], walk.strides[tensor]))
-            rows = self._walk("ub", x, start + walk.starts[tensor], *steps)
-            switch, index = (Flag.SWITCH.value, tile) if acc == 0 and tile >= 0 else (0, 0)
-            self._add(opcode, walk, flags=flags | switch, index=index, acc=acc, group=group, **rows)
-            acc += walk.rows
+        flags = (_ACCUMULATE if accumulate else 0) | self._format_flag
+        self._append(_Multiplies(tuple(walks), tensor, x, start, group, tile, flags, self.layer))
 
     def activate(self, group: int, y: int, start: int, walks: Iterable[Walk]) -> None:
         """Activates the sums of the group into the rows of buffer `y` that `walks` visit as their first tensor, from row `start` on."""
@@ -146,26 +156,79 @@ class Emitter:
         if piece is not None:
             fields["outer"], fields["inner"] = piece.outer, piece.inner
         fields["opcode"], fields["layer"] = opcode.value, self.layer
-        self._entries.append(fields)
+        self._append(fields)
+
+    def _append(self, entry: dict[str, int] | _Multiplies) -> None:
+        self._entries.append(entry)
         if len(self._entries) == _BATCH:
             self._flush()
 
     def _flush(self) -> None:
         """Makes records of the entries."""
-        records = np.zeros(len(self._entries), TILE_RECORD)
+        counts = np.array([len(entry.walks) if isinstance(entry, _Multiplies) else 1 for entry in self._entries], np.int64)
+        places = np.cumsum(counts) - counts
+        records = np.zeros(int(counts.sum()), TILE_RECORD)
         for name, absent in _ABSENT.items():
             records[name] = absent
         kinds: dict[tuple[str, ...], list[int]] = {}
         for number, entry in enumerate(self._entries):
-            kinds.setdefault(tuple(entry), []).append(number)
+            kinds.setdefault(() if isinstance(entry, _Multiplies) else tuple(entry), []).append(number)
         if unknown := set[str]().union(*kinds) - _ABSENT.keys():
             raise TypeError(f"no tile instruction has {', '.join(unknown)}")
+        if numbers := kinds.pop((), []):
+            multiplies = [entry for entry in self._entries if isinstance(entry, _Multiplies)]
+            _put_multiplies(records, multiplies, places[numbers], self._bytes_per_value)
         for names, numbers in kinds.items():
-            columns = np.array([[*self._entries[number].values()] for number in numbers], np.int64).T
+            columns = np.array([[*entry.values()] for number in numbers if isinstance(entry := self._entries[number], dict)], np.int64).T
             for name, column in zip(names, columns, strict=True):
-                records[name][numbers] = column
+                records[name][places[numbers]] = column
         self._done.append(records)
         self._entries = []
+
+
+def _put_multiplies(records: Records, calls: Sequence[_Multiplies], places: Int64, bytes_per_value: int) -> None:
+    """Puts the multiplies of each call into `records`, from its place on. Calls with the same walks share a table of them."""
+    first: dict[tuple[int, int], int] = {}
+    table: list[tuple[int, ...]] = []
+    for call in calls:
+        if (key := (id(call.walks), call.tensor)) not in first:
+            first[key] = len(table)
+            table += _rows_of(call.walks, call.tensor)
+    opcode, outer, inner, start, pitch, stride, acc = np.array(table, np.int64).T
+    counts = np.array([len(call.walks) for call in calls])
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    row = np.repeat([first[id(call.walks), call.tensor] for call in calls], counts) + within
+    place = np.repeat(places, counts) + within
+    begins = within == 0
+    given = np.array([call[2:] for call in calls], np.int64)
+    buffer, base, group, tile, flags, layer = np.repeat(given, counts, axis=0).T
+    columns = {
+        "opcode": opcode[row],
+        "flags": flags | np.where(begins & (tile >= 0), Flag.SWITCH.value, 0),
+        "outer": outer[row],
+        "inner": inner[row],
+        "ub": (base + start[row]) * bytes_per_value,
+        "ub_pitch": pitch[row] * bytes_per_value,
+        "ub_stride": stride[row] * bytes_per_value,
+        "ub_buffer": buffer,
+        "acc": acc[row],
+        "group": group,
+        "index": np.where(begins, np.maximum(tile, 0), 0),
+        "layer": layer,
+    }
+    for name, column in columns.items():
+        records[name][place] = column
+
+
+def _rows_of(walks: Sequence[Walk], tensor: int) -> Iterator[tuple[int, ...]]:
+    """Of each walk its opcode, its counts, and its rows in the operand and in the accumulators: what all calls with these walks share."""
+    acc = 0
+    for walk in walks:
+        pitch, stride = walk.pitches[tensor], walk.strides[tensor]
+        dense = walk.outer == 1 and (stride == 1 or walk.inner == 1)
+        opcode, steps = (Opcode.MATRIX_MULTIPLY, (0, 0)) if dense else (Opcode.CONVOLVE, (pitch, stride))
+        yield (opcode.value, walk.outer, walk.inner, walk.starts[tensor], *steps, acc)
+        acc += walk.rows
 
 
 # One step on one part of the batch, while its instructions are written: its buffers and its walks.
