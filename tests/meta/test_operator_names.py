@@ -99,10 +99,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         REWRITE,
     ),
     "passes/divide_batch.py": ("import constant", NODES),
-    "passes/equalise.py": (
-        "import conv2d, import leaky_relu, import matmul, import relu, import relu6",
-        "scales pass through these operators, and no others of their kind",
-    ),
     "passes/explicit_quantisation.py": ("import constant, import quantize", NODES),
     "passes/flatten_to_convolution.py": ("import conv2d, import matmul", REWRITE),
     "passes/folding.py": (

@@ -259,7 +259,7 @@ def test_what_a_replaced_pass_does_not_do_is_said_where_it_is_missed(
 def test_passes_and_operators_explain_themselves(capsys: pytest.CaptureFixture[str]) -> None:
     """What stands for the levels is said above the list and below one pass; an operator's ONNX form once."""
     for words, expected in (
-        (("passes",), "--with: where --with NAME asks for it dead-code -O1"),
+        (("passes",), "or where --with NAME asks for it dead-code -O1"),
         (("passes", "fuse-bias"), "asks for it Rewrites `x @ w + b`"),
         (("ops", "relu"), "and costs nothing. In ONNX: Relu."),
     ):

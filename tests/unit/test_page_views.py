@@ -12,11 +12,11 @@ import pytest
 from tests.support.pictures import BIDI
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span, printable
+from tpucc.explain.histogram import Histogram
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.quality import Accuracy
 from tpucc.explain.retiming import Retimed
 from tpucc.ir import Quantisation
-from tpucc.passes.range_meters import Histogram
 from tpucc.see.charts.errors import MOST
 from tpucc.see.page.losses import error_view, ranges_view
 from tpucc.see.page.summary import MOST_LAYERS, left_out, summary

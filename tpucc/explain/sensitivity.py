@@ -29,7 +29,7 @@ from tpucc.ops.opdef import Boundary
 from tpucc.passes.device_work import computes
 from tpucc.passes.input_arrays import batches, checked_inputs, largest_batch
 from tpucc.passes.kept_layers import layer_of, names_of, readers_of, sources_of
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place
 from tpucc.passes.rewriter import is_product
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference
@@ -104,7 +104,7 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
 
 def _keeping(compilation: Compilation, layers: Graph, twins: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """What `--keep` takes for each layer; nothing where the graph that it speaks of isn't known."""
-    read = graph_before(compilation, Placement.name)
+    read = graph_before(compilation, place.name)
     if read is None:
         return {}
     keepable = Keepable(read)

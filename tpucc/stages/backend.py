@@ -18,9 +18,9 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import model_of, raise_violations, verify
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import Drafts, drafts_of
-from tpucc.lowering.tileprogram import TileProgram, with_tiles_named
+from tpucc.lowering.tileprogram import MULTIPLIES, TileProgram
 from tpucc.lowering.verify import tile_violations, verify_tiles
-from tpucc.machines.v1 import Opcode
+from tpucc.machines.v1 import Flag, Opcode
 from tpucc.numerics import Int64
 from tpucc.plugins.code import user_code
 from tpucc.schedule import schedule
@@ -90,7 +90,7 @@ class GuardedBackEnd(BackEnd):
             verify_tiles(tiles, model=Source(tiles.source, ""))
             if order is None:
                 return tiles
-            named = with_tiles_named(tiles)
+            named = _with_tiles_named(tiles)
             numbers = order(named)
             ordered = replace(named, instructions=named.instructions[numbers])
             numbering = Numbering("the tile program that order got", numbers)
@@ -118,6 +118,18 @@ class GuardedBackEnd(BackEnd):
         places = [f"{name} ({user_code(name, self.of_user[name]).place})" for name in names]
         what = f"the stage {names[0]}" if len(names) == 1 else f"one of the stages {listed(places)}"
         return user_code(what, self.of_user[names[-1]]).error("E0525", message, more=found)
+
+
+def _with_tiles_named(tiles: TileProgram) -> TileProgram:
+    """The program in which each multiply names the tile that it uses, so that another order may move it. Scheduling removes a switch to the
+    tile that is in use already."""
+    code = tiles.instructions.copy()
+    multiplies = np.isin(code["opcode"], MULTIPLIES)
+    switches = multiplies & ((code["flags"] & Flag.SWITCH) != 0)
+    latest = np.maximum.accumulate(np.where(switches, np.arange(len(code)), 0))
+    code["index"][multiplies] = code["index"][latest[multiplies]]
+    code["flags"][multiplies] |= np.uint8(Flag.SWITCH)
+    return replace(tiles, instructions=code)
 
 
 def _numbering(tiles: TileProgram, program: Program, waits: bool) -> Numbering:
