@@ -91,7 +91,8 @@ class _Room:
         if self._make_resident(needed, index, instruction.layer):
             self._put(instruction, {number: self._buffers[number].start for number in needed})
         else:
-            if instruction.adds and not self._make_resident((instruction.places[instruction.y].buffer,), index, instruction.layer):
+            whole = (instruction.places[instruction.y].buffer,) if instruction.needs_result else ()
+            if self._has_passes(index, instruction) or not self._make_resident(whole, index, instruction.layer):
                 self._refuse(needed)
             for part in instruction.parts(self._rows // PARTS, self._code.after_rows):
                 self._put_part(part, index)
@@ -105,6 +106,12 @@ class _Room:
                 heapq.heappush(self._far, (-buffer.uses[-1], number))
             else:
                 self._leave(number)
+
+    def _has_passes(self, index: int, instruction: Instruction) -> bool:
+        """Whether it is one of several passes: they follow each other, over rows that lie one behind the other."""
+        if instruction.opcode is not Opcode.MATRIX_MULTIPLY:
+            return False
+        return Flag.ACCUMULATE in instruction.flags or self._buffers[instruction.places[instruction.y].buffer].complete > index
 
     def _put(self, instruction: Instruction, starts: Mapping[int, int]) -> None:
         """Adds an instruction whose buffers begin at these rows."""
@@ -136,17 +143,14 @@ class _Room:
 
     def _taken(self, part: Instruction, index: int) -> dict[int, tuple[int, int]] | None:
         """Rows for those buffers of a part that aren't resident: for each the number of a new buffer, and which of its rows is the first
-        there. None where they don't fit, or where rows must be resident: those of a sum, and those that are written with gaps."""
+        there. None where they don't fit."""
         found: dict[int, tuple[int, int, int]] = {}
         for number in part.buffers:
             if self._buffers[number].start >= 0:
                 continue
             places = [(name, place.row) for name, place in part.places.items() if place.buffer == number]
             first, end = min(row for _, row in places), max(row + part.span(name) for name, row in places)
-            is_written = part.y in dict(places)
-            resident = is_written and (part.adds or len(places) > 1 or part.span(part.y) > part.fields["inner"])
-            start = -1 if resident else self._space(end - first, part.buffers, index, part.layer)
-            if start < 0:
+            if (start := self._space(end - first, part.buffers, index, part.layer)) < 0:
                 for taken, _, rows in found.values():
                     self._gaps.give(taken, rows)
                 return None
