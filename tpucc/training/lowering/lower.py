@@ -147,8 +147,8 @@ class _Lowering:
 
     def lowered(self, name: str, source: str, source_text: str) -> Lowered:
         self._emit()
-        placed = place(self._code, self._hbm, self._target)
         layers = tuple(self._layers())
+        placed = place(self._code, self._hbm, self._target, [each.origin for each in layers])
         layer: Int64 = np.array(placed.layers, np.int64)
         listing = Listing(placed.records, layer, np.arange(len(layer)), tuple(each.name for each in layers), V2)
         listing = with_end(with_waits(listing, synchronise(listing)))

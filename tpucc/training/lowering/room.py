@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from tpucc.diagnostics import Diagnostic, LimitError
+from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.isa.program import HostBuffer
 from tpucc.machine.instruction import RECORD, Records
 from tpucc.machines.v2.instructions import Opcode
@@ -42,11 +42,17 @@ class Placed:
     spilled: int
 
 
-def place(code: Code, hbm: Sequence[HostBuffer], target: Target) -> Placed:
-    """Places the buffers of some code. Raises `LimitError` E0950 where what one instruction needs doesn't fit."""
-    room = _Room(code, hbm, V2.values.size(target))  # adds buffers to the code
+def place(code: Code, hbm: Sequence[HostBuffer], target: Target, origins: Sequence[Origin]) -> Placed:
+    """Places the buffers of some code, to which it adds buffers of parts. `origins` are those of the layers.
+
+    Raises `LimitError` E0950, at the layer's place, where what one instruction needs doesn't fit.
+    """
+    room = _Room(code, hbm, V2.values.size(target))
     for index, instruction in enumerate(tuple(code.instructions)):
-        room.step(index, instruction)
+        try:
+            room.step(index, instruction)
+        except LimitError as error:
+            raise error.at(origins[instruction.layer].trail()) from None
     return room.placed()
 
 
@@ -188,7 +194,7 @@ class _Room:
     def _refuse(self, needed: Sequence[int]) -> NoReturn:
         names = ", ".join(f"{self._buffers[number].of.name} of {self._buffers[number].of.rows:,} rows" for number in needed)
         message = f"vector memory has {self._rows:,} rows, and these don't fit together: {names}"
-        mend = "a value that is computed piece by piece stands there whole: fewer items make those of the batch smaller"
+        mend = "these can't be divided into parts; fewer items make the values of the batch smaller"
         raise LimitError(Diagnostic("E0950", message, help=(mend,)))
 
     def _found(self, number: int, needed: Sequence[int], index: int, layer: int) -> bool:
