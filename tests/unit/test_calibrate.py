@@ -14,7 +14,7 @@ from tests.support.operator_graphs import FUSIONS, Model, applied, context, plac
 from tpucc.diagnostics import CompileError, Diagnostic, InputError, UsageError
 from tpucc.ir import Graph, Range
 from tpucc.numerics import AnyArray
-from tpucc.ops.evaluate import evaluate
+from tpucc.ops.evaluate import evaluate, multiply_accumulates
 from tpucc.ops.linear import LinearAttributes
 from tpucc.passes.calibrate import NO_CALIBRATION, calibrate, examples, synthetic_note
 from tpucc.passes.input_arrays import batch_count, batches, checked_inputs, synthetic_batches, synthetic_inputs
@@ -277,6 +277,38 @@ def test_a_graph_that_needs_no_range_is_left_alone_without_a_warning() -> None:
     once = calibrate.run(placed(identity_model()), context({"x": drawn(4, 2)}))
     assert once.notes == ()
     assert calibrate.run(once, context()) is once
+
+
+def test_large_batches_are_measured_on_as_many_items_as_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of 12 takes 48 multiply-accumulates. With at most 24 of them, 6 of its items are used; with 3, a single one."""
+    shapes: list[tuple[int, ...]] = []
+
+    def noting(graph: Graph, inputs: dict[str, AnyArray], **options: Any) -> object:
+        shapes.append(inputs["x"].shape)
+        return evaluate(graph, inputs, **options)
+
+    monkeypatch.setattr("tpucc.passes.calibrate.evaluate", noting)
+    found = {}
+    for most in (10**9, 24, 3):
+        monkeypatch.setattr("tpucc.passes.calibrate.SYNTHETIC_MACS", most)
+        found[most] = ranges(calibrate.run(placed(identity_model(12)), context()))
+    assert [shape[0] for shape in dict.fromkeys(shapes)] == [12, 6, 1]
+    assert found[24].keys() == found[10**9].keys(), "the same values are measured"
+    assert found[24]["h"] != found[10**9]["h"]
+
+
+def test_a_model_that_mixes_its_items_is_measured_on_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row of `h`, which a layer of the device reads, is a sum over all items."""
+    model = Model()
+    h = model.op("matmul", model.constant("w", np.eye(4)), model.input("x", 4, 2), name="h")
+    graph = placed(model.build(model.dense(h, np.eye(2))))
+    macs = multiply_accumulates(graph)
+    found = []
+    for most in (macs, macs - 1):
+        monkeypatch.setattr("tpucc.passes.calibrate.SYNTHETIC_MACS", most)
+        found.append(ranges(calibrate.run(graph, context())))
+    assert any(found[0].values())
+    assert found[1] == found[0]
 
 
 def test_rows_of_millions_are_made_up_once(monkeypatch: pytest.MonkeyPatch) -> None:

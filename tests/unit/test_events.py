@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
@@ -22,9 +22,9 @@ def accesses(seed: int, rows: int, count: int) -> Accesses:
 
 
 def seen(*parts: Accesses | Pattern) -> dict[int, History]:
-    """The history of the first row of each segment. `last` is checked on the way."""
+    """The history of the first row of each segment, which reads cover wholly. `last` is checked on the way."""
     found: dict[int, History] = {}
-    for part in events(parts):
+    for part in events(parts, whole_reads=True):
         last = part.last(part.kind == WRITE)
         columns = zip(part.row.tolist(), part.instruction.tolist(), part.kind.tolist(), last.tolist(), strict=True)
         for row, group in groupby(enumerate(columns), key=lambda item: item[1][0]):
@@ -54,6 +54,21 @@ def test_every_row_has_its_history(batch: int, monkeypatch: pytest.MonkeyPatch) 
     assert set(near.low.tolist()) | set(far.low.tolist()) <= set(found)
     for row, history in found.items():
         assert history == expected(row, near, far)
+
+
+def test_reads_cut_no_segments() -> None:
+    """Segments lie between bounds of writes; each has the reads that touch it, with the first row that they read there."""
+    given = accesses(3, 90, 50)
+    columns = list(zip(given.instruction.tolist(), given.low.tolist(), given.high.tolist(), given.kind.tolist(), strict=True))
+    bounds = sorted({row for _, low, high, kind in columns for row in (low, high) if kind == WRITE} | {0, 100})
+    expected = [
+        sorted((index, kind, max(low, begin)) for index, low, high, kind in columns if low < end and high > begin)
+        for begin, end in pairwise(bounds)
+    ]
+    (part,) = events([given])
+    touches = np.stack([part.instruction, part.kind, part.row], axis=1)
+    found = [sorted(map(tuple, touches[part.start == first].tolist())) for first in np.unique(part.start)]
+    assert found == [segment for segment in expected if segment]
 
 
 def test_more_segments_than_sixteen_bits_count() -> None:

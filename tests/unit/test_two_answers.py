@@ -126,6 +126,13 @@ def buffer_rows(operands: Iterable[tuple[Place, RowIndex]], width: int) -> set[i
     return {row + byte for rows in firsts for row in rows.tolist() for byte in range(width)}
 
 
+def test_the_schedulers_answer_in_pieces_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [scheduler.conflicts(touched) for touched in random_effects(10)]
+    monkeypatch.setattr(scheduler, "BATCH", 7)
+    for touched, expected in zip(random_effects(10), whole, strict=True):
+        np.testing.assert_array_equal(scheduler.conflicts(touched), expected)
+
+
 def test_the_verifiers_answer_in_pieces_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that may look at few rows at once remembers what it has seen."""
     all_touched = random_effects(8)

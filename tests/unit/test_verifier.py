@@ -365,6 +365,22 @@ def test_seeded_bugs_are_refused_or_caught_by_the_reference(first: int) -> None:
     assert refused >= 60
 
 
+def test_rows_of_sums_that_an_activation_leaves_out_are_named() -> None:
+    last = places(program(), ACTIVATE)[-1]
+    found = verify(edited(program(), ACTIVATE, -1, inner=int(program().instructions["inner"][last]) - 1))
+    (message,) = (violation.message for violation in found if violation.code == "V0503")
+    assert message.endswith("leaves a sum in accumulator row 143 that nothing activates")
+
+
+def test_the_row_that_is_overwritten_too_early_is_one_that_is_read() -> None:
+    """The host overwrites rows 0 to 47; the product that it doesn't wait for reads those from 8 on."""
+    first = int(places(program(), MULTIPLY)[2])
+    assert program().instructions["ub"][first] == 0
+    found = verify(wrong_way(edited(program(), MULTIPLY, 2, ub=8, inner=40)))
+    (message,) = (violation.message for violation in found if violation.code == "V0802")
+    assert "overwrites unified-buffer row 8, but doesn't wait for" in message
+
+
 def test_messages_name_the_instruction_and_its_text() -> None:
     (first, *_) = verify(edited(program(), MULTIPLY, acc=4095))
     assert "matrix_multiply" in str(first.message)

@@ -79,7 +79,8 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     roots = _roots(multiplies, activities(program, timeline))
     activation, host = _busy(engine, timeline, account.finishes), _busy(engine, timeline, account.supplies)
     others = np.concatenate([activation, host])
-    cuts = np.unique(np.concatenate([bounds, roots.start, timeline.start[others], timeline.end[others]]))
+    times = np.sort(np.concatenate([bounds, roots.start, timeline.start[others], timeline.end[others]]))
+    cuts = times[np.diff(times, prepend=-1) > 0]
     start, end = cuts[:-1], cuts[1:]
     within = np.searchsorted(bounds, start, "right") - 1
     working, hosting = _at(timeline, activation, start), _at(timeline, host, start)

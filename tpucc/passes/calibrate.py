@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
-from tpucc.ir import Graph, Node, Range, TensorType
+from tpucc.ir import Graph, Node, Output, Range, TensorType
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.numerics import AnyArray, dequantise, quantise
@@ -24,6 +24,7 @@ from tpucc.ops.names import clip, dequantize, quantize
 from tpucc.ops.opdef import Table
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, graph_pass, require_choice
+from tpucc.passes.divide_batch import divided
 from tpucc.passes.input_arrays import (
     VALUES,
     InputArrays,
@@ -43,7 +44,7 @@ NO_CALIBRATION = "no calibration inputs"
 SYNTHETIC_ROWS = 64
 """Rows of inputs that stand in for missing ones; fewer when they would take more than `SYNTHETIC_MACS` or `SYNTHETIC_VALUES`."""
 SYNTHETIC_MACS = 10**9
-"""Multiply-accumulates that the ranges of synthetic inputs are worth: about a second's."""
+"""Multiply-accumulates that the ranges of synthetic inputs are worth: less than a second's. One item of the batch may take more."""
 SYNTHETIC_VALUES = 2**24
 """Values of synthetic inputs that are held at one time, or one batch if that has more: few rows of millions tell a range, too."""
 RANDOM_INPUTS = 'these inputs are random: name examples with calibration "FILE.npz" or --calibrate, or declare ranges, as in [0.1, 4.0]'
@@ -79,7 +80,8 @@ def calibrate(graph: Graph, context: Context, *, method: str = "minmax", percent
         return graph
     share = 0 if method == "minmax" else (100 - percentile) / 100
     if given is None:
-        parts = list(examples(graph, given, rows))
+        probed = probed.of_few_items()
+        parts = list(_synthetic_batches(probed.graph))
         found = _ranges(probed, parts, len(parts), share, RANDOM_INPUTS)
         return probed.ranged({name: replace(range_, synthetic=True) for name, range_ in found.items()})
     return probed.ranged(_ranges(probed, examples(graph, given, rows), batch_count(graph.inputs, given, rows), share))
@@ -177,6 +179,19 @@ class ProbeGraph:
         stopped = (_stopped(graph[name], probe) for name, probe in before.items())
         return cls(graph, saturating(graph.with_nodes((*graph, *stopped)), format), (*_without_range(graph), *before.values()), before)
 
+    def of_few_items(self) -> ProbeGraph:
+        """The same with a graph of fewer items of the batch, where all of them take more than `SYNTHETIC_MACS`: of as many as don't, or of
+        one item. Operators that mix items need all of them."""
+        batch, least = largest_batch(self.graph.inputs), -(-multiply_accumulates(self.graph) // SYNTHETIC_MACS)
+        parts = next((number for number in range(max(1, least), batch + 1) if batch % number == 0), batch)
+        if parts == 1:
+            return self
+        measuring = replace(self.graph, outputs=tuple(Output(name, name) for name in self.measured))
+        try:
+            return replace(self, graph=divided(measuring, parts, "calibrate"))
+        except (CompileError, UsageError):
+            return self
+
     def ranged(self, found: Mapping[str, Range]) -> Graph:
         """The operator graph with what was found."""
         return self.original.with_nodes(self._ranged(node, found) for node in self.original)
@@ -192,7 +207,7 @@ class ProbeGraph:
 
 def _synthetic_batches(graph: Graph) -> Iterator[InputArrays]:
     """Batches of synthetic inputs: at most so many that all products of the model stay within `SYNTHETIC_MACS`, and the inputs within
-    `SYNTHETIC_VALUES`, but one at least.
+    `SYNTHETIC_VALUES`, but one batch at least.
 
     Batches that are added for inputs of few values keep all values of the model within it, too: a model need not have products.
     """

@@ -1,8 +1,9 @@
 """The history of each row of a memory: the instructions that read or write it, in order.
 
-The rows of a memory are cut into segments that every access covers wholly or not at all. Within a segment all rows have the same history,
-so a rule looks at segments instead of rows, and at all of them at once: an `Events` has the accesses of one segment after the other,
-each in program order. A long program with regular buffers has a few events for each instruction.
+The rows of a memory are cut into segments that every access covers wholly or not at all, but for reads: most rules need to know only
+which instructions read some row of a segment. So all rows of a segment have the same history, a rule looks at segments instead of rows,
+and at all of them at once: an `Events` has the accesses of one segment after the other, each in program order. A long program with regular
+buffers has a few events for each instruction.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class Events:
     """Accesses cut at the segments' bounds; sorted by segment, then by instruction, then by kind."""
 
     row: Int64
-    """First row of the event's segment."""
+    """First row of the event's segment; of a read, the first that it reads."""
     start: Int64
     """Position of the first event of the event's segment."""
     instruction: Int64
@@ -146,35 +147,37 @@ class Events:
         return last
 
 
-def events(parts: Sequence[Accesses | Pattern]) -> Iterator[Events]:
-    """The accesses as events, in batches of whole segments: about `BATCH` events each, more only where a single row has more."""
+def events(parts: Sequence[Accesses | Pattern], *, whole_reads: bool = False) -> Iterator[Events]:
+    """The accesses as events, in batches of whole segments: about `BATCH` events each, more only where a single row has more. With
+    `whole_reads`, reads too cover segments wholly or not at all."""
     bounds = [part.bounds for part in parts if len(part)]
     if bounds:
-        yield from _between(parts, min(low for low, _ in bounds), max(high for _, high in bounds))
+        yield from _between(parts, min(low for low, _ in bounds), max(high for _, high in bounds), READ if whole_reads else BEGIN)
 
 
-def _between(parts: Sequence[Accesses | Pattern], low: int, high: int) -> Iterator[Events]:
-    """The events of the rows from `low` to `high`, by halves when they are too many at once, or too many rows."""
+def _between(parts: Sequence[Accesses | Pattern], low: int, high: int, cutting: int) -> Iterator[Events]:
+    """The events of the rows from `low` to `high`, by halves when they are too many at once, or too many rows. Segments are cut by accesses
+    of the kinds from `cutting` on."""
     single, runs = high - low == 1, sum(part.runs(low, high) for part in parts)
     if single or (runs <= BATCH and high - low <= BATCH):
         accesses = Accesses.joined(*(part.within(low, high) for part in parts))
-        bounds, first, end = _segments(accesses, low, high)
+        bounds, first, end = _segments(accesses, low, high, cutting)
         if single or int((end - first).sum()) <= BATCH:
             if len(accesses):
                 yield _by_segment(accesses, bounds, first, end - first)
             return
     if runs:
         middle = (low + high) // 2
-        yield from _between(parts, low, middle)
-        yield from _between(parts, middle, high)
+        yield from _between(parts, low, middle, cutting)
+        yield from _between(parts, middle, high, cutting)
 
 
-def _segments(accesses: Accesses, low: int, high: int) -> tuple[Int64, Int64, Int64]:
-    """The rows where segments begin or end, and of each access the segment it begins with and the one after its last."""
-    cut = np.zeros(high - low + 1, np.bool_)
-    cut[accesses.low - low] = cut[accesses.high - low] = True
+def _segments(accesses: Accesses, low: int, high: int, cutting: int) -> tuple[Int64, Int64, Int64]:
+    """The rows where segments begin, and of each access the segment it begins with and the one after its last."""
+    cut, cuts = np.zeros(high - low + 1, np.bool_), accesses.kind >= cutting
+    cut[0] = cut[accesses.low[cuts] - low] = cut[accesses.high[cuts] - low] = True
     segment = np.cumsum(cut) - 1
-    return low + np.flatnonzero(cut), segment[accesses.low - low], segment[accesses.high - low]
+    return low + np.flatnonzero(cut), segment[accesses.low - low], segment[accesses.high - 1 - low] + 1
 
 
 def _by_segment(accesses: Accesses, bounds: Int64, first: Int64, segments: Int64) -> Events:
@@ -186,7 +189,7 @@ def _by_segment(accesses: Accesses, bounds: Int64, first: Int64, segments: Int64
     segment, source = segment[order], source[order]
     begins = np.concatenate([np.ones(min(1, len(segment)), np.bool_), segment[1:] != segment[:-1]])
     start = np.maximum.accumulate(np.where(begins, np.arange(len(segment)), 0))
-    return Events(bounds[segment], start, accesses.instruction[source], accesses.kind[source])
+    return Events(np.maximum(bounds[segment], accesses.low[source]), start, accesses.instruction[source], accesses.kind[source])
 
 
 def walk_accesses(walks: Walks, kind: int) -> list[Accesses | Pattern]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,10 +51,12 @@ def check(context: Context, events: Events, known: Int64, memory: Memory) -> Ite
         for earlier, rules in ((writes, _AFTER_WRITE), (reads, _AFTER_READ)):
             if not (own & earlier).any():
                 continue
-            last = events.last_instruction(own & earlier)
+            position = events.last(own & earlier)
+            last = np.where(position >= 0, events.instruction[position], -1)
             racing = (last > finished) & ~own
+            shared = replace(events, row=np.maximum(events.row, events.row[position]))
             for kind, code, what in rules if racing.any() else ():
-                yield from by_rows(context, memory, events, racing & (events.kind == kind), code, what.format(row=memory.row), last)
+                yield from by_rows(context, memory, shared, racing & (events.kind == kind), code, what.format(row=memory.row), last)
     # lab 8 end
 
 

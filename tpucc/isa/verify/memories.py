@@ -32,7 +32,7 @@ def memory_events(context: Context, memory: Memory) -> Iterator[Events]:
             pass
         case _:
             assert_never(memory.contents)
-    yield from events(parts)
+    yield from events(parts, whole_reads=memory.contents is Contents.SUMS)
 
 
 def _stays(context: Context) -> tuple[Accesses, Accesses]:
