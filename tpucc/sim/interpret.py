@@ -75,6 +75,8 @@ class Interpreter:
         machine = self.program.machine
         number = instruction.values.get("index", 0)  # of a tile, a parameter block or a host step: the instruction says which
         reads, writes = int(instruction.reads), int(instruction.writes)
+        if reads & machine.exchange:
+            raise TypeError(f"{instruction.spec.mnemonic} is executed by all cores together, and this is one")
         if machine.queue is not None:
             if reads & machine.queue.place:
                 self.tile = self.fifo.popleft()
