@@ -55,7 +55,8 @@ class Interpreter:
 
     @np.errstate(over="ignore")  # a scaled sum may be infinite: it is clamped
     def execute(self, index: int, only: Int64 | None = None) -> DecodedInstruction:
-        """Executes the instruction with this index. Instructions must be executed in their order.
+        """Executes the instruction with this index. Instructions must be executed in their order. Raises `TypeError` for an instruction
+        that all cores execute together.
 
         `only` has places in the order in which the instruction writes its rows: rows at other places aren't computed. All else happens
         as without it: the queue, the register and the host's steps.

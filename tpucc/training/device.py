@@ -24,7 +24,7 @@ class Device:
     def __init__(self, lowered: Lowered, padding: float = 0.0) -> None:
         self.lowered = lowered
         self._cores = [Repeated(lowered.program) for _ in range(lowered.program.cores)]
-        for core in self._cores:
+        for core in self._cores if padding else ():  # memories begin with zeros, and take no room until something else is written
             for rows in core.memories.rows.values():
                 rows[...] = padding
 

@@ -45,7 +45,7 @@ from tpucc.training.timing.step_time import StepTime
 
 @dataclass(frozen=True)
 class Lowered:
-    """A graph as a program, for so many `parts` of a batch.
+    """A graph as a program, for so many `parts` of a batch on each core.
 
     `states` are the shapes of states and weights by the names of their nodes, `inputs` those of the inputs of a part, `results` those of
     the results. `moved` has the node of each state's next value, `labels` the buffers whose numbers must be classes. Integers of the
