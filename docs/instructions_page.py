@@ -40,6 +40,7 @@ OF_TRAINING: Places = {
     places.Place.FIFO: "the tile in waiting",
     places.Place.TILE: "the tile in use",
     places.Place.EXPRESSION: "an expression",
+    places.Place.CORES: "the same rows of all other cores",
 }
 LANES = 256
 """Lanes of the machine whose parameter block the page shows."""

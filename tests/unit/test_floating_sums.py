@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.support.cases import each
+from tpucc.floating.all_reduce import all_reduce_mean, all_reduce_steps
 from tpucc.floating.matrix_unit import Machine
 from tpucc.floating.random_numbers import threefry, uniform
 from tpucc.numerics import Float32
-from tpucc.training.all_reduce import all_reduce_mean, all_reduce_steps
 from tpucc.training.arithmetic import NUMPY
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an arithmetic leaves them to the caller
@@ -86,6 +86,16 @@ def test_eight_cores_add_as_it_is_written() -> None:
     for part in g[1:]:
         ring = ring + part
     assert (all_reduce_mean(g) != ring * np.float32(1 / 8)).any(), "another order would have given the same bits"
+
+
+@each([1, 2, 4, 8])
+def test_cores_that_have_added_up_microbatches_have_the_mean_of_all(cores: int) -> None:
+    """Numbers below the normal ones, too, which a factor may round: there is one for all parts."""
+    tiny = [np.ldexp(np.random.default_rng(part).integers(-9, 9, 100), -149).astype(np.float32) for part in range(8)]
+    parts = [np.concatenate([drawn(200, seed=part), tiny[part]]) for part in range(8)]
+    sums = [np.array([tree(list(column)) for column in np.stack(parts[core::cores], axis=1)], np.float32) for core in range(cores)]
+    for found in all_reduce_steps(sums, len(parts) // cores):
+        same(found, all_reduce_mean(parts))
 
 
 @each([0, 3, 6])

@@ -15,10 +15,10 @@ import tpucc
 from tests.support.cases import each, one_of
 from tpucc.data.archive import Archive
 from tpucc.diagnostics import CompileError, Error, InputError, TrainingError, UsageError
+from tpucc.floating.all_reduce import all_reduce_steps
 from tpucc.ir.parser import parse_graph
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
-from tpucc.training.all_reduce import all_reduce_steps
 from tpucc.training.examples import Examples
 from tpucc.training.passes.names import GRADIENT, NEXT, key_of, states, values_of
 from tpucc.training.plan import Plan

@@ -33,7 +33,7 @@ from tpucc.schedule.listing import Listing
 from tpucc.schedule.pipeline import with_end
 from tpucc.schedule.synchronise import synchronise, with_waits
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.repeated import Repeated
+from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target, with_overrides
 from tpucc.training.device import Device
@@ -58,8 +58,8 @@ train(x: f32[batch, 200], label: i32[batch] in [0, 4]) -> f32[]:
 """
 
 
-def session(text: str, microbatches: int = 1, activations: str = "f32") -> Session:
-    settings = Settings(target="tpu_v2", steps=3, microbatches=microbatches, activations=activations)
+def session(text: str, microbatches: int = 1, activations: str = "f32", cores: int = 1) -> Session:
+    settings = Settings(target="tpu_v2", steps=3, cores=cores, microbatches=microbatches, activations=activations)
     return started(Source("net.tpu", text), PROGRAMS, "net", {}, settings)
 
 
@@ -223,7 +223,7 @@ def test_what_is_prepared_leaves_the_memories_of_the_interpreter(text: str) -> N
         memory[: made.host_rows] = draw.integers(0, 2, (made.host_rows, TARGET.mxu))
         other[...] = memory
     for _ in range(2):
-        prepared.run()
+        run_together([prepared])
         for index in range(len(made.instructions)):
             plain.execute(index)
     for name, rows in prepared.memories.rows.items():
@@ -703,7 +703,6 @@ def test_what_executes_no_instructions(tmp_path: Path) -> None:
             started(Source("net.tpu", NET), PROGRAMS, "net", {}, Settings(executor="machine", **settings))
 
     refused("the host executes no instructions")
-    refused("the exchange among cores aren't built yet", target="tpu_v2", cores=2)
     refused("no program can be for tpu_v3: it has 2 matrix units a core", target="tpu_v3")
     with pytest.raises(UsageError, match="executor is reference or machine, found 'tpu'"):
         started(Source("net.tpu", NET), PROGRAMS, "net", {}, Settings(target="tpu_v2", executor="tpu"))

@@ -210,7 +210,7 @@ def _second_writer(p: Program) -> Program:
     return replace(p, instructions=code, layer_of=np.insert(p.layer_of, last + 1, p.layer_of[last]), residents=())
 
 
-OF_FLOATS = {"V0905", "V0906", "V1006"}
+OF_FLOATS = {"V0905", "V0906", "V0909", "V1006"}
 """The rules of a machine for floats, which v1's programs can't break: `test_training_machine.py` does."""
 
 

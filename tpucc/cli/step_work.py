@@ -75,8 +75,8 @@ def compile_step(
 
 
 def _program(step: Step, time: StepTime, name: str, source: Source, quiet: bool, progress: Progress) -> Program | None:
-    """The program of a step on one core, where the command line names the target; a note says why there is none."""
-    if click.get_current_context().get_parameter_source("target") is ParameterSource.DEFAULT or step.parts > 1:
+    """The program of a step on each of its cores, where the command line names the target; a note says why there is none."""
+    if click.get_current_context().get_parameter_source("target") is ParameterSource.DEFAULT:
         return None
     try:
         return lower(step, time.target, name, source.name, source.text).program

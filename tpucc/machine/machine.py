@@ -32,8 +32,9 @@ class Machine:
     from 0; instructions that no unit executes have the next number as their engine. `rows` has the rows of each place that has rows. `halt`
     ends a program. `operands` makes the argument of `compute`, from the flags and from arrays by their names; on a machine with
     expressions, from the instruction's `fields` and the number of `lanes`, too. At instructions that touch `ports` the host works: it reads
-    and fills the buffers of the ports of the program's host step `index`. `obstacle` says why no program of the machine can be for a
-    target; nothing where one can.
+    and fills the buffers of the ports of the program's host step `index`. Instructions that touch `exchange` are executed by all cores
+    together: `compute` takes and gives rows of each core, one core after the other along the first axis. `obstacle` says why no program of
+    the machine can be for a target; nothing where one can.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Machine:
     register: Register | None = None
     expressions: Expressions | None = None
     ports: IntFlag = NOWHERE
+    exchange: IntFlag = NOWHERE
     obstacle: Callable[[Target], str] = attrgetter("obstacle")
 
     def __post_init__(self) -> None:
@@ -89,7 +91,7 @@ class Machine:
     @property
     def _places(self) -> int:
         """All places that the machine has."""
-        places = self.row_places | self.ports
+        places = self.row_places | self.ports | self.exchange
         if self.queue is not None:
             places |= self.queue.place | self.queue.used | self.queue.stored
         if self.expressions is not None:

@@ -55,7 +55,8 @@ class Interpreter:
 
     @np.errstate(over="ignore")  # a scaled sum may be infinite: it is clamped
     def execute(self, index: int, only: Int64 | None = None) -> DecodedInstruction:
-        """Executes the instruction with this index. Instructions must be executed in their order.
+        """Executes the instruction with this index. Instructions must be executed in their order. Raises `TypeError` for an instruction
+        that all cores execute together.
 
         `only` has places in the order in which the instruction writes its rows: rows at other places aren't computed. All else happens
         as without it: the queue, the register and the host's steps.
@@ -75,6 +76,8 @@ class Interpreter:
         machine = self.program.machine
         number = instruction.values.get("index", 0)  # of a tile, a parameter block or a host step: the instruction says which
         reads, writes = int(instruction.reads), int(instruction.writes)
+        if reads & machine.exchange:
+            raise TypeError(f"{instruction.spec.mnemonic} is executed by all cores together, and this is one")
         if machine.queue is not None:
             if reads & machine.queue.place:
                 self.tile = self.fifo.popleft()

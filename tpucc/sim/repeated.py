@@ -1,24 +1,39 @@
 """A program that is executed again and again on the same memories: what is the same each time is prepared once.
 
 Each instruction becomes a call. Rows that a slice names are views of the memories, made once; only rows that repeat are gathered each time.
-It is for machines whose instructions move and compute rows, and push entries of a queue: without a register, and without a host.
+Several cores run a program in lockstep: each alone up to an exchange, which all execute together. It is for machines whose instructions
+move and compute rows, and push entries of a queue: without a register, and without a host.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
+from tpucc.numerics import AnyArray
 from tpucc.sim.memories import Memories, applied
 
 Call = Callable[[], None]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Exchange:
+    """One core's part of an instruction that all cores execute together: its own rows, and what `compute` makes of those of all."""
+
+    rows: AnyArray
+    compute: Callable[[AnyArray], AnyArray]
+
+
 class Repeated:
-    """A program with its memories, which stay as a run leaves them. The program must have passed the verifier.
+    """A program on one core, with its memories, which stay as a run leaves them. The program must have passed the verifier.
+
+    `stages` are the calls before, between and after its `exchanges`.
 
     Raises `TypeError` for a program of a machine with a register or ports.
     """
@@ -30,13 +45,25 @@ class Repeated:
         self.program, self.memories = program, Memories.of(program)
         self._queue: deque[Any] = deque()
         self._entry: Any = None
-        instructions = (machine.read(record) for record in program.instructions)
-        self._calls = [call for instruction in instructions for call in self._calls_of(instruction)]
+        self.stages: list[list[Call]] = [[]]
+        self.exchanges: list[Exchange] = []
+        for instruction in map(machine.read, program.instructions):
+            if instruction.reads & machine.exchange:
+                self.exchanges.append(self._exchange(instruction))
+                self.stages.append([])
+            else:
+                self.stages[-1] += self._calls_of(instruction)
 
-    def run(self) -> None:
-        """Executes all instructions: the bits are those of `tpucc.sim.interpret`."""
-        for call in self._calls:
-            call()
+    def _exchange(self, instruction: DecodedInstruction) -> Exchange:
+        action = applied(self.program, instruction, None, -1)
+        assert action is not None
+        machine, (place, rows) = self.program.machine, action.writes
+        of = machine.rows_at(place)
+
+        def compute(each: AnyArray) -> AnyArray:
+            return action.compute(machine.operands(action.flags, **action.constants, **{of.operand: each}))
+
+        return Exchange(self.memories[of.memory][rows], compute)
 
     def _calls_of(self, instruction: DecodedInstruction) -> list[Call]:
         """What an instruction does: it takes an entry of the queue, and computes rows or an entry."""
@@ -69,6 +96,21 @@ class Repeated:
 
     def _take(self) -> None:
         self._entry = self._queue.popleft()
+
+
+def run_together(cores: Sequence[Repeated]) -> None:
+    """Runs one program once on each core: the bits are those of `tpucc.sim.interpret`, which has no exchanges.
+
+    An exchange begins when all cores have come to it.
+    """
+    for number, calls in enumerate(zip(*(core.stages for core in cores), strict=True)):
+        if number:
+            met = [core.exchanges[number - 1] for core in cores]
+            for own, rows in zip(met, met[0].compute(np.stack([each.rows for each in met])), strict=True):
+                own.rows[...] = rows
+        for of_core in calls:
+            for call in of_core:
+                call()
 
 
 def _writing(memory: Any, rows: Any, computed: Callable[[], Any]) -> Call:

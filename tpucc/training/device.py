@@ -9,23 +9,24 @@ import numpy as np
 from tpucc.diagnostics import InputError
 from tpucc.numerics import AnyArray, Float32
 from tpucc.ops.one_hot import require_labels
-from tpucc.sim.repeated import Repeated
+from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import time_program
 from tpucc.training.lowering.lower import Lowered, input_buffer, result_buffer, state_buffer
 from tpucc.training.lowering.values import matrix_of
 
 
 class Device:
-    """A core that runs one program again and again, each time in as many `cycles`.
+    """Cores that run one program again and again, each time in as many `cycles`, with the same states and inputs of their own.
 
     Lanes of HBM past the last column of a value hold anything. `padding` is what they have at first, and all of vector memory.
     """
 
     def __init__(self, lowered: Lowered, padding: float = 0.0) -> None:
         self.lowered = lowered
-        self._program = Repeated(lowered.program)
-        for rows in self._program.memories.rows.values():
-            rows[...] = padding
+        self._cores = [Repeated(lowered.program) for _ in range(lowered.program.cores)]
+        for core in self._cores if padding else ():  # memories begin with zeros, and take no room until something else is written
+            for rows in core.memories.rows.values():
+                rows[...] = padding
 
     @property
     def cycles(self) -> int:
@@ -39,20 +40,25 @@ class Device:
     def run(self, given: Mapping[str, AnyArray], parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
         """The results and the new states, by the names of their nodes: what `Plan.run` gives of these outputs, with the same bits.
 
-        Raises `InputError` E0454, with the node's place, for a label that doesn't exist.
+        Of N cores, core c computes the parts c, c + N, …: what it adds up of them, the tree over all parts adds first. Raises
+        `InputError` E0454, with the node's place, for a label that doesn't exist.
         """
-        for name, shape in self.lowered.states.items():
-            self._put(state_buffer(name), given[name], matrix_of(shape))
+        for number, core in enumerate(self._cores):
+            for name, shape in self.lowered.states.items():
+                self._put(core, state_buffer(name), given[name], matrix_of(shape))
+            self._put_inputs(core, parts[number :: len(self._cores)])
+        run_together(self._cores)
+        values = {node: self._taken(result_buffer(node), shape) for node, shape in self.lowered.results.items()}
+        moved = self.lowered.moved.items()
+        return values | {node: self._taken(state_buffer(name), self.lowered.states[name]) for name, node in moved}
+
+    def _put_inputs(self, core: Repeated, parts: Sequence[Mapping[str, AnyArray]]) -> None:
         for part, inputs in enumerate(parts):
             for name, shape in self.lowered.inputs.items():
                 array, buffer = inputs[name], input_buffer(name, part, len(parts))
                 self._require_labels(buffer, array)
                 held = array.astype(np.uint32).view(np.float32) if buffer in self.lowered.words else array
-                self._put(buffer, held, matrix_of(shape) if array.dtype == np.float32 else (array.size, 1))
-        self._program.run()
-        values = {node: self._taken(result_buffer(node), shape) for node, shape in self.lowered.results.items()}
-        moved = self.lowered.moved.items()
-        return values | {node: self._taken(state_buffer(name), self.lowered.states[name]) for name, node in moved}
+                self._put(core, buffer, held, matrix_of(shape) if array.dtype == np.float32 else (array.size, 1))
 
     def _require_labels(self, buffer: str, array: AnyArray) -> None:
         for labels in self.lowered.labels:
@@ -62,23 +68,23 @@ class Device:
             except InputError as error:
                 raise error.at(labels.node.origin.trail()) from None
 
-    def _put(self, name: str, array: AnyArray, size: tuple[int, int]) -> None:
-        """Puts a value into its rows of HBM, column block by column block."""
+    def _put(self, core: Repeated, name: str, array: AnyArray, size: tuple[int, int]) -> None:
+        """Puts a value into its rows of a core's HBM, column block by column block."""
         rows, columns = size
-        held, lanes = self._buffer(name), self._lanes
+        held, lanes = self._buffer(core, name), self._lanes
         matrix = array.reshape(rows, columns)
         for block, first in enumerate(range(0, columns, lanes)):
             own = matrix[:, first : first + lanes]
             held[block * rows : (block + 1) * rows, : own.shape[1]] = own
 
     def _taken(self, name: str, shape: tuple[int, ...]) -> Float32:
-        """A value from its rows of HBM: a new array."""
-        (rows, columns), held, lanes = matrix_of(shape), self._buffer(name), self._lanes
+        """A value from its rows of the first core's HBM, as all cores have it: a new array."""
+        (rows, columns), held, lanes = matrix_of(shape), self._buffer(self._cores[0], name), self._lanes
         blocks = [held[block * rows : (block + 1) * rows] for block in range(-(-columns // lanes))]
         return np.array(np.concatenate(blocks, axis=1)[:, :columns]).reshape(shape)
 
-    def _buffer(self, name: str) -> Float32:
-        rows: Float32 = self._program.memories.buffers[self.lowered.rows(name)]  # type: ignore[assignment]
+    def _buffer(self, core: Repeated, name: str) -> Float32:
+        rows: Float32 = core.memories.buffers[self.lowered.rows(name)]  # type: ignore[assignment]
         return rows
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tpucc.diagnostics import InputError
+from tpucc.floating.all_reduce import all_reduce_mean
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import Graph, Node
 from tpucc.numerics import AnyArray
@@ -21,7 +22,6 @@ from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Defined, Ieee, NoFloats
 from tpucc.ops.weight import WeightAttributes
-from tpucc.training.all_reduce import all_reduce_mean
 from tpucc.training.arithmetic import remembering
 from tpucc.training.operators.all_reduce import AllReduceAttributes
 from tpucc.training.operators.state import StateAttributes

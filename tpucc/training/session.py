@@ -286,9 +286,6 @@ def _device(step: Step, settings: Settings) -> Device | None:
         return None
     if settings.target == HOST:
         raise UsageError(Diagnostic("E0951", "the host executes no instructions", help=("--target tpu_v2 has them",)))
-    if settings.cores > 1:
-        mend = "--microbatches makes the same parts on one core, one after another; --executor reference computes all cores"
-        raise UsageError(Diagnostic("E0951", "instructions for the exchange among cores aren't built yet", help=(mend,)))
     return Device(lower(step, load_target(settings.target)))
 
 

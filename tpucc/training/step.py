@@ -34,11 +34,13 @@ def bytes_of(node: Node) -> int:
 class Step:
     """One step of training: `graph` has an output `loss`, and an output `next NODE` for each state NODE.
 
-    The graph is that of one of `parts` equal parts of the batch. `stages` are the graphs on the way, the elaborated one first.
+    The graph is that of one of `parts` equal parts of the batch, which `cores` share. `stages` are the graphs on the way, the elaborated
+    one first.
     """
 
     graph: Graph
     parts: int
+    cores: int
     stages: tuple[Stage, ...]
     notes: tuple[str, ...]
 
@@ -78,4 +80,4 @@ def make_step(training: Training, cores: int = 1, microbatches: int = 1, numeric
         made = made.without_notes()
         stages.append(Stage(step.name, step.summary, made, changed=made != graph))
         graph = made
-    return Step(graph, cores * microbatches, tuple(stages), tuple(notes))
+    return Step(graph, cores * microbatches, cores, tuple(stages), tuple(notes))

@@ -125,6 +125,7 @@ def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Viol
                 definitions.buffers(context, events, memory),
                 endings.outputs(context, events, memory),
                 endings.states(context, events, memory),
+                floats.exchanges(context, events, memory),
             )
         case _:
             assert_never(memory.contents)

@@ -1,5 +1,5 @@
-"""The rules V0905 to V0908, of machines that compute floats by expressions: sums whose bits depend on their order, blocks, values of two
-bytes, and the expressions themselves."""
+"""The rules V0905 to V0909, of machines that compute floats by expressions: sums whose bits depend on their order, blocks, values of two
+bytes, the expressions themselves, and what cores exchange."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ RULES = (
         "A transfer halves values exactly where memory holds bfloat16, and what it stores so has been rounded.",
     ),
     Rule("V0908", "expressions", "An instruction names an expression of the program, and gives the sources that the expression reads."),
+    Rule(
+        "V0909",
+        "exchanges",
+        "The rows of an all-reduce are written before it, and nothing reads them between: it would read one core's own values. The numbers "
+        "of cores and of microbatches are powers of two, for the mean over them is a tree.",
+    ),
 )
 
 
@@ -89,6 +95,24 @@ def halves(context: Context) -> Iterator[Violation]:
     for walks in context.effects.holding(Contents.BUFFERS):
         held = context.in_buffers(walks.low, lambda buffer: buffer.half)
         yield from context.each("V0907", walks.used & (held != half), "moves values of another size than memory holds there")
+
+
+def exchanges(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
+    """The violations of V0909 in a memory of buffers."""
+    program = context.program
+    if not program.machine.exchange:
+        return
+    exchanging = [spec.opcode for spec in program.machine.touching(reading=program.machine.exchange)]
+    exchange = np.append(np.isin(program.instructions["opcode"], exchanging), False)  # the last is after the program's end
+    parts = program.instructions["index"].astype(np.int64) * program.cores
+    before = events.last((events.kind == READ) | (events.kind == WRITE))
+    written = (before >= 0) & (events.kind[before] == WRITE)
+    wrong = (events.kind == WRITE) & exchange[events.instruction] & ~written
+    yield from by_rows(context, memory, events, wrong, "V0909", "averages {row}, which nothing has written, or something has read since")
+    odd = exchange[:-1] & ((parts == 0) | (parts & (parts - 1) != 0))
+    yield from context.each(
+        "V0909", odd, lambda i: f"is a mean over {parts[i]:,} parts of {program.cores:,} cores, which is no power of two"
+    )
 
 
 def values(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:

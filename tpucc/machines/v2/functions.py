@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.floating.all_reduce import all_reduce_steps
 from tpucc.floating.matrix_unit import Rounded, product, rounded
 from tpucc.floating.reduction import tree_sum
 from tpucc.machine.instruction import FunctionSpec, one_row_each
@@ -29,7 +30,8 @@ HALF, TURNED, CLEAR = (int(flag) for flag in (Flag.HALF, Flag.TURNED, Flag.CLEAR
 @dataclass(frozen=True, eq=False, slots=True)
 class Operands:
     """What an instruction computes with: its flags and `fields`, the machine's number of `lanes`, and what it reads: rows [n, lanes], or
-    [n, 1] where lane 0 stands for all; the tile in use; the expression."""
+    [n, 1] where lane 0 stands for all; the tile in use; the expression. Of an instruction of all cores, `hbm` is
+    [cores, n, lanes]."""
 
     flags: int
     fields: Mapping[str, int]
@@ -110,6 +112,11 @@ def shifted(x: Operands) -> AnyArray:
     result: Float32 = np.zeros_like(x.old) if x.flags & CLEAR else x.old.copy()
     result[:, to : to + count] = x.a[:, start : start + count]
     return result
+
+
+def averaged(x: Operands) -> Float32:
+    """The mean of the rows of all cores, as each core has it in the end: [cores, n, lanes]."""
+    return np.stack(all_reduce_steps(x.hbm, x.fields["index"]))
 
 
 FUNCTIONS: Mapping[Function, FunctionSpec] = one_row_each(

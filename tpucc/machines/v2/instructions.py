@@ -14,10 +14,10 @@ import numpy as np
 from tpucc.machine.control import halt, synchronize
 from tpucc.machine.instruction import OperandSpec, Spec, one_row_each
 from tpucc.machine.parts import NOWHERE, Workload
-from tpucc.machines.v2.functions import EXPRESSIONS, Function, functions, moved, multiplied, pushed, shifted, turned
-from tpucc.machines.v2.links import core_bandwidth
+from tpucc.machines.v2.functions import EXPRESSIONS, Function, averaged, functions, moved, multiplied, pushed, shifted, turned
+from tpucc.machines.v2.links import all_reduce, core_bandwidth
 from tpucc.machines.v2.places import Engine, Flag, Place, flag_rows
-from tpucc.machines.v2.sentences import computes, loads, multiplies, pushes, reduces, shifts, stores, turns
+from tpucc.machines.v2.sentences import averages, computes, loads, multiplies, pushes, reduces, shifts, stores, turns
 from tpucc.machines.v2.units import tree_steps
 from tpucc.numerics import Int64
 
@@ -33,6 +33,7 @@ class Opcode(IntEnum):
     MOVE_LANES = 7
     TRANSPOSE = 8
     REDUCE = 9
+    ALL_REDUCE = 10
 
 
 # Durations. The first sentence of a docstring stands in the reference of the instruction set.
@@ -44,6 +45,14 @@ def _transfer(work: Workload) -> Int64:
     sizes, which = np.unique(work.link_bytes, return_inverse=True)
     bandwidth = core_bandwidth(work.target)
     return np.array([latency + work.target.transfer_cycles(size, bandwidth) for size in sizes.tolist()], np.int64)[which]
+
+
+def _exchange(work: Workload) -> Int64:
+    """Takes the exchange of its bytes among the cores, and the time in which HBM gives them and takes them again."""
+    sizes, which = np.unique(work.link_bytes, return_inverse=True)
+    between = [round(all_reduce(size, work.cores, work.target).seconds * work.target.clock_hz) for size in sizes.tolist()]
+    memory = [work.target.transfer_cycles(2 * size, core_bandwidth(work.target)) for size in sizes.tolist()]
+    return np.array([sum(both) for both in zip(between, memory, strict=True)], np.int64)[which]
 
 
 def _a_tile(work: Workload) -> int:
@@ -207,6 +216,17 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             (OperandSpec("function", "function", "function", "what is computed"), _A, _Y, _ROWS, _LANES),
             functions=functions(Function.SUM, Function.LARGEST),
             writes=Place.Y,
+        ),
+        Spec(
+            Opcode.ALL_REDUCE,
+            Engine.LINKS,
+            "The mean of rows over the cores, on each of them. It begins when all cores have come to it.",
+            _exchange,
+            averages,
+            (_HBM, _ROWS, OperandSpec("index", "microbatches", "count", "of how many parts of the batch each core has the sum", 1)),
+            reads=Place.HBM | Place.CORES,
+            writes=Place.HBM,
+            compute=averaged,
         ),
     ),
     lambda row: Opcode(row.opcode),

@@ -68,6 +68,7 @@ V2 = Machine(
         ),
         Unit(Engine.VECTOR, "the vector unit", "vector unit"),
         Unit(Engine.LANES, "the lanes", "lanes"),
+        Unit(Engine.LINKS, "the links", "links"),
     ),
     instructions=tuple(SPECS.values()),
     formats=(Encoding(F32, 0),),  # type: ignore[arg-type]  # rules about integers are not asked of it
@@ -77,6 +78,7 @@ V2 = Machine(
     account=Account(Engine.MATRIX, Engine.VECTOR, Engine.MEMORY),
     queue=Queue(Place.FIFO, Place.TILE, NOWHERE, "tile", lambda target: 1, depths=depths),
     expressions=Expressions(Place.EXPRESSION, "expression", parse),
+    exchange=Place.CORES,
     obstacle=obstacle,
 )
 """Vector memory has the target's rows of its buffer. The matrix unit's shadow tile is the queue: a push fills it while the tile before is

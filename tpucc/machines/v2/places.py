@@ -22,7 +22,9 @@ class Engine(IntEnum):
     """Expressions, element by element."""
     LANES = 4
     """What crosses lanes: transposes, sums of lanes, moves to other lanes."""
-    CONTROL = 5
+    LINKS = 5
+    """The exchange with other cores."""
+    CONTROL = 6
     """Instructions that no unit executes: synchronize, halt."""
 
     def __str__(self) -> str:
@@ -57,6 +59,8 @@ class Place(IntFlag):
     """The tile in use."""
     EXPRESSION = 2048
     """The expression `index` of the program."""
+    CORES = 4096
+    """The same rows of all other cores."""
 
 
 class Flag(IntFlag):

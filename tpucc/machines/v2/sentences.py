@@ -46,6 +46,10 @@ def shifts(instruction: DecodedInstruction) -> str:
     return f"moves {count} lanes from {start} to {to}, of {_rows(instruction, 'ub')} of vector memory to {_rows(instruction, 'dest')}"
 
 
+def averages(instruction: DecodedInstruction) -> str:
+    return f"makes {_rows(instruction, 'host')} of HBM their mean over all cores"
+
+
 def _half(instruction: DecodedInstruction) -> str:
     return ", as bfloat16" if Flag.HALF in instruction.flags else ""
 

@@ -145,6 +145,10 @@ class Code:
         """The instruction that stores rows; it isn't added."""
         return Instruction(Opcode.STORE, Flag(0), {"host": hbm, "inner": rows, "outer": 1}, {"ub": source}, "", self.layer)
 
+    def all_reduce(self, hbm: int, rows: int, microbatches: int) -> None:
+        """The mean over the cores of rows of HBM. Buffers of vector memory that have their home there are loaded after it."""
+        self._add(Opcode.ALL_REDUCE, {}, "", host=hbm, inner=rows, index=microbatches)
+
     def push(self, block: Rows, rows: int, lanes: int, turned: bool) -> None:
         self._add(Opcode.PUSH_WEIGHTS, {"ub": block}, "", Flag.TURNED if turned else Flag(0), inner=rows, window_inner=lanes)
 

@@ -1,7 +1,8 @@
 """The program of a step, or of a model: begin to read here.
 
 1. The nodes of the graph are traced in the order of its groups (`symbols.py`): what the operators compute, as operations of elements,
-   sums and products. Each part of the batch has its own values until the parts are averaged.
+   sums and products. Each part of the batch has its own values until the parts are averaged: those of one core by additions, those of
+   several cores by one exchange of all values.
 2. Values are computed in vector memory, in this order (`values.py`); operations of elements are fused (`fusion.py`).
 3. Buffers get rows of vector memory; inputs and states are loaded, new states and the loss are stored (`room.py`).
 4. Units wait for each other where they must (`tpucc.schedule.synchronise`).
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
@@ -43,7 +45,7 @@ from tpucc.training.timing.step_time import StepTime
 
 @dataclass(frozen=True)
 class Lowered:
-    """A graph as a program, for so many `parts` of a batch.
+    """A graph as a program, for so many `parts` of a batch on each core.
 
     `states` are the shapes of states and weights by the names of their nodes, `inputs` those of the inputs of a part, `results` those of
     the results. `moved` has the node of each state's next value, `labels` the buffers whose numbers must be classes. Integers of the
@@ -66,7 +68,7 @@ class Lowered:
 
 
 def lower(step: Step, target: Target, name: str = "step", source: str = "", source_text: str = "") -> Lowered:
-    """The program of a step on one core, which does the parts of the batch one after another. It has passed the verifier.
+    """The program of a step on each of its cores, which does its parts of the batch one after another. It has passed the verifier.
 
     Raises `CompileError` E0949 for an operator without instructions as yet, `LimitError` E0950 where vector memory is too small,
     `UsageError` E0951 for a target that no program can be for.
@@ -74,7 +76,7 @@ def lower(step: Step, target: Target, name: str = "step", source: str = "", sour
     _require_target(target)
     groups = [_Together(timed.name, str(timed.role), timed.group.nodes) for timed in StepTime(step, target).groups]
     results, moved = [loss_of(step.graph)], values_of(step.graph, NEXT)
-    return _Lowering(step.graph, step.parts, groups, results, moved, target).lowered(name, source, source_text)
+    return _Lowering(step.graph, step.parts // step.cores, step.cores, groups, results, moved, target).lowered(name, source, source_text)
 
 
 def lower_model(graph: Graph, target: Target) -> Lowered:
@@ -83,7 +85,7 @@ def lower_model(graph: Graph, target: Target) -> Lowered:
     groups = Grouping(graph, frozenset(), frozenset(), bytes_of).groups
     together = [_Together(group.nodes[0].name, "forward", group.nodes) for group in groups]
     together = together or [_Together(graph.name, "forward", graph.nodes)]  # what is computed belongs to some layer
-    return _Lowering(graph, 1, together, list(graph.output_nodes), {}, target).lowered(graph.name, "", "")
+    return _Lowering(graph, 1, 1, together, list(graph.output_nodes), {}, target).lowered(graph.name, "", "")
 
 
 def input_buffer(name: str, part: int, parts: int) -> str:
@@ -94,6 +96,11 @@ def input_buffer(name: str, part: int, parts: int) -> str:
 def result_buffer(name: str) -> str:
     """The buffer of HBM with a result, the loss for one."""
     return f"output:{name}"
+
+
+def exchange_buffer(name: str) -> str:
+    """The buffer of HBM with a core's own value, until the exchange makes it the mean of all cores."""
+    return f"exchange:{name}"
 
 
 def state_buffer(name: str) -> str:
@@ -131,15 +138,24 @@ class _Lowering:
     """The lowering of one graph."""
 
     def __init__(
-        self, graph: Graph, parts: int, groups: Sequence[_Together], results: Sequence[str], moved: Mapping[str, str], target: Target
+        self,
+        graph: Graph,
+        parts: int,
+        cores: int,
+        groups: Sequence[_Together],
+        results: Sequence[str],
+        moved: Mapping[str, str],
+        target: Target,
     ) -> None:
-        self._graph, self._target, self._parts, self._groups, self._moved = graph, target, parts, groups, moved
+        self._graph, self._target, self._parts, self._cores, self._groups, self._moved = graph, target, parts, cores, groups, moved
         self._trace = Trace()
+        self._exchanged: dict[str, Value] = {}
+        """One core's own values of those that the cores exchange, by the nodes of their means."""
         self._symbols = self._traced()
         first = self._symbols[0]
         self._next = {state: first[node].value for state, node in moved.items()}
         self._results = {node: first[node].value for node in results}
-        self._reached = tuple(reachable([*self._results.values(), *self._next.values()]))
+        self._reached = tuple(reachable([*self._exchanged.values(), *self._results.values(), *self._next.values()]))
         self._products = _products(self._reached, len(groups))
         self._code = Code(target.mxu)
         self._hbm: list[HostBuffer] = []
@@ -166,6 +182,7 @@ class _Lowering:
             expressions=tuple(self._code.expressions),
             residents=residents(listing, placed.stays, buffers),
             notes=_notes(placed),
+            cores=self._cores,
         )
         check(program)
         kept = {node.name: node.type.shape for node in self._graph if _is_kept(node)}
@@ -211,7 +228,12 @@ class _Lowering:
     def _trace_node(self, group: int, node: Node, symbols: list[dict[str, Symbol]], part: int) -> None:
         self._trace.group, self._trace.node = group, node
         if isinstance(node.attributes, AllReduceAttributes):
-            symbols[0][node.name] = _mean([own[node.operands[0]] for own in symbols])
+            total = _sum([own[node.operands[0]] for own in symbols])
+            if self._cores == 1:
+                symbols[0][node.name] = total * np.float32(1 / self._parts)
+            else:
+                self._exchanged[node.name] = total.value
+                symbols[0][node.name] = Symbol(self._trace, self._trace.given(exchange_buffer(node.name), node.type.shape))
             return
         try:
             symbols[part][node.name] = traced(self._trace, node, [symbols[part][name] for name in node.operands])
@@ -220,43 +242,75 @@ class _Lowering:
 
     def _emit(self) -> None:
         """Makes the code and the buffers of HBM."""
-        roots = {value.number for value in (*self._results.values(), *self._next.values())}
+        roots = {value.number for value in (*self._exchanged.values(), *self._results.values(), *self._next.values())}
         fusion = Fusion(self._reached, lambda value: value.number in roots)
         results = {node: self._code.buffer(result_buffer(node), self._rows(self._graph[node])) for node in self._results}
-        places, copied = self._places(results)
+        places: dict[int, Rows] = {}
+        copied = self._placed(self._wanted(results), places)
         named = {symbol.value.number: name for own in reversed(self._symbols) for name, symbol in own.items()}
         values = Values(self._code, self._trace, fusion, places, named)
         self._give(values)
-        for value in self._reached:
-            if value.kind in COMPUTED and value.number not in fusion.inner:
-                self._compute(value, values)
+        computed = [value for value in self._reached if value.kind in COMPUTED and value.number not in fusion.inner]
+        last = self._exchange(computed, places, values) if self._exchanged else -1
+        self._compute([value for value in computed if value.number > last], copied, values)
+        self._store(results)
+
+    def _compute(self, computed: Sequence[Value], copied: Sequence[tuple[Value, Rows]], values: Values) -> None:
+        """Computes values, and then copies some to their rows."""
+        for value in computed:
+            self._code.layer = value.group
+            if value.kind is Kind.PRODUCT:
+                self._code.layer = next(number for number, products in enumerate(self._products) if value in products)
+            with _told_of(value):
+                values.matrix(value)
         for value, at in copied:
             with _told_of(value):
                 values.copied(value, at)
-        self._store(results)
 
-    def _compute(self, value: Value, values: Values) -> None:
-        self._code.layer = value.group
-        if value.kind is Kind.PRODUCT:
-            self._code.layer = next(number for number, products in enumerate(self._products) if value in products)
-        with _told_of(value):
-            values.matrix(value)
+    def _exchange(self, computed: Sequence[Value], places: dict[int, Rows], values: Values) -> int:
+        """Computes what the cores exchange, and stores each bucket when all of it is there. Then comes one exchange, after which means are
+        loaded where they are needed. Gives the number of the last value that is computed."""
+        first, last = self._end, -1
+        for nodes in self._buckets():
+            home, rows = self._end, sum(map(self._rows, nodes))
+            own = self._code.buffer(f"own:{nodes[0].name}", rows)
+            copied = self._placed([(self._exchanged[node.name], at) for node, at in self._laid(nodes, own)], places)
+            before, last = last, self._exchanged[nodes[-1].name].number
+            self._compute([value for value in computed if before < value.number <= last], copied, values)
+            self._code.layer = self._symbols[0][nodes[0].name].value.group
+            self._code.instructions.append(self._code.store(own, home, rows))
+            for node, at in self._laid(nodes, self._code.buffer(nodes[0].name, rows, home)):
+                self._add_hbm(exchange_buffer(node.name), "scratch", self._rows(node))
+                values.given(self._symbols[0][node.name].value, at, matrix_of(node.type.shape))
+        self._code.all_reduce(first, self._end - first, self._parts)
+        return last
 
-    def _places(self, results: Mapping[str, Rows]) -> tuple[dict[int, Rows], list[tuple[Value, Rows]]]:
-        """The rows of results and of new states, by their values' numbers; and those values that must be copied to their rows."""
-        places: dict[int, Rows] = {}
-        copied = []
+    def _buckets(self) -> Iterator[list[Node]]:
+        """The nodes of means, in the order in which a core has its own values: several of `BUCKET` rows together at most, or one."""
+        waiting = [self._graph[name] for name in sorted(self._exchanged, key=lambda name: self._exchanged[name].number)]
+        while waiting:
+            count = max(1, sum(end <= BUCKET for end in accumulate(map(self._rows, waiting))))
+            yield waiting[:count]
+            waiting = waiting[count:]
+
+    def _wanted(self, results: Mapping[str, Rows]) -> list[tuple[Value, Rows]]:
+        """The results and new states, with their rows."""
         wanted = [(self._results[node], at) for node, at in results.items()]
         for stretch in self._stretches:
             if any(node.name in self._next for node in stretch.states):
                 stretch.new = self._code.buffer(f"new:{stretch.states[0].name}", sum(map(self._rows, stretch.states)))
-                for node, at in self._laid(stretch, stretch.new):
+                for node, at in self._laid(stretch.states, stretch.new):
                     wanted.append((self._next[node.name], at))
+        return wanted
+
+    def _placed(self, wanted: Sequence[tuple[Value, Rows]], places: dict[int, Rows]) -> list[tuple[Value, Rows]]:
+        """Adds the rows of values to `places`, by the values' numbers; gives those values that must be copied to their rows."""
+        copied = []
         for value, at in wanted:
             if value.number in places or value.kind not in (Kind.ELEMENT, Kind.PRODUCT):
                 copied.append((value, at))
             places.setdefault(value.number, at)
-        return places, copied
+        return copied
 
     def _give(self, values: Values) -> None:
         """The buffers of HBM, and where what is given lies in vector memory once it is loaded."""
@@ -266,7 +320,7 @@ class _Lowering:
             for node in stretch.states:
                 self._add_hbm(state_buffer(node.name), "state" if node.name in self._next else "input", self._rows(node))
             stretch.old = self._code.buffer(stretch.states[0].name, self._end - stretch.home, stretch.home)
-            for node, at in self._laid(stretch, stretch.old):
+            for node, at in self._laid(stretch.states, stretch.old):
                 if (value := given.get(state_buffer(node.name))) is not None:
                     values.given(value, at, matrix_of(node.type.shape))
         for part in range(self._parts):
@@ -309,9 +363,9 @@ class _Lowering:
         rows, columns = matrix_of(node.type.shape)
         return rows * -(-columns // self._target.mxu)
 
-    def _laid(self, stretch: _Stretch, at: Rows) -> Iterator[tuple[Node, Rows]]:
-        """The states of a stretch, one after the other from a row on."""
-        for node in stretch.states:
+    def _laid(self, nodes: Sequence[Node], at: Rows) -> Iterator[tuple[Node, Rows]]:
+        """Nodes whose values lie one after the other, from a row on."""
+        for node in nodes:
             yield node, at
             at = at.after(self._rows(node))
 
@@ -325,6 +379,9 @@ class _Lowering:
             yield LayerInfo(name, group.kind, group.nodes[0].origin, macs, size)
 
 
+BUCKET = 1024
+"""Rows of values to exchange that are stored and loaded together, so that few transfers pay the latency of HBM: it takes 1.7 µs for so
+many, beside 1 µs of latency. Vector memory has room for some of them."""
 COMPUTED = (Kind.ELEMENT, Kind.SUM, Kind.LARGEST, Kind.PRODUCT)
 """What instructions compute; the rest is read as it lies."""
 
@@ -377,14 +434,12 @@ def _stretches(graph: Graph) -> list[tuple[Node, ...]]:
     return [tuple(nodes) for nodes in found.values()]
 
 
-def _mean(parts: list[Symbol]) -> Symbol:
-    """The mean over the parts, as `tpucc.training.all_reduce` makes it: a halving tree over them, times 1 / N."""
-    count = len(parts)
+def _sum(parts: list[Symbol]) -> Symbol:
+    """The sum over the parts, as `tpucc.floating.all_reduce` begins with it: a halving tree over them."""
     while len(parts) > 1:
         half = len(parts) // 2
         parts = [low + high for low, high in zip(parts[:half], parts[half:], strict=True)]
-    mean: Symbol = parts[0] * np.float32(1 / count)
-    return mean
+    return parts[0]
 
 
 def _not_built(node: Node, why: str) -> CompileError:

@@ -1,7 +1,7 @@
 """all_reduce: the mean of a value over the parts of a batch. Internal: training on several cores makes it.
 
 Each core has its own value of the operand, from its part of the examples; the result is the same on all of them. The cores exchange their
-values by recursive halving, whose order of additions is a tree (`tpucc.training.all_reduce`).
+values by recursive halving, whose order of additions is a tree (`tpucc.floating.all_reduce`).
 """
 
 from __future__ import annotations

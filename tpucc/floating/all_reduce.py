@@ -27,11 +27,12 @@ def all_reduce_mean(parts: Sequence[Float32]) -> Float32:
         return _mean(sums[0], len(parts))
 
 
-def all_reduce_steps(parts: Sequence[Float32]) -> list[Float32]:
+def all_reduce_steps(parts: Sequence[Float32], microbatches: int = 1) -> list[Float32]:
     """The same mean as the cores compute it, one array per core: recursive halving, then the way back.
 
     In each step a core exchanges half of what it is responsible for with its partner, core XOR N/2, N/4, … 1, and adds what it gets. Then
-    it is responsible for 1/N of the elements, which it multiplies by float32(1 / N). The same steps backwards gather the means.
+    it is responsible for 1/N of the elements, which it multiplies by float32(1 / N). The same steps backwards gather the means. Where each
+    core's array is the sum of several microbatches, it is the mean over all of these.
     """
     cores = len(parts)
     _check_cores(cores)
@@ -45,7 +46,7 @@ def all_reduce_steps(parts: Sequence[Float32]) -> list[Float32]:
             for core, (start, stop) in enumerate(spans):
                 held[core][start:stop] += sent[core]
         for core, (start, stop) in enumerate(spans):
-            held[core][start:stop] = _mean(held[core][start:stop], cores)
+            held[core][start:stop] = _mean(held[core][start:stop], cores * microbatches)
     for distance in reversed(distances):
         received = [(spans[core ^ distance], held[core ^ distance].copy()) for core in range(cores)]
         for core, ((start, stop), values) in enumerate(received):
@@ -60,8 +61,8 @@ def _half(span: tuple[int, int], upper: bool) -> tuple[int, int]:
     return (middle, stop) if upper else (start, middle)
 
 
-def _mean(total: Float32, cores: int) -> Float32:
-    mean = np.asarray(total * np.float32(1 / cores))
+def _mean(total: Float32, parts: int) -> Float32:
+    mean = np.asarray(total * np.float32(1 / parts))
     return np.asarray(np.where(np.isnan(mean), NAN, mean))
 
 
