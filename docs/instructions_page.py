@@ -41,6 +41,7 @@ OF_TRAINING: Places = {
     places.Place.TILE: "the tile in use",
     places.Place.EXPRESSION: "an expression",
     places.Place.CORES: "the same rows of all other cores",
+    places.Place.TABLE: "rows of a table in HBM",
 }
 LANES = 256
 """Lanes of the machine whose parameter block the page shows."""

@@ -179,6 +179,14 @@ def read_only(array: AnyArray) -> AnyArray:
     return view
 
 
+def place_outside(numbers: AnyArray, count: int) -> tuple[int, ...] | None:
+    """The index of the first number that isn't in 0…count - 1; None where all are."""
+    found = numbers.astype(np.uint32)  # negative ones are large
+    if not numbers.size or found.item(found.argmax()) < count:
+        return None
+    return place_of_largest((numbers < 0) | (numbers >= count))
+
+
 def place_of_largest(array: AnyArray) -> tuple[int, ...]:
     """The index of the largest element, the first of them; of booleans, of the first that holds."""
     return tuple(int(i) for i in np.unravel_index(int(array.argmax()), array.shape))

@@ -57,7 +57,7 @@ class Walks:
     windows: Bools
     """Visits a window of rows at each of its steps."""
     kernels: Bools
-    """Visits the same rows for every row of the result: the rows of weights of a window, or a block."""
+    """Visits the same rows for every row of the result: the rows of weights of a window, a block, or a table."""
 
     @property
     def used(self) -> Bools:
@@ -269,11 +269,13 @@ class _Columns(NamedTuple):
         held, touched = machine.by_memory[memory], self.reads | self.writes
         size = self.size if held.is_of_bytes else np.ones_like(self.size)
         reads, writes = (_any(places, sum(row.place for row in own)) for places in (self.reads, self.writes))
-        patterns = AccessPattern.WINDOWS, AccessPattern.KERNEL, AccessPattern.DENSE, AccessPattern.BLOCK
-        windows, kernels, dense, block = (_any(touched, sum(row.place for row in own if row.pattern is pattern)) for pattern in patterns)
-        run = np.where(kernels, self.window, np.where(dense, self.rows, np.where(block, self.records["window_inner"].astype(np.int64), -1)))
+        patterns = AccessPattern.WINDOWS, AccessPattern.KERNEL, AccessPattern.DENSE, AccessPattern.BLOCK, AccessPattern.TABLE
+        windows, *follow = (_any(touched, sum(row.place for row in own if row.pattern is pattern)) for pattern in patterns)
+        kernels, dense, block, table = follow
+        counted = (self.records[field].astype(np.int64) for field in ("window_inner", "index"))
+        run = np.select(follow, [self.window, self.rows, *counted], -1)
         bounds = self._bounds(field, reads | writes, windows, run, np.where(dense, 1, size))
-        return held, Walks(self.records, field, *bounds, reads, writes, size, self.walked, windows, kernels | block)
+        return held, Walks(self.records, field, *bounds, reads, writes, size, self.walked, windows, kernels | block | table)
 
     def _bounds(self, field: str, used: Bools, windows: Bools, run: Int64, size: Int64) -> tuple[Int64, Int64, Bools]:
         """The bounds of the rows at the instructions `used`, and whether these are dense. Rows that follow each other are `run` of them, -1

@@ -159,6 +159,8 @@ class AccessPattern(Enum):
     """One row for each row of a window, one after the other. Every row of the result is computed from all of them."""
     BLOCK = "block"
     """`window_inner` rows, one after the other. Every row of the result is computed from all of them."""
+    TABLE = "table"
+    """`index` rows, one after the other. Indices choose some of them, so that any may be read or written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.ir import NoAttributes, TensorType, f32
-from tpucc.numerics import place_of_largest
+from tpucc.numerics import place_outside
 from tpucc.ops.batch import each
 from tpucc.ops.facts import table_rows
 from tpucc.ops.gradient import Backward, Gradients, Rule
@@ -40,9 +40,7 @@ def reference(_: NoAttributes, operands: Arrays) -> Array:
 
 def require_rows(ids: Array, rows: int) -> None:
     """Raises `InputError` (E0454) for an index that a table of so many rows doesn't have; negative ones don't count from the end."""
-    wrong = (ids < 0) | (ids >= rows)
-    if wrong.any():
-        first = place_of_largest(wrong)
+    if (first := place_outside(ids, rows)) is not None:
         place = f" at {list(first)}" if first else ""
         message = f"index {ids[first]}{place} is outside the embedding's table, which has {rows:,} rows"
         raise InputError(Diagnostic("E0454", message, help=(f"indices are 0 to {rows - 1:,}; the inputs have others",)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.ir import TensorType, f32
-from tpucc.numerics import place_of_largest
+from tpucc.numerics import place_outside
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.gradient import Rule
@@ -37,9 +37,7 @@ def infer(attributes: OneHotAttributes, types: Types) -> TensorType:
 
 def require_labels(labels: Array, classes: int, op: str) -> None:
     """Raises `InputError` (E0454) for the first label that isn't in 0…classes - 1; negative ones don't count from the end."""
-    numbers = labels.astype(np.uint32)  # negative ones are large
-    if numbers.size and numbers.item(numbers.argmax()) >= classes:
-        first = place_of_largest((labels < 0) | (labels >= classes))
+    if (first := place_outside(labels, classes)) is not None:
         place = f" at {list(first)}" if first else ""
         message = f"label {labels[first]}{place} is outside the {classes:,} classes of {op}, which count from 0 to {classes - 1:,}"
         raise InputError(Diagnostic("E0454", message))

@@ -140,7 +140,7 @@ class AppliedInstruction:
 
     def is_shared(self, place: IntFlag) -> bool:
         """Whether all rows of the result are computed from the same rows of an operand."""
-        return self.machine.rows_at(place).pattern in (AccessPattern.KERNEL, AccessPattern.BLOCK)
+        return self.machine.rows_at(place).pattern in (AccessPattern.KERNEL, AccessPattern.BLOCK, AccessPattern.TABLE)
 
     def run(self, memories: Memories) -> None:
         """All source rows are read before any row is written."""
@@ -211,5 +211,7 @@ def rows_of(machine: Machine, instruction: DecodedInstruction, place: RowPlace) 
             return walk(first, 1, values["window_outer"] * values["window_inner"], 0, width)
         case AccessPattern.BLOCK:
             return slice(first, first + values["window_inner"])
+        case AccessPattern.TABLE:
+            return slice(first, first + values["index"])
         case _:
             assert_never(place.pattern)

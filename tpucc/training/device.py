@@ -8,7 +8,6 @@ import numpy as np
 
 from tpucc.diagnostics import InputError
 from tpucc.numerics import AnyArray, Float32
-from tpucc.ops.one_hot import require_labels
 from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import time_program
 from tpucc.training.lowering.lower import Lowered, input_buffer, result_buffer, state_buffer
@@ -41,7 +40,7 @@ class Device:
         """The results and the new states, by the names of their nodes: what `Plan.run` gives of these outputs, with the same bits.
 
         Of N cores, core c computes the parts c, c + N, …: what it adds up of them, the tree over all parts adds first. Raises
-        `InputError` E0454, with the node's place, for a label that doesn't exist.
+        `InputError` E0454, with the node's place, for a label or an index that doesn't exist.
         """
         for number, core in enumerate(self._cores):
             for name, shape in self.lowered.states.items():
@@ -56,17 +55,17 @@ class Device:
         for part, inputs in enumerate(parts):
             for name, shape in self.lowered.inputs.items():
                 array, buffer = inputs[name], input_buffer(name, part, len(parts))
-                self._require_labels(buffer, array)
+                self._require_numbers(buffer, array)
                 held = array.astype(np.uint32).view(np.float32) if buffer in self.lowered.words else array
                 self._put(core, buffer, held, matrix_of(shape) if array.dtype == np.float32 else (array.size, 1))
 
-    def _require_labels(self, buffer: str, array: AnyArray) -> None:
-        for labels in self.lowered.labels:
+    def _require_numbers(self, buffer: str, array: AnyArray) -> None:
+        for numbers in self.lowered.numbers:
             try:
-                if labels.buffer == buffer:
-                    require_labels(array, labels.classes, labels.node.op)
+                if numbers.buffer == buffer:
+                    numbers.require(array)
             except InputError as error:
-                raise error.at(labels.node.origin.trail()) from None
+                raise error.at(numbers.node.origin.trail()) from None
 
     def _put(self, core: Repeated, name: str, array: AnyArray, size: tuple[int, int]) -> None:
         """Puts a value into its rows of a core's HBM, column block by column block."""

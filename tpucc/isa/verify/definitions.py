@@ -66,7 +66,8 @@ def buffers(context: Context, events: Events, memory: Memory) -> Iterator[Violat
     program = context.program
     filled = {program.host[block].name for _, ports in program.step_ports for port in ports for block in port.blocks}
     empty = context.in_buffers(events.row, lambda held: held.name in filled or held.kind in ("scratch", "output"))
-    undefined = (events.kind == READ) & empty & (events.last(events.kind == WRITE) < 0)
+    adds = np.append(context.effects.reading(memory), False)[events.instruction]  # the last is after the program's end
+    undefined = ((events.kind == READ) | adds) & empty & (events.last(events.kind == WRITE) < 0)
     yield from by_rows(context, memory, events, undefined, "V0404", "reads {row}, which nothing has written")
 
 

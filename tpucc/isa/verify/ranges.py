@@ -41,8 +41,7 @@ def check(context: Context) -> Iterator[Violation]:
 
 
 def _counts(context: Context) -> Iterator[Violation]:
-    effects = context.effects
-    none = effects.moves & ((effects.rows == 0) | (effects.window == 0))
+    none = np.logical_or.reduce([(walks.reads | walks.writes) & ~walks.used for _, walks in context.effects.touches])
     yield from context.each("V0306", none, "has a count of 0")
 
 

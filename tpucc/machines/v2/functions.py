@@ -21,7 +21,7 @@ from tpucc.machine.instruction import FunctionSpec, one_row_each
 from tpucc.machine.parts import NOWHERE
 from tpucc.machines.v2.expressions import Expression
 from tpucc.machines.v2.places import Flag, Place
-from tpucc.numerics import AnyArray, Float32
+from tpucc.numerics import AnyArray, Float32, Int64
 
 ZERO = np.array(0, np.float32)
 HALF, TURNED, CLEAR = (int(flag) for flag in (Flag.HALF, Flag.TURNED, Flag.CLEAR))
@@ -42,6 +42,7 @@ class Operands:
     old: Any = None
     sums: Any = None
     hbm: Any = None
+    table: Any = None
     tile: Rounded | None = None
     expression: Expression | None = None
 
@@ -112,6 +113,26 @@ def shifted(x: Operands) -> AnyArray:
     result: Float32 = np.zeros_like(x.old) if x.flags & CLEAR else x.old.copy()
     result[:, to : to + count] = x.a[:, start : start + count]
     return result
+
+
+def gathered(x: Operands) -> Float32:
+    """The rows of the table with these indices."""
+    rows: Float32 = x.table[_indices(x)]
+    return rows
+
+
+def scattered(x: Operands) -> Float32:
+    """The table, to whose rows with these indices other rows were added, one after the other."""
+    table: Float32 = x.table.copy()
+    with np.errstate(all="ignore"):
+        np.add.at(table, _indices(x), x.a)
+    return table
+
+
+def _indices(x: Operands) -> Int64:
+    """The indices in lane 0 of b. One outside of the table stands for the nearest row, and NaN for the first."""
+    nearest: Float32 = np.fmin(np.fmax(x.b[:, 0], 0), len(x.table) - 1)
+    return nearest.astype(np.int64)
 
 
 def averaged(x: Operands) -> Float32:

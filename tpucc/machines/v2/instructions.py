@@ -14,12 +14,25 @@ import numpy as np
 from tpucc.machine.control import halt, synchronize
 from tpucc.machine.instruction import OperandSpec, Spec, one_row_each
 from tpucc.machine.parts import NOWHERE, Workload
-from tpucc.machines.v2.functions import EXPRESSIONS, Function, averaged, functions, moved, multiplied, pushed, shifted, turned
+from tpucc.machines.v2.functions import (
+    EXPRESSIONS,
+    Function,
+    averaged,
+    functions,
+    gathered,
+    moved,
+    multiplied,
+    pushed,
+    scattered,
+    shifted,
+    turned,
+)
 from tpucc.machines.v2.links import all_reduce, core_bandwidth
 from tpucc.machines.v2.places import Engine, Flag, Place, flag_rows
-from tpucc.machines.v2.sentences import averages, computes, loads, multiplies, pushes, reduces, shifts, stores, turns
-from tpucc.machines.v2.units import tree_steps
+from tpucc.machines.v2.sentences import averages, computes, gathers, loads, multiplies, pushes, reduces, scatters, shifts, stores, turns
+from tpucc.machines.v2.units import row_bytes, tree_steps
 from tpucc.numerics import Int64
+from tpucc.target import Target
 
 
 class Opcode(IntEnum):
@@ -34,6 +47,8 @@ class Opcode(IntEnum):
     TRANSPOSE = 8
     REDUCE = 9
     ALL_REDUCE = 10
+    GATHER = 11
+    SCATTER_ADD = 12
 
 
 # Durations. The first sentence of a docstring stands in the reference of the instruction set.
@@ -41,10 +56,24 @@ class Opcode(IntEnum):
 
 def _transfer(work: Workload) -> Int64:
     """Takes the latency of HBM, and the time of its bytes at a core's share of the bandwidth."""
-    latency = round(work.target.hbm_latency_seconds * work.target.clock_hz)
-    sizes, which = np.unique(work.link_bytes, return_inverse=True)
-    bandwidth = core_bandwidth(work.target)
-    return np.array([latency + work.target.transfer_cycles(size, bandwidth) for size in sizes.tolist()], np.int64)[which]
+    return _moved(work.link_bytes, work.target)
+
+
+def _gather(work: Workload) -> Int64:
+    """Takes the latency of HBM, and the time of a row for each index, at a core's share of the bandwidth."""
+    return _moved(work.rows * row_bytes(work.target), work.target)
+
+
+def _scatter(work: Workload) -> Int64:
+    """Takes the latency of HBM, and the time of three rows for each index, at a core's share of the bandwidth (assumed)."""
+    return _moved(3 * work.rows * row_bytes(work.target), work.target)
+
+
+def _moved(link_bytes: Int64, target: Target) -> Int64:
+    """The latency of HBM, and the time of so many bytes."""
+    latency, bandwidth = round(target.hbm_latency_seconds * target.clock_hz), core_bandwidth(target)
+    sizes, which = np.unique(link_bytes, return_inverse=True)
+    return np.array([latency + target.transfer_cycles(size, bandwidth) for size in sizes.tolist()], np.int64)[which]
 
 
 def _exchange(work: Workload) -> Int64:
@@ -86,6 +115,11 @@ _A = OperandSpec("ub", "a", "vmem", "first source row")
 _Y = OperandSpec("dest", "y", "vmem", "first row of the result")
 _HBM = OperandSpec("host", "hbm", "hbm", "first row in HBM")
 _HALF = flag_rows(Flag.HALF)
+_INDICES = OperandSpec("ub2", "indices", "vmem", "first row of the indices, each in lane 0 of a row")
+_TABLE = (
+    OperandSpec("host", "hbm", "hbm", "first row of the table in HBM"),
+    OperandSpec("index", "height", "count", "how many rows the table has"),
+)
 
 
 def _walk(field: str, key: str, meaning: str, of: Place = NOWHERE) -> tuple[OperandSpec, ...]:
@@ -227,6 +261,28 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             reads=Place.HBM | Place.CORES,
             writes=Place.HBM,
             compute=averaged,
+        ),
+        Spec(
+            Opcode.GATHER,
+            Engine.MEMORY,
+            "Rows of a table in HBM to vector memory, by their indices.",
+            _gather,
+            gathers,
+            (_INDICES, *_TABLE, _Y, _ROWS),
+            reads=Place.B | Place.TABLE,
+            writes=Place.Y,
+            compute=gathered,
+        ),
+        Spec(
+            Opcode.SCATTER_ADD,
+            Engine.MEMORY,
+            "Rows of vector memory added to rows of a table in HBM, by the indices of these, one after the other.",
+            _scatter,
+            scatters,
+            (_A, _INDICES, *_TABLE, _ROWS),
+            reads=Place.ROWS | Place.B | Place.TABLE,
+            writes=Place.TABLE,
+            compute=scattered,
         ),
     ),
     lambda row: Opcode(row.opcode),

@@ -47,6 +47,7 @@ V2 = Machine(
     ),
     rows=(
         RowPlace(Place.HBM, "hbm", "host", AccessPattern.DENSE, "hbm"),
+        RowPlace(Place.TABLE, "hbm", "host", AccessPattern.TABLE, "table"),
         RowPlace(Place.A, "vmem", "ub", operand="a", splat=Flag.SPLAT_A),
         RowPlace(Place.ROWS, "vmem", "ub", AccessPattern.DENSE, "a"),
         RowPlace(Place.BLOCK, "vmem", "ub", AccessPattern.BLOCK, "a"),

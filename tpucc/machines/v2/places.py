@@ -61,6 +61,8 @@ class Place(IntFlag):
     """The expression `index` of the program."""
     CORES = 4096
     """The same rows of all other cores."""
+    TABLE = 8192
+    """Rows of HBM, from the operand `hbm` on, of which indices choose some."""
 
 
 class Flag(IntFlag):

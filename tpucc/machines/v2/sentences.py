@@ -50,6 +50,20 @@ def averages(instruction: DecodedInstruction) -> str:
     return f"makes {_rows(instruction, 'host')} of HBM their mean over all cores"
 
 
+def gathers(instruction: DecodedInstruction) -> str:
+    to = _rows(instruction, "dest")
+    return f"brings rows of {_table(instruction)}, by the indices in {_rows(instruction, 'ub2')} of vector memory, to {to}"
+
+
+def scatters(instruction: DecodedInstruction) -> str:
+    source, indices = (_rows(instruction, field) for field in ("ub", "ub2"))
+    return f"adds {source} of vector memory to rows of {_table(instruction)}, by the indices in {indices}"
+
+
+def _table(instruction: DecodedInstruction) -> str:
+    return f"the table of {instruction['index']:,} rows from row {instruction['host']:,} of HBM on"
+
+
 def _half(instruction: DecodedInstruction) -> str:
     return ", as bfloat16" if Flag.HALF in instruction.flags else ""
 

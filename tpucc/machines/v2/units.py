@@ -35,6 +35,11 @@ def tree_steps(target: Target) -> int:
     return (target.mxu - 1).bit_length()
 
 
+def row_bytes(target: Target) -> int:
+    """The bytes of a row of lanes."""
+    return VALUE_BYTES * target.mxu
+
+
 def rows_of(shape: tuple[int, ...], lanes: int) -> int:
     """The rows of a value: its last axis is cut into columns of `lanes`, and the last of these is padded. A scalar has a row."""
     return prod(shape[:-1]) * -(-shape[-1] // lanes) if shape else 1

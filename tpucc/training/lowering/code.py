@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from tpucc.machines.v2.functions import EXPRESSIONS
@@ -69,7 +69,7 @@ class Access:
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """An instruction. `places` are the rows of its fields, by their names; `fields` has the others. `y` is the field whose rows are
-    written."""
+    written. `table` is where its table lies, in a buffer that is in HBM."""
 
     opcode: Opcode
     flags: Flag
@@ -77,10 +77,17 @@ class Instruction:
     places: dict[str, Rows]
     y: str
     layer: int
+    table: Rows | None = None
 
     @property
     def buffers(self) -> tuple[int, ...]:
+        """The buffers in vector memory."""
         return tuple(dict.fromkeys(rows.buffer for rows in self.places.values()))
+
+    @property
+    def touched(self) -> tuple[int, ...]:
+        """All buffers, wherever they lie."""
+        return self.buffers if self.table is None else (*self.buffers, self.table.buffer)
 
     def walk(self, name: str) -> tuple[int, int, int, int]:
         """The rows that a field's place is the first of: outer steps and their pitch, inner ones and their stride."""
@@ -123,7 +130,8 @@ class Instruction:
                     own["index"] = expression(fields["index"], before)
                 if "host" in own:
                     own["host"] += before
-                yield Instruction(self.opcode, self.flags & ~Flag.SWITCH if before else self.flags, own, places, self.y, self.layer)
+                flags = self.flags & ~Flag.SWITCH if before else self.flags
+                yield replace(self, flags=flags, fields=own, places=places)
 
 
 @dataclass(slots=True)
@@ -165,6 +173,14 @@ class Code:
         fields |= {"outer": outer, "inner": inner, "window_outer": start, "index": to, "window_inner": lanes}
         self._add(Opcode.MOVE_LANES, {"ub": x.rows, "dest": y.rows}, "dest", Flag.CLEAR if clear else NO_FLAGS, **fields)
 
+    def gather(self, indices: Rows, table: Rows, height: int, y: Rows, rows: int) -> None:
+        """So many rows of a table, by their indices."""
+        self._add(Opcode.GATHER, {"ub2": indices, "dest": y}, "dest", NO_FLAGS, table, inner=rows, index=height)
+
+    def scatter_add(self, x: Rows, indices: Rows, table: Rows, height: int, rows: int) -> None:
+        """Adds so many rows to rows of a table, by the indices of these."""
+        self._add(Opcode.SCATTER_ADD, {"ub": x, "ub2": indices}, "", NO_FLAGS, table, inner=rows, index=height)
+
     def reduce(self, function: IntEnum, x: Rows, y: Rows, rows: int, lanes: int) -> None:
         self._add(Opcode.REDUCE, {"ub": x, "dest": y}, "dest", function=function, inner=rows, window_inner=lanes)
 
@@ -183,8 +199,10 @@ class Code:
         text = next(text for text, number in self.expressions.items() if number == index)
         return self.expressions.setdefault(text.replace("row *", f"(row + {rows}) *"), len(self.expressions)) if rows else index
 
-    def _add(self, opcode: Opcode, places: dict[str, Rows], y: str, flags: Flag = NO_FLAGS, **fields: int) -> None:
-        self.instructions.append(Instruction(opcode, flags, {"outer": 1, **fields}, places, y, self.layer))
+    def _add(
+        self, opcode: Opcode, places: dict[str, Rows], y: str, flags: Flag = NO_FLAGS, table: Rows | None = None, /, **fields: int
+    ) -> None:
+        self.instructions.append(Instruction(opcode, flags, {"outer": 1, **fields}, places, y, self.layer, table))
 
     def last_writes(self) -> Iterator[tuple[int, int]]:
         """For each buffer that is written, its number and the last instruction that writes it."""

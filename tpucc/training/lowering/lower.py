@@ -33,7 +33,7 @@ from tpucc.training.lowering.code import Code, Rows
 from tpucc.training.lowering.fusion import Fusion
 from tpucc.training.lowering.room import Placed, place
 from tpucc.training.lowering.symbols import Symbol, traced
-from tpucc.training.lowering.trace import Kind, Labels, Trace, Untraceable, Value, reachable
+from tpucc.training.lowering.trace import Kind, Numbers, Trace, Untraceable, Value, reachable
 from tpucc.training.lowering.values import Values, matrix_of
 from tpucc.training.operators.all_reduce import AllReduceAttributes
 from tpucc.training.operators.state import StateAttributes
@@ -48,7 +48,7 @@ class Lowered:
     """A graph as a program, for so many `parts` of a batch on each core.
 
     `states` are the shapes of states and weights by the names of their nodes, `inputs` those of the inputs of a part, `results` those of
-    the results. `moved` has the node of each state's next value, `labels` the buffers whose numbers must be classes. Integers of the
+    the results. `moved` has the node of each state's next value, `numbers` what inputs of numbers must be. Integers of the
     buffers of `words` lie there as their bits, others as floats.
     """
 
@@ -58,7 +58,7 @@ class Lowered:
     inputs: Mapping[str, tuple[int, ...]]
     results: Mapping[str, tuple[int, ...]]
     moved: Mapping[str, str]
-    labels: tuple[Labels, ...]
+    numbers: tuple[Numbers, ...]
     words: frozenset[str]
 
     def rows(self, name: str) -> slice:
@@ -188,7 +188,7 @@ class _Lowering:
         kept = {node.name: node.type.shape for node in self._graph if _is_kept(node)}
         inputs = {node.name: node.type.shape for node in self._graph.inputs}
         results = {name: self._graph[name].type.shape for name in self._results}
-        return Lowered(program, self._parts, kept, inputs, results, self._moved, tuple(self._trace.labels), frozenset(self._trace.words))
+        return Lowered(program, self._parts, kept, inputs, results, self._moved, tuple(self._trace.numbers), frozenset(self._trace.words))
 
     def _traced(self) -> list[dict[str, Symbol]]:
         """The symbols of all nodes, for each part; those of nodes after a reduction stand with the first."""
@@ -336,7 +336,7 @@ class _Lowering:
 
     def _store(self, results: Mapping[str, Rows]) -> None:
         """Stores results when they are there, and the new states of each stretch when all of them are, and the old ones have been read."""
-        last = {number: index for index, each in enumerate(self._code.instructions) for number in each.buffers}
+        last = {number: index for index, each in enumerate(self._code.instructions) for number in each.touched}
         written = dict(self._code.last_writes())
         homes = {buffer.name: buffer for buffer in self._hbm}
         stores = []
@@ -382,7 +382,7 @@ class _Lowering:
 BUCKET = 1024
 """Rows of values to exchange that are stored and loaded together, so that few transfers pay the latency of HBM: it takes 1.7 µs for so
 many, beside 1 µs of latency. Vector memory has room for some of them."""
-COMPUTED = (Kind.ELEMENT, Kind.SUM, Kind.LARGEST, Kind.PRODUCT)
+COMPUTED = (Kind.ELEMENT, Kind.SUM, Kind.LARGEST, Kind.PRODUCT, Kind.GATHERED, Kind.SCATTERED)
 """What instructions compute; the rest is read as it lies."""
 
 

@@ -3,6 +3,7 @@
 A buffer is there from its first use to its last one. One with a home in HBM is loaded at its first use. Where rows are missing, the buffer
 whose next use is furthest away leaves (Belady, "A Study of Replacement Algorithms for a Virtual-Storage Computer", 1966), whole: it is
 stored in HBM first, unless HBM has the same values, and loaded again when it is needed. A buffer that isn't complete stays.
+A table leaves where its rows are chosen by indices: it is read, and added to, in HBM.
 
 What one instruction needs may be too much, too. Then it is done in parts: of a buffer that isn't there, the rows of a part are loaded, or
 stored as soon as they are computed.
@@ -80,7 +81,7 @@ class _Room:
         complete = dict(code.last_writes())
         self._buffers = [_Buffer(of, of.home, [], complete.get(number, -1)) for number, of in enumerate(code.buffers)]
         for index in reversed(range(len(code.instructions))):
-            for number in code.instructions[index].buffers:
+            for number in code.instructions[index].touched:
                 self._buffers[number].uses.append(index)
         self._code, self._rows, self._gaps, self._hbm = code, rows, Gaps(rows), list(hbm)
         self._end = max((buffer.end for buffer in hbm), default=0)
@@ -94,6 +95,8 @@ class _Room:
     def step(self, index: int, instruction: Instruction) -> None:
         """Adds an instruction, after the transfers that it needs."""
         needed = instruction.buffers
+        if instruction.table is not None and self._buffers[instruction.table.buffer].start >= 0:
+            self._evict(instruction.table.buffer, instruction.layer)
         if self._make_resident(needed, index, instruction.layer):
             self._put(instruction, {number: self._buffers[number].start for number in needed})
         else:
@@ -102,7 +105,7 @@ class _Room:
                 self._refuse(needed)
             for part in instruction.parts(self._rows // PARTS, self._code.after_rows):
                 self._put_part(part, index)
-        for number in needed:
+        for number in instruction.touched:
             buffer = self._buffers[number]
             buffer.in_parts &= buffer.complete > index
             buffer.uses.pop()
@@ -122,6 +125,8 @@ class _Room:
     def _put(self, instruction: Instruction, starts: Mapping[int, int]) -> None:
         """Adds an instruction whose buffers begin at these rows."""
         rows = {name: starts[place.buffer] + place.row for name, place in instruction.places.items()}
+        if instruction.table is not None:
+            rows["host"] = self._buffers[instruction.table.buffer].home + instruction.table.row
         self._add(instruction.opcode, instruction.flags, instruction.fields | rows, instruction.layer, instruction.buffers)
         if (written := instruction.places.get(instruction.y)) is not None and self._buffers[written.buffer].start >= 0:
             self._buffers[written.buffer].home = -1

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from tpucc.floating.bfloat16 import round_to_bfloat16
 from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
-from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.embedding import require_rows
+from tpucc.ops.one_hot import require_labels
 from tpucc.ops.opdef import Defined, Ieee
 from tpucc.training.lowering.trace import PLACES, Draw, Kind, Shape, Trace, Untraceable, Value
 
@@ -106,12 +108,14 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         if not (isinstance(unwrapped, Symbol) and unwrapped.places):
             raise Untraceable("looks values up")
         trace, labels, classes = self.trace, unwrapped, self.shape[-1]
-        trace.labelled(labels.value, classes)
+        self._require_classes(labels, classes)
         chosen = trace.element("==", trace.column(classes), trace.view(labels.value, (*labels.shape, 1)), mask=True)
         masked = trace.element("select", chosen, self.value, trace.number(0.0))
         return Symbol(trace, trace.reduced(Kind.SUM, masked, (-1,)))
 
     def __getitem__(self, index: Any) -> Symbol:
+        if (indices := self._indices_of_rows(index)) is not None:
+            return Symbol(self.trace, self.trace.gathered(self.value, indices))
         if any(isinstance(_unwrapped(each), Symbol) for each in (index if isinstance(index, tuple) else (index,))):
             raise Untraceable("looks values up")
         found = self._with(self.trace.moved(np.asarray(self.trace.places(self.value)[index])))
@@ -122,6 +126,14 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         places = self.trace.places(self.value).copy()
         places[index] = self.trace.places(_as_float(self.trace, self._value(_unwrapped(given))))
         self._write(self.trace.moved(places))
+
+    def _indices_of_rows(self, index: Any) -> Value | None:
+        """The indices by which rows of a matrix are chosen, which must exist; None where other elements are."""
+        chosen = _unwrapped(index)
+        if not (isinstance(chosen, Symbol) and chosen.whole and self.ndim == 2):
+            return None
+        self.trace.require(chosen.value, partial(require_rows, rows=len(self)))
+        return chosen.value
 
     def _write(self, value: Value) -> Symbol:
         """Writes a value to this place."""
@@ -138,6 +150,8 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
             found = self.trace.reduced(Kind.LARGEST, self.value, axis if isinstance(axis, tuple) else (axis,))
             kept = tuple(1 if at in found.what else size for at, size in enumerate(self.shape))
             return Symbol(self.trace, self.trace.view(found, kept) if settings.get("keepdims") else found)
+        if method == "at" and ufunc is np.add and (indices := self._indices_of_rows(operands[1])) is not None:
+            return self._write(self.trace.scattered(self.value, indices, self._value(operands[2])))
         if method != "__call__":
             raise Untraceable(f"calls {ufunc.__name__}.{method}")
         if self.whole and any(isinstance(each, np.ndarray) and each.dtype.kind == "i" and each.ndim for each in operands):
@@ -198,6 +212,11 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
             return self.trace.element(name, *(_as_float(self.trace, each) for each in values))
         raise Untraceable(f"calls {ufunc.__name__}")
 
+    def _require_classes(self, labels: Symbol, classes: int) -> None:
+        """Notes that labels must be classes of the operator that is traced."""
+        assert self.trace.node is not None
+        self.trace.require(labels.value, partial(require_labels, classes=classes, op=self.trace.node.op))
+
     def _of_labels(self, ufunc: np.ufunc, operands: list[Any]) -> Symbol:
         """Labels compared with the numbers of classes, or added to the first places of rows."""
         (labels,) = (each for each in operands if isinstance(each, Symbol))
@@ -205,7 +224,7 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
         if labels.whole and ufunc is np.add:
             return Symbol(self.trace, labels.value, whole=True, places=True)
         if labels.whole and ufunc is np.equal and np.array_equal(numbers, np.arange(len(numbers))):
-            self.trace.labelled(labels.value, len(numbers))
+            self._require_classes(labels, len(numbers))
             return Symbol(self.trace, self.trace.element("==", self.trace.column(len(numbers)), labels.value, mask=True))
         raise Untraceable("computes with integers")
 
@@ -279,8 +298,8 @@ WRITING = _Writing()
 def traced(trace: Trace, node: Node, operands: Sequence[Symbol]) -> Symbol:
     """The value of a node of these operands. Raises `Untraceable`."""
     trace.node = node
-    if isinstance(node.attributes, ConstantAttributes):
-        return Symbol(trace, _constant(trace, node.attributes.value.data))
+    if not operands:
+        return Symbol(trace, _constant(trace, OPS[node.op].reference(node.attributes, ())))
     floats = OPS[node.op].floats
     try:
         match floats:

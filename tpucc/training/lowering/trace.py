@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir import Node
-from tpucc.numerics import Int64
+from tpucc.numerics import AnyArray, Int64
 
 Shape = tuple[int, ...]
 
@@ -40,6 +40,10 @@ class Kind(Enum):
     """The elements of its operand in the same order, in another shape."""
     TURNED = auto()
     """The transposed matrix of its operand."""
+    GATHERED = auto()
+    """Rows of a matrix, by their indices: its operands are the matrix and the indices."""
+    SCATTERED = auto()
+    """A matrix of `what` in all places, to which rows were added by their indices: its operands are the indices and the rows."""
     MOVED = auto()
     """Elements of its operands, each from the place that `what` says: the number of the operand's value times `PLACES`, plus the element's
     place in it."""
@@ -82,11 +86,11 @@ class Untraceable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
-    """The rows of an input whose numbers must be classes: below `classes`, for the node's operator."""
+class Numbers:
+    """An input whose numbers choose something for the node's operator: `require` raises `InputError` for one that doesn't exist."""
 
     buffer: str
-    classes: int
+    require: Callable[[AnyArray], None]
     node: Node
 
 
@@ -95,7 +99,7 @@ class Trace:
     """All values so far, in the order in which they were made; equal ones are one. `node` and `group` are those that are traced now."""
 
     values: list[Value] = field(default_factory=list)
-    labels: list[Labels] = field(default_factory=list)
+    numbers: list[Numbers] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
     """The inputs whose integers are needed to the last bit."""
     node: Node | None = None
@@ -179,11 +183,23 @@ class Trace:
     def column(self, count: int) -> Value:
         return self._made(Kind.COLUMN, count, (), (count,))
 
-    def labelled(self, labels: Value, classes: int) -> None:
-        """Notes that numbers must be classes."""
-        of = labels.operands[0] if labels.kind is Kind.VIEW else labels
+    def gathered(self, matrix: Value, indices: Value) -> Value:
+        """The rows of a matrix with these indices."""
+        return self._made(Kind.GATHERED, None, (matrix, indices), (*indices.shape, *matrix.shape[1:]))
+
+    def scattered(self, matrix: Value, indices: Value, rows: Value) -> Value:
+        """A matrix of one number, to whose rows with these indices other rows are added, in their order."""
+        if matrix.kind is not Kind.NUMBER:
+            raise Untraceable("adds to rows of a matrix that isn't one number")
+        return self._made(Kind.SCATTERED, matrix.what, (indices, rows), matrix.shape)
+
+    def require(self, numbers: Value, require: Callable[[AnyArray], None]) -> None:
+        """Notes what numbers of an input must be. Raises `Untraceable` for others."""
+        of = numbers.operands[0] if numbers.kind is Kind.VIEW else numbers
+        if of.kind is not Kind.GIVEN:
+            raise Untraceable("looks values up by numbers that aren't an input")
         assert self.node is not None
-        self.labels.append(Labels(of.what, classes, self.node))
+        self.numbers.append(Numbers(of.what, require, self.node))
 
     def _made(self, kind: Kind, what: Any, operands: tuple[Value, ...], shape: Shape, mask: bool = False) -> Value:
         name = str(what) if kind is not Kind.MOVED else (self.group, hashlib.sha256(what).digest())  # each group moves for itself

@@ -67,21 +67,21 @@ class Values:
                 self._code.vector(number_text(value.what), (), Access(matrix.at, 0, 1), 1, 1)
                 return matrix
             case Kind.ELEMENT:
-                tree = self._fusion.tree(value)
-                if not tree.fits:
-                    raise Untraceable(f"reads {len(tree.sources)} values of other sizes at once")
-                return self._element(tree)
+                return self._element(self._fusion.tree(value))
             case Kind.SUM | Kind.LARGEST:
                 return self._reduced(value)
             case Kind.PRODUCT:
                 return self._product(value)
+            case Kind.GATHERED:
+                return self._gathered(value)
+            case Kind.SCATTERED:
+                return self._scattered(value)
             case Kind.TURNED:
                 of = value.operands[0]
                 return self._transposed(self._sized(of, matrix_of(of.shape)))
-            case Kind.MOVED if (turned := self._columns_as_rows.get(value.number)) is not None:
-                return self._transposed(turned)
             case Kind.MOVED:
-                return self._moved(self._new(value, *matrix_of(value.shape)), value.what)
+                turned = self._columns_as_rows.get(value.number)
+                return self._transposed(turned) if turned else self._moved(self._new(value, *matrix_of(value.shape)), value.what)
             case _:
                 raise Untraceable(f"moves elements ({value.kind.name.lower()} of {list(value.shape)})")
 
@@ -100,6 +100,8 @@ class Values:
 
     def _element(self, tree: Tree) -> Matrix:
         """The elements of an expression. Where it depends on the numbers of columns, each block has an expression of its own."""
+        if not tree.fits:
+            raise Untraceable(f"reads {len(tree.sources)} values of other sizes at once")
         root = tree.root
         placed = {source.number: self.matrix(source) for source in tree.sources}
         whole = {placed[source.number].size for source in tree.sources if source.size == root.size}
@@ -170,6 +172,25 @@ class Values:
         left, right = (self._side(operand) for operand in value.operands)
         multiply(self._code, left, right, y.at, self._transposed_side, self._scratch)
         return y
+
+    def _gathered(self, value: Value) -> Matrix:
+        """Rows of a table, by their indices, column block by column block."""
+        of, chosen = value.operands
+        table, indices = self._sized(of, matrix_of(of.shape)), self._sized(chosen, (chosen.size, 1))
+        y = self._new(value, indices.rows, table.columns)
+        for block in range(self._blocks(y.columns)):
+            self._code.gather(indices.at, table.at.after(block * table.rows), table.rows, y.at.after(block * y.rows), y.rows)
+        return y
+
+    def _scattered(self, value: Value) -> Matrix:
+        """A table of one number, to whose rows other rows are added."""
+        chosen, rows = value.operands
+        indices, x = self._sized(chosen, (chosen.size, 1)), self._sized(rows, matrix_of(rows.shape))
+        table = self._new(value, *value.shape)
+        self._code.vector(number_text(value.what), (), Access(table.at, 0, 1), 1, table.rows * self._blocks(table.columns))
+        for block in range(self._blocks(x.columns)):
+            self._code.scatter_add(x.at.after(block * x.rows), indices.at, table.at.after(block * table.rows), table.rows, x.rows)
+        return table
 
     def _side(self, operand: Value) -> Side:
         """A factor of a product: what is turned is taken as it lies."""

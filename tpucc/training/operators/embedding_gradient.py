@@ -31,16 +31,12 @@ def infer(attributes: EmbeddingGradientAttributes, types: Types) -> TensorType:
 
 
 def reference(attributes: EmbeddingGradientAttributes, operands: Arrays) -> Array:
-    """Each row's sum starts at 0 and goes in the order of the indices. Raises `InputError` (E0454) as embedding does.
-
-    Elements are added by their number, for which NumPy is several times faster than for whole rows.
-    """
+    """Each row's sum starts at 0 and goes in the order of the indices. Raises `InputError` (E0454) as embedding does."""
     ids, dy = operands
     require_rows(ids, attributes.rows)
-    columns = dy.shape[-1]
-    table = np.zeros(attributes.rows * columns, dy.dtype)
-    np.add.at(table, np.add.outer(ids.reshape(-1).astype(np.intp) * columns, np.arange(columns)).reshape(-1), dy.reshape(-1))
-    return table.reshape(attributes.rows, columns)
+    table = np.zeros_like(dy, shape=(attributes.rows, dy.shape[-1]))
+    np.add.at(table, ids.reshape(-1), dy.reshape(-1, dy.shape[-1]))
+    return table
 
 
 OP = gradient_operator(
