@@ -42,6 +42,7 @@ OF_TRAINING: Places = {
     places.Place.EXPRESSION: "an expression",
     places.Place.CORES: "the same rows of all other cores",
     places.Place.TABLE: "rows of a table in HBM",
+    places.Place.INDICES: "their indices",
 }
 LANES = 256
 """Lanes of the machine whose parameter block the page shows."""

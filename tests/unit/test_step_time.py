@@ -220,6 +220,7 @@ def test_a_slice_and_a_lookup_read_what_they_take() -> None:
     table = timed(net("weight w: f32[5000, 128]\nreturn embedding(i, w)", "i: i32[batch] in [0, 4999]"))
     lookups = [group for group in table.groups if "embedding" in {node.op for node in group.group.computed}]
     assert {group.bytes["states"] for group in lookups} == {128 * 128 * 4}
+    assert table.busy[Unit.LANES] * V2.clock_hz == pytest.approx(7 / 8)  # of the loss: the gradient of a lookup adds up rows
 
 
 def test_a_group_waits_for_what_is_behind_a_scalar() -> None:

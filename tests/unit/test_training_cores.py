@@ -26,6 +26,7 @@ from tests.unit.test_training_machine import (
     Edit,
     differences,
     edited,
+    first_row,
     of_images,
     places,
     session,
@@ -176,11 +177,6 @@ def test_one_program_for_all_cores() -> None:
     assert "microbatches=2" in disassemble(program(2, 2))
     (exchange,) = places(made, Opcode.ALL_REDUCE)
     assert re.fullmatch(r"makes rows [\d,]+ to [\d,]+ of HBM their mean over all cores", str(V2.read(made.instructions[exchange])))
-
-
-def first_row(p: Program, kind: str) -> int:
-    """The first row of the first buffer of a kind."""
-    return next(buffer.start for buffer in p.host if buffer.kind == kind)
 
 
 def _read_before(p: Program) -> Program:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.isa.verify.events import BEGIN, READ, WRITE, Events
-from tpucc.isa.verify.memories import by_rows
+from tpucc.isa.verify.memories import adding, by_rows
 from tpucc.isa.verify.rules import Context, Rule, Violation
 from tpucc.machine.parts import Memory
 
@@ -66,7 +66,7 @@ def buffers(context: Context, events: Events, memory: Memory) -> Iterator[Violat
     program = context.program
     filled = {program.host[block].name for _, ports in program.step_ports for port in ports for block in port.blocks}
     empty = context.in_buffers(events.row, lambda held: held.name in filled or held.kind in ("scratch", "output"))
-    adds = np.append(context.effects.reading(memory), False)[events.instruction]  # the last is after the program's end
+    adds = np.append(adding(context, memory), False)[events.instruction]  # the last is after the program's end
     undefined = ((events.kind == READ) | adds) & empty & (events.last(events.kind == WRITE) < 0)
     yield from by_rows(context, memory, events, undefined, "V0404", "reads {row}, which nothing has written")
 

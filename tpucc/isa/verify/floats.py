@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.isa.effects import Bools
 from tpucc.isa.fields import kinds
 from tpucc.isa.verify.events import READ, WRITE, Events
-from tpucc.isa.verify.memories import by_rows
+from tpucc.isa.verify.memories import adding, by_rows
 from tpucc.isa.verify.rules import Context, Rule, Violation
 from tpucc.machine.parts import Contents, Memory
 from tpucc.numerics import Int64
@@ -124,20 +124,14 @@ def values(context: Context, events: Events, memory: Memory) -> Iterator[Violati
     stored = reads & (_halves(context) & context.effects.host_writes)[events.instruction]
     wrong = stored & ~((before >= 0) & rounded[events.instruction[before]])
     yield from by_rows(context, memory, events, wrong, "V0907", "stores {row} in two bytes, which nothing has rounded")
-    adding = context.effects.multiplies & context.effects.reading(memory) & _adding(context, memory)
-    adds, latest = writes & adding[events.instruction], events.last(writes | reads)
+    summing = context.effects.multiplies & adding(context, memory)
+    adds, latest = writes & summing[events.instruction], events.last(writes | reads)
     other = np.where(latest >= 0, events.instruction[latest], -1)
     follows = (latest >= 0) & writes[latest] & _same_sum(context, memory, events.instruction, other)
     yield from by_rows(context, memory, events, adds & ~follows, "V0905", "adds to {row}, which isn't a sum of the same rows that goes on")
     good = adds & follows
     pairs = np.unique(np.stack([events.instruction[good], other[good]], axis=1), axis=0)
     yield from _depths(context, memory, pairs, np.unique(events.instruction[writes]))
-
-
-def _adding(context: Context, memory: Memory) -> Bools:
-    """Which instructions read the rows that they write."""
-    found: Bools = np.logical_or.reduce([walks.reads & walks.writes for walks in context.effects.of(memory)])
-    return found
 
 
 def _same_sum(context: Context, memory: Memory, instruction: Int64, other: Int64) -> Bools:

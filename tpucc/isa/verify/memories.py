@@ -63,6 +63,12 @@ def _step_accesses(context: Context) -> Iterator[Accesses]:
         yield Accesses.of(instruction, low, high, kind)
 
 
+def adding(context: Context, memory: Memory) -> Bools:
+    """Which instructions read the rows that they write."""
+    found: Bools = np.logical_or.reduce([walks.reads & walks.writes for walks in context.effects.of(memory)])
+    return found
+
+
 def by_rows(
     context: Context, memory: Memory, events: Events, wrong: Bools, code: str, message: str, others: Int64 | None = None
 ) -> Iterator[Violation]:

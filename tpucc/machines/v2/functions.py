@@ -43,6 +43,7 @@ class Operands:
     sums: Any = None
     hbm: Any = None
     table: Any = None
+    indices: Any = None
     tile: Rounded | None = None
     expression: Expression | None = None
 
@@ -130,8 +131,8 @@ def scattered(x: Operands) -> Float32:
 
 
 def _indices(x: Operands) -> Int64:
-    """The indices in lane 0 of b. One outside of the table stands for the nearest row, and NaN for the first."""
-    nearest: Float32 = np.fmin(np.fmax(x.b[:, 0], 0), len(x.table) - 1)
+    """The indices, in lane 0. One outside of the table stands for the nearest row, and NaN for the first."""
+    nearest: Float32 = np.fmin(np.fmax(x.indices[:, 0], 0), len(x.table) - 1)
     return nearest.astype(np.int64)
 
 

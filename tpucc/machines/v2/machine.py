@@ -52,6 +52,7 @@ V2 = Machine(
         RowPlace(Place.ROWS, "vmem", "ub", AccessPattern.DENSE, "a"),
         RowPlace(Place.BLOCK, "vmem", "ub", AccessPattern.BLOCK, "a"),
         RowPlace(Place.B, "vmem", "ub2", operand="b", splat=Flag.SPLAT_B),
+        RowPlace(Place.INDICES, "vmem", "ub2", AccessPattern.DENSE, "indices"),
         RowPlace(Place.C, "vmem", "acc", AccessPattern.DENSE, "c", splat=Flag.SPLAT_C),
         RowPlace(Place.SUMS, "vmem", "acc", AccessPattern.DENSE, "sums"),
         RowPlace(Place.Y, "vmem", "dest"),

@@ -63,6 +63,8 @@ class Place(IntFlag):
     """The same rows of all other cores."""
     TABLE = 8192
     """Rows of HBM, from the operand `hbm` on, of which indices choose some."""
+    INDICES = 16384
+    """Rows of vector memory, one after the other, from the operand `indices` on, with an index each."""
 
 
 class Flag(IntFlag):

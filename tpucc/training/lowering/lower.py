@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -159,7 +159,7 @@ class _Lowering:
         self._products = _products(self._reached, len(groups))
         self._code = Code(target.mxu)
         self._hbm: list[HostBuffer] = []
-        self._stretches = [_Stretch(states) for states in _stretches(self._graph)]
+        self._stretches = [_Stretch(part) for states in _stretches(self._graph) for part in self._that_fit(states)]
 
     def lowered(self, name: str, source: str, source_text: str) -> Lowered:
         self._emit()
@@ -362,6 +362,10 @@ class _Lowering:
     def _rows(self, node: Node) -> int:
         rows, columns = matrix_of(node.type.shape)
         return rows * -(-columns // self._target.mxu)
+
+    def _that_fit(self, states: tuple[Node, ...]) -> Iterable[tuple[Node, ...]]:
+        """States that move together; each alone where vector memory has no room for all."""
+        return (states,) if sum(map(self._rows, states)) <= V2.values.size(self._target) else [(state,) for state in states]
 
     def _laid(self, nodes: Sequence[Node], at: Rows) -> Iterator[tuple[Node, Rows]]:
         """Nodes whose values lie one after the other, from a row on."""

@@ -314,7 +314,7 @@ def traced(trace: Trace, node: Node, operands: Sequence[Symbol]) -> Symbol:
     symbol = _unwrapped(found)
     if not isinstance(symbol, Symbol) or symbol.shape != node.type.shape:
         raise Untraceable("gives no symbol of its shape")
-    return Symbol(trace, _as_float(trace, symbol.value))
+    return Symbol(trace, _as_float(trace, symbol.value), whole=node.type.dtype == "i32")
 
 
 def _constant(trace: Trace, data: AnyArray) -> Value:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
 from tpucc.ir import Graph, Node
@@ -224,7 +225,7 @@ class StepTime:
             work.add_elements(result * height.window * width.window, 1)
         elif facts.values is Values.COMPUTED and not selects(facts):
             work.add_elements(max(result, *(rows_of(shape, lanes) for shape in shapes)), operations(node.op))
-        if kind is Kind.SUM and _sums_lanes(node, shapes[0]):
+        if kind is Kind.SUM and _sums_lanes(node, max(shapes, key=prod)):
             work.add_sums_of_lanes(node.type.size)
 
     def _contents(self, node: Node) -> str:
