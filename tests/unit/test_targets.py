@@ -83,8 +83,8 @@ def test_no_program_is_made_for_several_matrix_units() -> None:
 
 
 def test_no_listing_and_no_binary_is_for_a_machine_without_programs() -> None:
-    with pytest.raises(ProgramError, match="no program can be for tpu_v3"):
-        assemble(".target tpu_v3\nhalt\n", "p.asm")
+    with pytest.raises(ProgramError, match="no program can be for tpu_v4i"):
+        assemble(".target tpu_v4i\nhalt\n", "p.asm")
     program = tpucc.compile_source(SOURCE, target="tpu_v1").program.value
     target = with_overrides(program.target, {"matrix_units": 2})
     with pytest.raises(ProgramError, match="2 matrix units") as error:

@@ -708,7 +708,7 @@ def test_what_executes_no_instructions(tmp_path: Path) -> None:
             started(Source("net.tpu", NET), PROGRAMS, "net", {}, Settings(executor="machine", **settings))
 
     refused("the host executes no instructions")
-    refused("no program can be for tpu_v3: it has 2 matrix units a core", target="tpu_v3")
+    refused("no program can be for tpu_v4i: it has 4 matrix units a core", target="tpu_v4i")
     with pytest.raises(UsageError, match="executor is reference or machine, found 'tpu'"):
         started(Source("net.tpu", NET), PROGRAMS, "net", {}, Settings(target="tpu_v2", executor="tpu"))
     place = tmp_path / "step.tpub"

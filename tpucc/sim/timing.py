@@ -207,9 +207,10 @@ def stalls_of(machine: Machine, touched: Effects, start: Int64, end: Int64, tile
     index = np.flatnonzero(touched.engine == machine.account.computes)
     begin = start[index]
     idle_from = np.concatenate([np.zeros(1, np.int64), end[index]])[:-1]
-    switch = touched.pops[index]
+    switch, taken = touched.pops[index], np.flatnonzero(touched.pops)
+    own = touched.engine[taken] == machine.account.computes  # other units may take entries, too
     ends = np.zeros((4, len(index)), np.int64)
-    ends[0], ends[1], ends[2, switch], ends[3, switch] = waits[:, 0], waits[:, 1], tiles.arrived[: switch.sum()], tiles.shifted
+    ends[0], ends[1], ends[2, switch], ends[3, switch] = waits[:, 0], waits[:, 1], tiles.arrived[: len(taken)][own], tiles.shifted[own]
     columns = np.zeros((5, len(start)), np.int64)
     for reason, until in enumerate([*ends, begin]):
         reached = np.clip(until, idle_from, begin)

@@ -14,7 +14,7 @@ RULES = (
     Rule("V0601", "tile to switch to", "A multiply switches only to a tile that a read_weights before it asked for."),
     Rule("V0602", "FIFO depth", "No more tiles are asked for and not yet switched to than the FIFO holds."),
     Rule("V0603", "empty FIFO", "At the end of the program no tile is left over."),
-    Rule("V0604", "tile in use", "The first multiply switches to a tile."),
+    Rule("V0604", "tile in use", "The first multiply switches to a tile, and so does the first one after another matrix unit's."),
     Rule("V0605", "the layer's tiles", "A multiply uses one of its layer's tiles, where the layer says which tiles it has."),
     Rule("V0606", "written tiles", "A tile without weights of its own is written once, and fetched only after that."),
     Rule("V0607", "fetch after write", "The weight fetch waits for the host's write of the tile that it fetches."),
@@ -39,6 +39,9 @@ def check(context: Context) -> Iterator[Violation]:
     none = effects.multiplies & (np.cumsum(effects.pops) == 0)
     yield from context.each("V0604", none, "has no tile in use: no multiply up to it switches")
     # lab 8 end
+    taken = np.maximum.accumulate(np.where(effects.pops, np.arange(len(effects)), -1))
+    other = effects.multiplies & (taken >= 0) & (effects.engine[taken] != effects.engine)
+    yield from context.each("V0604", other, "doesn't switch, and another matrix unit has taken the last tile")
     yield from _foreign(context)
 
 

@@ -22,12 +22,12 @@ NUMBERS = ("unified_buffer_rows", *STEP_NUMBERS)
 """What a target must say beside."""
 
 
-def obstacle(target: Target) -> str:
-    """Why no program of v2 can be for a target, in words; nothing when one can."""
+def obstacle(target: Target, units: int = 1) -> str:
+    """Why no program of a core of so many matrix units can be for a target, in words; nothing when one can."""
     if target.data_type != "bfloat16":
         return f"multiplies {target.data_type}; v2 multiplies bfloat16"
-    if target.matrix_units != 1:
-        return f"has {target.matrix_units} matrix units a core; instructions for the second one aren't built yet"
+    if target.matrix_units != units:
+        return f"has {target.matrix_units} matrix units a core; the core of tpu_v2 has one, and tpu_v3's has two"
     if target.mxu & (target.mxu - 1):
         return f"has {target.mxu} lanes; v2 adds lanes in halves, and numbers them by whole bits: 8, 16, 32, …"
     missing = [name for name in NUMBERS if not getattr(target, name) and not name.endswith("_seconds")]

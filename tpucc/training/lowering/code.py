@@ -10,13 +10,18 @@ from tpucc.machines.v2.functions import EXPRESSIONS
 from tpucc.machines.v2.instructions import SPECS, Opcode
 from tpucc.machines.v2.machine import V2
 from tpucc.machines.v2.places import Flag
+from tpucc.machines.v3.machine import SECOND
 
 ROW_FIELDS = tuple(dict.fromkeys(rows.field for rows in V2.rows if rows.memory == V2.values.name))
 """The fields with first rows of vector memory."""
 
 
 NO_FLAGS = Flag(0)
-WHOLE = frozenset({Opcode.PUSH_WEIGHTS, Opcode.TRANSPOSE})
+PUSHES: tuple[IntEnum, ...] = (Opcode.PUSH_WEIGHTS, SECOND[Opcode.PUSH_WEIGHTS])
+"""The push of each matrix unit."""
+MULTIPLIES: tuple[IntEnum, ...] = (Opcode.MATRIX_MULTIPLY, SECOND[Opcode.MATRIX_MULTIPLY])
+"""The multiply of each matrix unit."""
+WHOLE = frozenset({*PUSHES, Opcode.TRANSPOSE})
 """Instructions of a block of rows."""
 
 
@@ -71,7 +76,7 @@ class Instruction:
     """An instruction. `places` are the rows of its fields, by their names; `fields` has the others. `y` is the field whose rows are
     written. `table` is where its table lies, in a buffer that is in HBM."""
 
-    opcode: Opcode
+    opcode: IntEnum
     flags: Flag
     fields: dict[str, int]
     places: dict[str, Rows]
@@ -136,9 +141,10 @@ class Instruction:
 
 @dataclass(slots=True)
 class Code:
-    """The instructions, buffers and expressions so far. What is added belongs to `layer`."""
+    """The instructions, buffers and expressions so far. What is added belongs to `layer`. `units` are the matrix units."""
 
     lanes: int
+    units: int = 1
     layer: int = 0
     buffers: list[Buffer] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
@@ -157,12 +163,12 @@ class Code:
         """The mean over the cores of rows of HBM. Buffers of vector memory that have their home there are loaded after it."""
         self._add(Opcode.ALL_REDUCE, {}, "", host=hbm, inner=rows, index=microbatches)
 
-    def push(self, block: Rows, rows: int, lanes: int, turned: bool) -> None:
-        self._add(Opcode.PUSH_WEIGHTS, {"ub": block}, "", Flag.TURNED if turned else Flag(0), inner=rows, window_inner=lanes)
+    def push(self, unit: int, block: Rows, rows: int, lanes: int, turned: bool) -> None:
+        self._add(PUSHES[unit], {"ub": block}, "", Flag.TURNED if turned else Flag(0), inner=rows, window_inner=lanes)
 
-    def multiply(self, x: Rows, y: Rows, rows: int, accumulate: bool) -> None:
+    def multiply(self, unit: int, x: Rows, y: Rows, rows: int, accumulate: bool) -> None:
         flags = Flag.SWITCH | (Flag.ACCUMULATE if accumulate else Flag(0))
-        self._add(Opcode.MATRIX_MULTIPLY, {"ub": x, "acc": y}, "acc", flags, inner=rows)
+        self._add(MULTIPLIES[unit], {"ub": x, "acc": y}, "acc", flags, inner=rows)
 
     def transpose(self, x: Rows, y: Rows, rows: int, lanes: int) -> None:
         self._add(Opcode.TRANSPOSE, {"ub": x, "dest": y}, "dest", inner=lanes, window_inner=rows)
@@ -200,7 +206,7 @@ class Code:
         return self.expressions.setdefault(text.replace("row *", f"(row + {rows}) *"), len(self.expressions)) if rows else index
 
     def _add(
-        self, opcode: Opcode, places: dict[str, Rows], y: str, flags: Flag = NO_FLAGS, table: Rows | None = None, /, **fields: int
+        self, opcode: IntEnum, places: dict[str, Rows], y: str, flags: Flag = NO_FLAGS, table: Rows | None = None, /, **fields: int
     ) -> None:
         self.instructions.append(Instruction(opcode, flags, {"outer": 1, **fields}, places, y, self.layer, table))
 

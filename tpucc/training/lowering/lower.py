@@ -22,7 +22,9 @@ from tpucc.ir import Graph, Node
 from tpucc.isa.program import HostBuffer, LayerInfo, Program, bare_program
 from tpucc.isa.verify import check
 from tpucc.lowering.tileprogram import VirtualBuffer
+from tpucc.machine.machine import Machine
 from tpucc.machines.v2.machine import V2
+from tpucc.machines.v3.machine import V3
 from tpucc.numerics import Int64
 from tpucc.ops.weight import WeightAttributes
 from tpucc.schedule.listing import Listing
@@ -73,19 +75,20 @@ def lower(step: Step, target: Target, name: str = "step", source: str = "", sour
     Raises `CompileError` E0949 for an operator without instructions as yet, `LimitError` E0950 where vector memory is too small,
     `UsageError` E0951 for a target that no program can be for.
     """
-    _require_target(target)
+    machine = _machine_of(target)
     groups = [_Together(timed.name, str(timed.role), timed.group.nodes) for timed in StepTime(step, target).groups]
     results, moved = [loss_of(step.graph)], values_of(step.graph, NEXT)
-    return _Lowering(step.graph, step.parts // step.cores, step.cores, groups, results, moved, target).lowered(name, source, source_text)
+    parts = step.parts // step.cores
+    return _Lowering(step.graph, parts, step.cores, groups, results, moved, machine, target).lowered(name, source, source_text)
 
 
 def lower_model(graph: Graph, target: Target) -> Lowered:
     """The program of a model, whose weights lie in HBM. Raises as `lower` does."""
-    _require_target(target)
+    machine = _machine_of(target)
     groups = Grouping(graph, frozenset(), frozenset(), bytes_of).groups
     together = [_Together(group.nodes[0].name, "forward", group.nodes) for group in groups]
     together = together or [_Together(graph.name, "forward", graph.nodes)]  # what is computed belongs to some layer
-    return _Lowering(graph, 1, 1, together, list(graph.output_nodes), {}, target).lowered(graph.name, "", "")
+    return _Lowering(graph, 1, 1, together, list(graph.output_nodes), {}, machine, target).lowered(graph.name, "", "")
 
 
 def input_buffer(name: str, part: int, parts: int) -> str:
@@ -108,11 +111,13 @@ def state_buffer(name: str) -> str:
     return f"state:{name}"
 
 
-def _require_target(target: Target) -> None:
-    """Raises `UsageError` E0951 for a target that no program can be for."""
-    if obstacle := V2.obstacle(target):
-        mend = "tpu_v2 has instructions; tpucc train --executor reference computes the same bits without any"
-        raise UsageError(Diagnostic("E0951", f"no program can be for {target.name}: it {obstacle}", help=(mend,)))
+def _machine_of(target: Target) -> Machine:
+    """The machine whose programs are for a target. Raises `UsageError` E0951 if there is none."""
+    found = next((machine for machine in (V2, V3) if not machine.obstacle(target)), None)
+    if found is None:
+        mend = "tpu_v2 and tpu_v3 have instructions; tpucc train --executor reference computes the same bits without any"
+        raise UsageError(Diagnostic("E0951", f"no program can be for {target.name}: it {V2.obstacle(target)}", help=(mend,)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +150,10 @@ class _Lowering:
         groups: Sequence[_Together],
         results: Sequence[str],
         moved: Mapping[str, str],
+        machine: Machine,
         target: Target,
     ) -> None:
+        self._machine = machine
         self._graph, self._target, self._parts, self._cores, self._groups, self._moved = graph, target, parts, cores, groups, moved
         self._trace = Trace()
         self._exchanged: dict[str, Value] = {}
@@ -157,7 +164,7 @@ class _Lowering:
         self._results = {node: first[node].value for node in results}
         self._reached = tuple(reachable([*self._exchanged.values(), *self._results.values(), *self._next.values()]))
         self._products = _products(self._reached, len(groups))
-        self._code = Code(target.mxu)
+        self._code = Code(target.mxu, target.matrix_units)
         self._hbm: list[HostBuffer] = []
         self._stretches = [_Stretch(part) for states in _stretches(self._graph) for part in self._that_fit(states)]
 
@@ -166,7 +173,7 @@ class _Lowering:
         layers = tuple(self._layers())
         placed = place(self._code, self._hbm, self._target, [each.origin for each in layers])
         layer: Int64 = np.array(placed.layers, np.int64)
-        listing = Listing(placed.records, layer, np.arange(len(layer)), tuple(each.name for each in layers), V2)
+        listing = Listing(placed.records, layer, np.arange(len(layer)), tuple(each.name for each in layers), self._machine)
         listing = with_end(with_waits(listing, synchronise(listing)))
         buffers = [VirtualBuffer(each.name, each.rows, each.layer) for each in self._code.buffers]
         program = bare_program(
@@ -174,7 +181,7 @@ class _Lowering:
             source=source,
             source_text=source_text,
             target=self._target,
-            machine=V2,
+            machine=self._machine,
             instructions=listing.records,
             layer_of=listing.layer.astype(np.uint32),
             layers=layers,

@@ -59,16 +59,18 @@ def multiply(code: Code, left: Side, right: Side, y: Rows, turned: Turned, scrat
 
 
 def _stream(code: Code, x: Side, stationary: Side, y: Rows) -> None:
-    """The product of rows that stream with a stationary side. The passes of a sum follow each other, in the order of its depth."""
-    lanes, (height, depth, width) = code.lanes, (x.height, x.width, stationary.width)
-    for right in range(0, width, lanes):
+    """The product of rows that stream with a stationary side. Its column blocks are dealt to the matrix units in turn. The passes of a sum
+    follow each other, in the order of its depth."""
+    lanes, (height, depth, width), lies = code.lanes, (x.height, x.width, stationary.width), stationary.matrix
+    blocks = range(0, width, lanes)
+    for first in range(0, len(blocks), code.units):
         for deep in range(0, depth, lanes):
-            down, across = (right, deep) if stationary.turned else (deep, right)
-            lies = stationary.matrix
-            block = lies.at.after(across // lanes * lies.rows + down)
-            rows, columns = min(lanes, lies.rows - down), min(lanes, lies.columns - across)
-            code.push(block, rows, columns, stationary.turned)
-            code.multiply(x.at.after(deep // lanes * height), y.after(right // lanes * height), height, accumulate=deep > 0)
+            for unit, right in enumerate(blocks[first : first + code.units]):
+                down, across = (right, deep) if stationary.turned else (deep, right)
+                block = lies.at.after(across // lanes * lies.rows + down)
+                rows, columns = min(lanes, lies.rows - down), min(lanes, lies.columns - across)
+                code.push(unit, block, rows, columns, stationary.turned)
+                code.multiply(unit, x.at.after(deep // lanes * height), y.after(right // lanes * height), height, accumulate=deep > 0)
 
 
 def turn(code: Code, x: Rows, rows: int, columns: int, y: Rows) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NoReturn
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
@@ -25,7 +26,7 @@ from tpucc.machines.v2.places import Flag
 from tpucc.schedule.allocate import Gaps, Stay
 from tpucc.schedule.listing import blank
 from tpucc.target import Target
-from tpucc.training.lowering.code import ROW_FIELDS, Buffer, Code, Instruction
+from tpucc.training.lowering.code import MULTIPLIES, ROW_FIELDS, Buffer, Code, Instruction
 
 PARTS = 16
 """A part of an instruction has at most this share of vector memory's rows."""
@@ -118,7 +119,7 @@ class _Room:
 
     def _has_passes(self, index: int, instruction: Instruction) -> bool:
         """Whether it is one of several passes: they follow each other, over rows that lie one behind the other."""
-        if instruction.opcode is not Opcode.MATRIX_MULTIPLY:
+        if instruction.opcode not in MULTIPLIES:
             return False
         return Flag.ACCUMULATE in instruction.flags or self._buffers[instruction.places[instruction.y].buffer].complete > index
 
@@ -270,7 +271,7 @@ class _Room:
         self._gaps.give(buffer.start, buffer.of.rows)
         buffer.start = -1
 
-    def _add(self, opcode: Opcode, flags: Flag, fields: Mapping[str, int], layer: int, touched: Sequence[int]) -> None:
+    def _add(self, opcode: IntEnum, flags: Flag, fields: Mapping[str, int], layer: int, touched: Sequence[int]) -> None:
         record = blank(1, opcode)
         record["flags"] = flags
         for name, value in fields.items():

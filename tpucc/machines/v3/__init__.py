@@ -1,0 +1,1 @@
+"""v2 with two matrix units: TPU v3."""
