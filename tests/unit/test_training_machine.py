@@ -617,10 +617,10 @@ def test_a_run_in_floats_is_of_models_with_inputs(tmp_path: Path, capsys: pytest
     assert "right: " in capsys.readouterr().out
     assert run("run", model, "--target", "tpu_v2", "--backend", "numpy") == 2
     assert "--backend has no effect on a run in floats" in capsys.readouterr().err
-    model.write_text(LOOKED_UP)
-    np.savez(tmp_path / "x.npz", x=np.ones((4, 6), np.int32))
+    model.write_text(COMPUTED)
+    np.savez(tmp_path / "x.npz", x=np.ones((4, 6), np.float32))
     assert run("run", model, "--target", "tpu_v2", "--input", tmp_path / "x.npz") == 1
-    assert "m.tpu:5:25: error E0949: the machine has no instructions for this embedding yet" in capsys.readouterr().err
+    assert "m.tpu:5:30: error E0949: the machine has no instructions for this argmax yet" in capsys.readouterr().err
 
 
 OWN = """\
@@ -656,13 +656,13 @@ def test_a_target_whose_lanes_have_no_halves_is_refused() -> None:
 
 # What isn't there.
 
-LOOKED_UP = """\
+COMPUTED = """\
 weights random(seed=0)
 optimizer sgd(rate=0.1)
-model m(x: i32[4, 6] in [0, 8]) -> f32[4, 3]:
-    weight table: f32[9, 3]
-    return softmax(mean(embedding(x[:, :3], table), axis=1))
-train(x: i32[4, 6] in [0, 8], label: i32[4]) -> f32[]:
+model m(x: f32[4, 6]) -> f32[4, 3]:
+    weight table: f32[6, 3]
+    return softmax(embedding(argmax(x), table))
+train(x: f32[4, 6], label: i32[4]) -> f32[]:
     return cross_entropy(m(x), label)
 """
 BATCHED = """\
@@ -689,8 +689,8 @@ train(c: f32[8, 1], goal: f32[8, 4]) -> f32[]:
 
 
 def test_what_has_no_instructions_yet_is_said_at_its_place() -> None:
-    with pytest.raises(CompileError, match="the machine has no instructions for this embedding yet") as error:
-        lower(session(LOOKED_UP).step, TARGET)
+    with pytest.raises(CompileError, match="the machine has no instructions for this argmax yet") as error:
+        lower(session(COMPUTED).step, TARGET)
     (found,) = error.value.diagnostics
     assert found.code == "E0949"
     assert found.labels[0].span.line == 5
@@ -737,9 +737,9 @@ def test_compile_writes_the_program_of_a_step(tmp_path: Path, capsys: pytest.Cap
     assert run("asm", tmp_path / "out" / "train.asm", "-o", tmp_path / "again.tpub") == 0
     assert (tmp_path / "again.tpub").read_bytes() == encode(made)
     assert run("disasm", tmp_path / "again.tpub") == 0
-    model.write_text(LOOKED_UP)
+    model.write_text(COMPUTED)
     assert run("compile", model, "--train", "--target", "tpu_v2", "-o", tmp_path / "maps") == 0
-    assert "note: no program: the machine has no instructions for this embedding yet" in capsys.readouterr().err
+    assert "note: no program: the machine has no instructions for this argmax yet" in capsys.readouterr().err
     assert not (tmp_path / "maps" / "train.tpub").exists()
 
 

@@ -70,6 +70,8 @@ def test_a_ragged_table_whose_rows_are_chosen_several_times(microbatches: int, c
     [
         "mean(embedding(ids, table), axis=1) @ v",
         "mean(embedding(reshape(ids, [6, 4]), table), axis=0) @ v",  # a view of the indices
+        "mean(embedding(transpose(ids, (1, 0))[1:4], table), axis=0) @ v",  # a part of them
+        "mean(embedding(ids, table), axis=1) @ v * one_hot(ids[:, 2], n=9)",  # and of numbers of classes
         "(mean(embedding(ids, table), axis=1) + embedding(one, table)) @ v",  # two readers of a table, whose gradients are added up
         "mean(embedding(ids, table), axis=1) @ transpose(table, (1, 0))",  # a table that is a factor, too
     ]
@@ -130,15 +132,28 @@ def test_a_table_that_vector_memory_has_no_room_for(rows: int) -> None:
     assert differences(session(text), 2, with_overrides(TARGET, {"unified_buffer_rows": rows})) == []
 
 
-def test_an_index_that_does_not_exist_is_said_as_the_reference_says_it() -> None:
-    of = session(WORDS)
+LOOKED_UP = """\
+weights random(seed=1)
+model net(ids: i32[6, 4] in [0, 10]):
+    weight table: f32[11, 5]
+    return embedding({}, table)
+optimizer sgd(rate=0.1)
+train(ids: i32[6, 4] in [0, 10]) -> f32[]:
+    return mean(net(ids))
+"""
+
+
+@each([("ids", (3, 2)), ("transpose(ids[2:], (1, 0))", (2, 1))])
+def test_an_index_that_does_not_exist_is_said_as_the_reference_says_it(indices: str, place: tuple[int, int]) -> None:
+    of = session(LOOKED_UP.format(indices))
     device, given = Device(lower(of.step, TARGET)), of._given(of.state)
     (part,) = of._inputs(of.state)
     part["ids"][3, 2] = 11
+    message = rf"index 11 at \[{place[0]}, {place[1]}\] is outside the embedding's table, which has 11 rows"
     for executor in (device, of._plan):
-        with pytest.raises(InputError, match=r"index 11 at \[3, 2\] is outside the embedding's table, which has 11 rows") as error:
+        with pytest.raises(InputError, match=message) as error:
             executor.run(given, [part])
-        assert error.value.diagnostics[0].labels[0].span.line == 7
+        assert error.value.diagnostics[0].labels[0].span.line == 4
 
 
 def test_a_model_looks_up_and_begins_with_zeros(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

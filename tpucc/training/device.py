@@ -63,7 +63,7 @@ class Device:
         for numbers in self.lowered.numbers:
             try:
                 if numbers.buffer == buffer:
-                    numbers.require(array)
+                    numbers.require(array.reshape(-1)[numbers.places])
             except InputError as error:
                 raise error.at(numbers.node.origin.trail()) from None
 

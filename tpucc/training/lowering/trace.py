@@ -87,9 +87,11 @@ class Untraceable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """An input whose numbers choose something for the node's operator: `require` raises `InputError` for one that doesn't exist."""
+    """Numbers of an input that choose something for the node's operator: `require` raises `InputError` for one that doesn't exist. The
+    operator has them from these `places` of the input, int64 of any shape."""
 
     buffer: str
+    places: Int64
     require: Callable[[AnyArray], None]
     node: Node
 
@@ -195,11 +197,12 @@ class Trace:
 
     def require(self, numbers: Value, require: Callable[[AnyArray], None]) -> None:
         """Notes what numbers of an input must be. Raises `Untraceable` for others."""
-        of = numbers.operands[0] if numbers.kind is Kind.VIEW else numbers
-        if of.kind is not Kind.GIVEN:
-            raise Untraceable("looks values up by numbers that aren't an input")
+        places = self.places(numbers)
+        of, *others = (self.values[number] for number in np.unique(places // PLACES).tolist())
+        if others or of.kind is not Kind.GIVEN:
+            raise Untraceable("looks values up by numbers that aren't of one input")
         assert self.node is not None
-        self.numbers.append(Numbers(of.what, require, self.node))
+        self.numbers.append(Numbers(of.what, places % PLACES, require, self.node))
 
     def _made(self, kind: Kind, what: Any, operands: tuple[Value, ...], shape: Shape, mask: bool = False) -> Value:
         name = str(what) if kind is not Kind.MOVED else (self.group, hashlib.sha256(what).digest())  # each group moves for itself
