@@ -25,7 +25,7 @@ from tpucc.runtime.check import random_inputs
 from tpucc.sim.fast.execute import GroupProducts, Simulator, prepare
 from tpucc.sim.fast.groups import ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Narrow
-from tpucc.sim.fast.product import JoinedProduct, Scratch, Summation
+from tpucc.sim.fast.product import JoinedProduct, Scratch
 from tpucc.sim.fast.walks import Grid, regular, taken
 from tpucc.sim.interpret import Interpreter
 from tpucc.target import load_target
@@ -114,10 +114,10 @@ class Dense:
         return writer.program()
 
 
-def check_dense(layer: Dense, x: Int8, expected_sum: Summation, parts: int) -> None:
+def check_dense(layer: Dense, x: Int8, rounds_once: bool, parts: int) -> None:
     program = layer.program()
     (product,) = products(program)
-    assert (product.sum, len(product.weights.parts)) == (expected_sum, parts)
+    assert (product.rounds_once, len(product.weights.parts)) == (rounds_once, parts)
     run_all(program, x)
 
 
@@ -126,10 +126,8 @@ def dense_rows(layer: Dense, values: Sequence[int], seed: int = 0) -> Int8:
     return np.random.default_rng(seed).choice(np.array(values), shape).astype(np.int8)
 
 
-@pytest.mark.parametrize(
-    ("levels", "expected", "parts"), [(3, Summation.SINGLE, 1), (4, Summation.PAIR, 2), (5, Summation.PAIR, 2), (7, Summation.WIDE, 3)]
-)
-def test_depth_is_cut_at_the_exact_bound(levels: int, expected: Summation, parts: int) -> None:
+@pytest.mark.parametrize(("levels", "expected", "parts"), [(3, True, 1), (4, True, 2), (5, True, 2), (7, False, 3)])
+def test_depth_is_cut_at_the_exact_bound(levels: int, expected: bool, parts: int) -> None:
     """1,024 products of -128 and -128 are 2^24: the first sum that isn't below the bound. Three 256-deep tiles are."""
     layer = Dense(np.full((levels * 256, 256), -128), np.arange(256), rows=1)
     check_dense(layer, dense_rows(layer, [-128]), expected, parts)
@@ -139,33 +137,33 @@ def test_depth_is_cut_at_the_exact_bound(levels: int, expected: Summation, parts
 def test_real_weights_stay_one_product_far_deeper_than_a_tile() -> None:
     weights = np.clip(np.rint(np.random.default_rng(0).normal(0, 20, (1536, 256))), -127, 127)
     layer = Dense(weights, np.arange(-128, 128), 2.0**-12, rows=1)
-    check_dense(layer, dense_rows(layer, range(-128, 128)), Summation.SINGLE, 1)
+    check_dense(layer, dense_rows(layer, range(-128, 128)), True, 1)
 
 
 def test_a_bias_that_float32_does_not_hold() -> None:
     bias = np.where(np.arange(256) % 2, 2**24 + 1, -(2**25) - 3)
     one, two = Dense(np.full((256, 256), 1), bias, 1e-6), Dense(np.full((1024, 256), -128), bias, 1e-6, rows=1)
-    check_dense(one, dense_rows(one, range(-128, 128)), Summation.WIDE, 1)
-    check_dense(two, dense_rows(two, [-128, 127]), Summation.WIDE, 2)
+    check_dense(one, dense_rows(one, range(-128, 128)), False, 1)
+    check_dense(two, dense_rows(two, [-128, 127]), False, 2)
 
 
 def test_sums_beyond_2_to_24_round_once() -> None:
     """The sum of the parts and the bias is an odd number above 2^24; the conversion to float32 is its only rounding."""
     rng = np.random.default_rng(3)
     layer = Dense(rng.integers(-128, -100, (1280, 256)), rng.integers(-3000, 3000, 256), 2.0**-17.3, rows=1)
-    check_dense(layer, dense_rows(layer, range(-128, -110)), Summation.PAIR, 2)
+    check_dense(layer, dense_rows(layer, range(-128, -110)), True, 2)
 
 
 def test_tile_that_exceeds_the_bound_alone() -> None:
     layer = Dense(np.full((1024, 1024), -128), np.zeros(1024), mxu=1024, rows=1)
-    check_dense(layer, dense_rows(layer, [-128, 127]), Summation.WIDE, 1)
+    check_dense(layer, dense_rows(layer, [-128, 127]), False, 1)
 
 
 def test_unsigned_inputs() -> None:
     layer = Dense(np.full((512, 512), 127), np.arange(512), unsigned=True)
-    check_dense(layer, dense_rows(layer, [-1, -128, 127, 0]), Summation.SINGLE, 1)
+    check_dense(layer, dense_rows(layer, [-1, -128, 127, 0]), True, 1)
     layer = Dense(np.full((768, 256), 127), np.arange(256), unsigned=True, rows=1)
-    check_dense(layer, dense_rows(layer, [-1]), Summation.PAIR, 2)
+    check_dense(layer, dense_rows(layer, [-1]), True, 2)
 
 
 def test_ties_go_to_even_before_the_zero_point_is_added() -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import setitem
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 import numpy as np
 
 from tpucc.machines.v1.functions import looked_up, unsigned
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int32
 from tpucc.sim.fast.backends import SHIFT
-from tpucc.sim.fast.product import Activation, JoinedProduct, Scratch, Source, Summation
+from tpucc.sim.fast.product import Activation, JoinedProduct, Scratch, Source
 from tpucc.sim.fast.walks import put, taken
 from tpucc.sim.fast.weights import spans
 from tpucc.sim.memories import Memories
@@ -141,13 +141,7 @@ def _adding(product: JoinedProduct, sums: Float32) -> Callable[[list[AnyArray]],
     def in_integers(results: list[AnyArray]) -> None:
         sums[...] = _total(results) + product.bias
 
-    match product.sum:
-        case Summation.SINGLE | Summation.PAIR:
-            return exactly
-        case Summation.WIDE | Summation.INTEGERS:
-            return in_integers
-        case _:
-            assert_never(product.sum)
+    return exactly if product.rounds_once else in_integers
 
 
 def _total(results: Sequence[AnyArray]) -> Int32:

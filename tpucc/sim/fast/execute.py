@@ -15,7 +15,6 @@ from typing import Protocol
 
 import numpy as np
 
-from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
@@ -26,7 +25,7 @@ from tpucc.sim.fast.backends import Backend, chosen, require
 from tpucc.sim.fast.binding import bind
 from tpucc.sim.fast.groups import Chain, ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Lanes
-from tpucc.sim.fast.product import Activation, JoinedProduct, Output, RequantisedColumns, Scratch, Source, choose_sum, tail_lanes
+from tpucc.sim.fast.product import Activation, JoinedProduct, Output, RequantisedColumns, Scratch, Source, rounds_once, tail_lanes
 from tpucc.sim.fast.walks import looker, regular
 from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, applied, rows_of
@@ -81,22 +80,6 @@ class TileStore:
         return partial(memories.write_tile, self.tile, memories.buffers[self.rows])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LateProducts:
-    """Products by tiles that the program writes: their weights are known only when they run. `make` prepares them on scratch memory of
-    their own; `dest` has the rows that they write."""
-
-    make: Callable[[Scratch], GroupProducts]
-    dest: tuple[tuple[RowIndex, DeviceFormat], ...]
-
-    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        def run() -> None:
-            own = Scratch()
-            self.make(own).bind(memories, own)()
-
-        return run
-
-
 def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[PreparedStep]]:
     """The steps of a verified program: a list for each segment between the host's steps. `scratch` is made large enough for them.
 
@@ -112,8 +95,6 @@ def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tile
         for index, step in enumerate(steps):
             if isinstance(step, GroupProducts):
                 lanes.multiplied(step.products)
-            elif isinstance(step, LateProducts):
-                lanes.written(step.dest)
             elif isinstance(step, SingleInstruction) and (narrow := lanes.narrowed(step.action)) is not None:
                 steps[index] = narrow
     return segments
@@ -140,14 +121,19 @@ class _Preparation:
         segments: list[list[PreparedStep]] = [[]]
         for item in find_groups(self._effects, self._program.target, stops):
             if isinstance(item, ChainGroup):
-                segments[-1].append(self._late(item) if self._is_late(item) else self._products(item, self._scratch, self._store))
+                segments[-1] += self._one_by_one(item) if self._is_late(item) else [self._products(item)]
             elif self._effects.interrupts[item]:
                 segments.append([])
             elif self._effects.stores[item]:
                 segments[-1].append(TileStore(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
-            elif (action := self._action(item)) is not None:
-                segments[-1].append(SingleInstruction(action))
+            else:
+                segments[-1] += self._single(item)
         return segments
+
+    def _single(self, index: int) -> list[PreparedStep]:
+        """The step of one instruction; none for one that neither moves nor computes anything."""
+        action = self._action(index)
+        return [] if action is None else [SingleInstruction(action)]
 
     def _action(self, index: int) -> AppliedInstruction | None:
         tile = self._tiles[self._tile[index]] if self._tile[index] >= 0 else None
@@ -160,19 +146,19 @@ class _Preparation:
         """Whether a group multiplies by a tile that the program writes."""
         return any(self._tile[index] >= len(self._program.tiles) for chain in group.chains for index in chain.multiplies)
 
-    def _late(self, group: ChainGroup) -> LateProducts:
-        activates = [self._instruction(chain.activate) for chain in group.chains if chain.activate >= 0]
-        dest = tuple((_rows(activate, Place.DEST), format_of(activate.flags)) for activate in activates)
-        return LateProducts(lambda scratch: self._products(group, scratch, WeightStore(self._tiles)), dest)
+    def _one_by_one(self, group: ChainGroup) -> list[PreparedStep]:
+        """The steps of a group whose weights are known only when it runs: its instructions in the order of the program."""
+        indices = sorted(index for chain in group.chains for index in (*chain.multiplies, chain.activate) if index >= 0)
+        return [step for index in indices for step in self._single(index)]
 
-    def _products(self, group: ChainGroup, scratch: Scratch, store: WeightStore) -> GroupProducts:
+    def _products(self, group: ChainGroup) -> GroupProducts:
         """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
         products: list[JoinedProduct] = []
         offset = 0
         for chains in self._alike(group.chains):
-            product = self._product(chains, offset, store)
+            product = self._product(chains, offset)
             products.append(product)
-            scratch.reserve(product.inputs_size, offset + product.results_size)
+            self._scratch.reserve(product.inputs_size, offset + product.results_size)
             if group.overlapping:
                 offset += product.results_size
         return GroupProducts(tuple(products), group.overlapping)
@@ -187,7 +173,7 @@ class _Preparation:
             by_rows.setdefault(b"".join(column.tobytes() for column in columns), []).append(chain)
         yield from by_rows.values()
 
-    def _product(self, chains: list[Chain], offset: int, store: WeightStore) -> JoinedProduct:
+    def _product(self, chains: list[Chain], offset: int) -> JoinedProduct:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
         walks = [_rows(multiply, Place.UB) for multiply in multiplies]
         sources = tuple(
@@ -195,7 +181,8 @@ class _Preparation:
             for rows, multiply in zip(walks, multiplies, strict=True)
         )
         largest = tuple(V1.largest_inputs[[multiply.flags for multiply in multiplies]].tolist())
-        weights = store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest, self._backend)
+        tiles = tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains)
+        weights = self._store.weights(tiles, largest, self._backend)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
         rows = _dense(multiplies[0], Place.ACC)
@@ -206,7 +193,7 @@ class _Preparation:
             outputs=outputs,
             bias=bias,
             passes=tuple(_passes(outputs)),
-            sum=choose_sum(weights.parts, bias),
+            rounds_once=rounds_once(weights.parts, bias),
             offset=offset,
         )
 

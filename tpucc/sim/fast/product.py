@@ -1,21 +1,19 @@
 """A matrix product that replaces many multiplies, and one pass over its result that replaces the activates after them.
 
 Column blocks with the same input rows lie side by side in one product [M, K] @ [K, N]. Its result is float32(acc + bias) for the exact
-integers acc and bias, obtained in one of four ways:
+integers acc and bias. Parts and bias are summed in float32 where that rounds once:
 
-- `SINGLE`: one part. Product and bias are exact in float32; their sum rounds once.
-- `PAIR`: two parts. The second one plus the bias is below 2^24 and exact; adding the first rounds once.
-- `INTEGERS`: another backend has multiplied integers, and int32 sums are converted.
-- `WIDE`: anything else. Parts and bias are summed in int32, and the sum is converted.
+- of one part, product and bias are exact in float32, and their sum rounds once;
+- of two parts, the second one plus the bias is below 2^24 and exact, and adding the first rounds once.
 
-Rounding once is what the conversion of the int32 sum does, so the four agree in every bit.
+Else, and where another backend has multiplied integers, they are summed in int32, and the sum is converted. That rounds once, too, so that
+both ways agree in every bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
@@ -25,13 +23,6 @@ from tpucc.numerics import EXACT, DeviceInts, Float32, Int32, Int64
 from tpucc.sim.fast.walks import LookUp, RowsOrGrid
 from tpucc.sim.fast.weights import Part, Weights
 from tpucc.sim.memories import RowIndex
-
-
-class Summation(Enum):
-    SINGLE = "single"
-    PAIR = "pair"
-    WIDE = "wide"
-    INTEGERS = "integers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +102,8 @@ class JoinedProduct:
     outputs: tuple[Output, ...]
     bias: Int32
     passes: tuple[RequantisedColumns, ...]
-    sum: Summation
+    rounds_once: bool
+    """Whether the parts and the bias may be summed in float32."""
     offset: int
 
     @property
@@ -129,17 +121,13 @@ class JoinedProduct:
         return self.rows * len(self.bias) * max(1, len(self.weights.parts))
 
 
-def choose_sum(parts: Sequence[Part], bias: Int32) -> Summation:
-    """The cheapest exact way of summing; see the module's docstring."""
-    if not parts:
-        return Summation.INTEGERS
+def rounds_once(parts: Sequence[Part], bias: Int32) -> bool:
+    """Whether the sum of the parts and the bias rounds once in float32: see the module's docstring."""
     if any(part.matrix.dtype == np.float64 for part in parts):
-        return Summation.WIDE
-    if len(parts) == 1 and (bias.astype(np.float32).astype(np.float64) == bias).all():
-        return Summation.SINGLE
-    if len(parts) == 2 and (parts[1].bound + np.abs(bias.astype(np.int64)) < EXACT).all():
-        return Summation.PAIR
-    return Summation.WIDE
+        return False
+    if len(parts) == 2:
+        return bool((parts[1].bound + np.abs(bias.astype(np.int64)) < EXACT).all())
+    return len(parts) == 1 and bool((bias.astype(np.float32).astype(np.float64) == bias).all())
 
 
 def tail_lanes(block: ParameterBlock, used: int, to: DeviceFormat) -> DeviceInts:

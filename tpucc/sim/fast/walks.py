@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tpucc.machines.v1.functions import ParameterBlock
-from tpucc.numerics import Int8, Int64
+from tpucc.numerics import Int8
 from tpucc.sim.memories import RowIndex, offsets
 
 
@@ -55,12 +55,6 @@ def taken(memory: Int8, rows: RowsOrGrid, lanes: slice) -> Int8:
         return rows.of(memory, lanes)
     found: Int8 = memory[rows, lanes] if isinstance(rows, slice) else memory[:, lanes][rows]
     return found
-
-
-def near(rows: Int64) -> tuple[slice, Int64]:
-    """The smallest slice of a memory that has all of the rows, and the rows' numbers in the slice."""
-    low = int(rows.min())
-    return slice(low, int(rows.max()) + 1), rows - low
 
 
 def put(memory: Int8, rows: RowsOrGrid, lanes: slice, values: Int8) -> None:
