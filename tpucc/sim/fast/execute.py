@@ -41,17 +41,13 @@ class PreparedStep(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GroupProducts:
-    """The products of one group. With `overlapping`, some result overwrites some input, and all products run before all results are
-    written."""
+    """The products of one group. All of them run before any result is written: a result may overwrite an input."""
 
     products: tuple[JoinedProduct, ...]
-    overlapping: bool
 
     def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         found = [bind(product, memories, scratch) for product in self.products]
-        multiplies, finishes = [product.multiply for product in found], [product.finish for product in found]
-        both = [step for product in found for step in product]
-        return partial(_in_order, [*multiplies, *finishes] if self.overlapping else both)
+        return partial(_in_order, [product.multiply for product in found] + [product.finish for product in found])
 
 
 def _in_order(steps: Sequence[Callable[[], None]]) -> None:
@@ -120,7 +116,7 @@ class _Preparation:
         stops = np.flatnonzero(self._effects.interrupts & (code["index"] < len(self._program.host_steps))).tolist()
         segments: list[list[PreparedStep]] = [[]]
         for item in find_groups(self._effects, self._program.target, stops):
-            if isinstance(item, ChainGroup):
+            if isinstance(item, tuple):
                 segments[-1] += self._one_by_one(item) if self._is_late(item) else [self._products(item)]
             elif self._effects.interrupts[item]:
                 segments.append([])
@@ -144,24 +140,22 @@ class _Preparation:
 
     def _is_late(self, group: ChainGroup) -> bool:
         """Whether a group multiplies by a tile that the program writes."""
-        return any(self._tile[index] >= len(self._program.tiles) for chain in group.chains for index in chain.multiplies)
+        return any(self._tile[index] >= len(self._program.tiles) for chain in group for index in chain.multiplies)
 
     def _one_by_one(self, group: ChainGroup) -> list[PreparedStep]:
         """The steps of a group whose weights are known only when it runs: its instructions in the order of the program."""
-        indices = sorted(index for chain in group.chains for index in (*chain.multiplies, chain.activate) if index >= 0)
+        indices = sorted(index for chain in group for index in (*chain.multiplies, chain.activate) if index >= 0)
         return [step for index in indices for step in self._single(index)]
 
     def _products(self, group: ChainGroup) -> GroupProducts:
-        """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
+        """One product for each set of input rows. Their results have memory side by side."""
         products: list[JoinedProduct] = []
         offset = 0
-        for chains in self._alike(group.chains):
-            product = self._product(chains, offset)
-            products.append(product)
-            self._scratch.reserve(product.inputs_size, offset + product.results_size)
-            if group.overlapping:
-                offset += product.results_size
-        return GroupProducts(tuple(products), group.overlapping)
+        for chains in self._alike(group):
+            products.append(product := self._product(chains, offset))
+            offset += product.results_size
+            self._scratch.reserve(product.inputs_size, offset)
+        return GroupProducts(tuple(products))
 
     def _alike(self, chains: Sequence[Chain]) -> Iterator[list[Chain]]:
         """The chains by the walks of their input rows, in order of appearance."""
