@@ -81,8 +81,7 @@ def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tile
 
     `tiles` are the tiles of the machine that will run the program: the program's own tiles where it writes none.
     """
-    weights = program.tiles if tiles is None else tiles
-    segments: list[list[PreparedStep]] = [list(steps) for steps in _Preparation(program, scratch, backend, weights).segments()]
+    segments = _Preparation(program, scratch, backend, program.tiles if tiles is None else tiles).segments()
     lanes = Lanes(program)
     lanes.filled(program.prologue_ports)
     for number, steps in enumerate(segments):
