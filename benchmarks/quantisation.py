@@ -43,12 +43,8 @@ FLOAT_SUMS: Mapping[str, Any] = {"place": {"float_sums": True}}
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "minmax": {},
     "percentile 99.99": {"settings": {"calibrate": {"method": "percentile"}}},
-    "mse": {"settings": {"calibrate": {"method": "mse"}}},
-    "entropy": {"settings": {"calibrate": {"method": "entropy"}}},
     "minmax, one scale for all weights": {"settings": {"quantise": {"granularity": "per_tensor"}}},
     "minmax, bias correction": {"settings": {"quantise": {"bias_correction": True}}},
-    "minmax, equalise": {"include": ("equalise",)},
-    "minmax, equalise, relu6 as relu": {"include": ("equalise",), "settings": {"equalise": {"relu6": True}}},
     "minmax, float sums": {"settings": FLOAT_SUMS},
     "minmax, 16 bits": {"activation_bits": 16},
 }

@@ -41,7 +41,7 @@ from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
-from tpucc.passes.base import ASKED, options_of
+from tpucc.passes.base import options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.see import pictures
 from tpucc.see.charts.life import life_svg
@@ -118,7 +118,7 @@ def passes_page() -> str:
     parts = [MADE, "# Passes\n", "In the order in which they run.\n", "| pass | runs at | does | options |", "|---|---|---|---|"]
     for step in PASSES:
         options = ", ".join(f"`{option}` ({default})" for option, default in options_of(step).items())
-        level = {0: "every level", ASKED: f"`--with {step.name}`"}.get(step.level, f"-O{step.level}")
+        level = f"-O{step.level}" if step.level else "every level"
         parts.append(f"| `{step.name}` | {level} | {step.summary} | {options} |")
     parts += [
         "\n## Of training\n",

@@ -9,6 +9,7 @@ from functools import cache
 from types import CodeType, FunctionType, ModuleType
 
 from tpucc.interop.onnx.reading.files.model import OPSETS
+from tpucc.interop.onnx.reading.integer_operators import OF_INTEGERS
 from tpucc.interop.onnx.reading.operators import FAMILIES
 from tpucc.interop.onnx.reading.operators.rows import CONSTANT, ROWS, Row
 
@@ -31,6 +32,8 @@ def onnx_operators_page() -> str:
             attributes = ", ".join(f"`{name}`" for name in sorted(row.attributes))
             same.setdefault((attributes, ", ".join(_constant(row)), "; ".join(_refused(row.build))), []).append(op)
     parts += [f"| {', '.join(ops)} | {' | '.join(row)} |" for row, ops in same.items()]
+    parts += ["\n## Operators on integers\n", "Each is read as an operator of the table between DequantizeLinear and QuantizeLinear:\n"]
+    parts += [f"- {name} as {op}" for name, (op, _) in sorted(OF_INTEGERS.items())]
     others = sorted(op for op, row in ROWS.items() if row.build is None and op != "Constant")
     parts += ["\n## Of constants only\n", f"{', '.join(others)}: their operands must all be constant (E1006).\n"]
     return "\n".join(parts)

@@ -417,7 +417,7 @@ def from_torch(
 
     `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments: their shapes are the model's. If all
     have the same first size, or states have it second, it is the param `batch`, where the module works for other sizes too. `name` is the
-    model's, as a name of the language; without it that of the module's class. Outputs have the keys of a dict that `forward` returns.
+    model's, as a name of the language; without it the name of the module's class. Outputs have the keys of a dict that `forward` returns.
     Images are [batch, height, width, channels] in the model, unless `layout` is "nchw". The module is read as in `eval()`, by
     `torch.onnx.export`: the extra `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
     """

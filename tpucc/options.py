@@ -152,7 +152,7 @@ class Options:
         Flag("--omit", "names", "PASS"),
     )
     include: frozenset[str] = _field(
-        Option("Also run a pass that only runs when it is asked for.", *_NAMES, (), frozenset),
+        Option("Also run a pass that the level of -O leaves out.", *_NAMES, (), frozenset),
         Flag("--with", "names", "PASS"),
     )
     stages: BackEnd = _field(

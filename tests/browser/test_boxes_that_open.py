@@ -157,7 +157,7 @@ def test_an_open_box_zooms_and_stays_open_when_another_tab_was_shown(report: Pat
 
 
 def test_an_address_of_nothing_shows_the_diagram(report: Path, open_page: OpenPage) -> None:
-    for name in ("graph-0", "graph-999", "graph-1-0-0", "graph--1", "graph-__proto__"):
+    for name in ("graph-0", "graph-999", "graph-1-0-0", "graph--1", "graph-__proto__", "graph-%22"):
         page = open_page(report, f"view={name}&box={name}.3")
         assert (crumbs(page), state(page)[0]) == ([], None)
         assert page.locator("#view-graph").is_visible()

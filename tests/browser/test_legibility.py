@@ -175,7 +175,7 @@ ON_THE_CANVAS = """async () => {
   const { prototype } = CanvasRenderingContext2D;
   const write = prototype.fillText;
   prototype.fillText = function (text, x, y) {
-    if (this.canvas.height === canvas.height) texts.push([text, this.fillStyle, x, y]);
+    if (this.canvas.height === canvas.height && this.textAlign !== "center") texts.push([text, this.fillStyle, x, y]);
     write.call(this, text, x, y);
   };
   document.getElementById("theme").click();

@@ -132,6 +132,7 @@ def test_the_search_finds_text_whatever_its_case_and_twelve_of_a_kind(open_page:
     assert found(page, "tile") == ["instruction 1  read_weights Tile"]
     assert found(page, "1")[0] == "instruction 1  read_weights Tile"
     assert found(page, "2")[0].startswith("line 2")
+    assert (found(page, ","), found(page, "1e0")) == (["nothing found"], ["nothing found"]), "no numbers of instructions"
     assert found(page, "line 27") == ["line 27  Line 27"]
     page.locator("#search button").first.click()
     assert page.evaluate("held") == [{"kind": "line", "id": 27}]

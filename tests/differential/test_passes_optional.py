@@ -12,7 +12,6 @@ from tpucc.compilation import Compilation
 from tpucc.driver import compile_source
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
-from tpucc.passes.base import ASKED
 from tpucc.passes.pipeline import PASSES
 from tpucc.runtime.check import Comparison, compare_with_reference, random_inputs
 from tpucc.runtime.runtime import Runtime
@@ -41,7 +40,7 @@ CASES = [
     for path in PROGRAMS
     if path.stem not in TOO_LARGE
 ]
-OPTIONAL = frozenset(p.name for p in PASSES if 0 < p.level < ASKED)
+OPTIONAL = frozenset(p.name for p in PASSES if p.level > 0)
 WAYS: tuple[dict[str, Any], ...] = (
     {"level": 0},
     {"level": 1},
@@ -95,8 +94,8 @@ def test_a_pass_that_changes_nothing_makes_no_difference() -> None:
 
 def test_levels_run_what_they_say() -> None:
     assert {p.level for p in passes_of(Options(level=0))} == {0}
-    asked = {p.name for p in PASSES if p.level == ASKED}
-    assert asked == {p.name for p in PASSES} - {p.name for p in passes_of(Options())}
+    assert {p.name for p in PASSES} == {p.name for p in passes_of(Options())}
+    asked = {p.name for p in PASSES if p.level > 0}
     assert asked <= {p.name for p in passes_of(Options(level=0, include=frozenset(asked)))}
-    second = asked | {"batch-products", "fold-scales", "fold-slices", "hoist-activations", "reassociate-bias"}
+    second = {"batch-products", "fold-scales", "fold-slices", "hoist-activations", "reassociate-bias"}
     assert {p.name for p in PASSES} - {p.name for p in passes_of(Options(level=1))} == second

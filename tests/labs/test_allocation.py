@@ -18,7 +18,7 @@ from tests.support.lab_results import Here, submitted
 from tests.support.lab_solutions import files_of, main_file, reference
 from tpucc.guest.values import Plain
 from tpucc.labs import find
-from tpucc.labs.allocation import CALLS, Rules, bound, rules, too_large, wrong
+from tpucc.labs.allocation import CALLS, Rules, bound, just_fits, rules, three, wrong
 from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.labs.grading import run
 from tpucc.labs.judging import outcome_of
@@ -174,9 +174,10 @@ def test_a_message_names_a_buffer_as_the_drawing_does() -> None:
     ],
 )
 def test_too_large_says_how_many_rows_there_are(host: Rules, few: str, enough: str) -> None:
-    answers = outcome_of(partial(too_large, host, Here({"allocate": lambda lives, _: [0] * len(lives.rows)})))
+    answers = outcome_of(partial(just_fits, host, three(host.alignment), Here({"allocate": lambda lives, _: [0] * len(lives.rows)})))
     assert (answers.message, answers.expected) == (few, "TooLarge is raised")
-    refuses = outcome_of(partial(too_large, host, Here("import tpucc\ndef allocate(lives, rows):\n    raise tpucc.TooLarge")))
+    refusal = Here("import tpucc\ndef allocate(lives, rows):\n    raise tpucc.TooLarge")
+    refuses = outcome_of(partial(just_fits, host, three(host.alignment), refusal))
     assert refuses.message.replace(" for the buffers that are alive at one time", "") == f"TooLarge is raised for {enough}"
 
 

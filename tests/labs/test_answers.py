@@ -107,7 +107,7 @@ def test_a_refusal_of_another_form_says_how_to_write_it(about: object, message: 
         (np.zeros((3, 1), np.int8), "returned int8 of shape [3, 1]; expected 3 integers"),
         ([1.0, 2.0, 3.0], "returned float64 of shape [3]; expected 3 integers: `.astype(int)` makes integers, and `//` divides them"),
         ([1, 2], "returned 2 integers; expected 3 integers"),
-        (["x" * 99], f"returned a list, ['{'x' * 57}…; expected 3 integers"),
+        (["x" * 99], f"returned a list, ['{'x' * 58}…; expected 3 integers"),
     ],
 )
 def test_a_wrong_kind_of_answer_is_said_in_pythons_words(answer: object, message: str) -> None:

@@ -938,11 +938,11 @@ def test_what_stands_between_markers_becomes_a_stub() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("# lab 5 begin: a\n# lab 6 begin: b\n", "m:2: lab 6 begins inside lab 5"),
-        ("# lab 5 begin: a\n", "does not end"),
-        ("# lab 5 end\n", "has not begun"),
-        ("# lab 5 begin: a\n# lab 6 end\n", "m:2: lab 6 ends"),
-        ("# lab 5 begin\n", "says nothing"),
+        ("# lab 5 begin: a\n# lab 6 begin: b\n# lab 6 end\n# lab 5 end\n", "m:1: `# lab 5 begin: a` stands alone"),
+        ("pass\n# lab 5 begin: a\n", "m:2: `# lab 5 begin: a` stands alone: a solution begins with"),
+        ("# lab 5 end\n", "m:1: `# lab 5 end` stands alone"),
+        ("# lab 5 begin: a\n# lab 6 end\n", "m:1: `# lab 5 begin: a` stands alone"),
+        ("# lab 5 begin: a\n# lab 5 end\n# lab 5 begin\n# lab 5 end\n", "m:3: `# lab 5 begin` stands alone"),
     ],
 )
 def test_markers_that_are_wrong_are_errors(text: str, message: str) -> None:

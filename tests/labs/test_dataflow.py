@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cases import one_of
 from tpucc.labs import dataflow
-from tpucc.labs.dataflow.plans import MOTIFS, Plan, Rules, mixed, plan, rules
+from tpucc.labs.dataflow.plans import DECLARED, MOTIFS, Plan, Rules, mixed, plan, rules
 from tpucc.labs.here import Here
 from tpucc.labs.lab import AS_WRITTEN, Term, Wrong
 from tpucc.labs.solutions import Solution
@@ -95,7 +95,7 @@ def test_what_is_left_out_no_walk_misses(term: Term) -> None:
 def test_a_walk_shows_what_was_left_out() -> None:
     """In words, where the host gets another value; else the message says that it doesn't."""
     own = Rules()
-    given = plan(Random(0), own, dataflow.EXAMPLE, shuffled=False)
+    given = plan(Random(0), own, DECLARED["example"], shuffled=False)
     assert "row 12 of the host, which instruction 3 writes" in dataflow._lost(given, frozenset(range(11)) - {2, 7}, own)
     assert "the host still gets the same values" in dataflow._lost(given, frozenset(range(11)) - {5, 7, 8}, own)
     loop = plan(Random(0), own, [("a < 0; a > A", 1), ("a < 0; a > B", 1)], shuffled=False)
@@ -104,7 +104,7 @@ def test_a_walk_shows_what_was_left_out() -> None:
 
 def test_a_set_with_too_little_is_wrong_and_so_is_one_with_too_much() -> None:
     own = Rules()
-    given = plan(Random(0), own, dataflow.EXAMPLE, shuffled=False)
+    given = plan(Random(0), own, DECLARED["example"], shuffled=False)
     right = live(given, own)
     assert dataflow.flowing("live", own, given, Here({"live": lambda *_: right}, Path())).passed
     for rows, words in ((right[4] - {0}, "0 missing"), (right[4] | {9}, "9 too many"), (right[4] ^ {1, 8}, "1 missing and 8 too many")):

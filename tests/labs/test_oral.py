@@ -298,7 +298,7 @@ def test_what_a_wait_is_for() -> None:
         place, engine, other = re.search(r"\((\d+), '(\w+)', \['(\w+)'", question.asked).groups()  # type: ignore[union-attr]
         later, earlier = (int(n) for n in re.findall(r"instruction (\d+) `", question.answer))
         assert earlier < later >= int(place)
-        rows = [rows_of(listing, n, given.rules.page) for n in (earlier, later)]
+        rows = [rows_of(listing, n, given.page) for n in (earlier, later)]
         assert rows[0] & rows[1]
         assert {listing[n].engine.name.lower() for n in (earlier, later)} & {engine, other}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
@@ -18,7 +19,8 @@ from tpucc.cli.main import main
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import check as check_program
 from tpucc.labs import find
-from tpucc.labs.grading import Texts, check
+from tpucc.labs.grading import check
+from tpucc.labs.here import Here
 from tpucc.labs.lab import Term
 from tpucc.labs.puzzles import solved
 from tpucc.labs.puzzles.puzzle import puzzles
@@ -34,6 +36,11 @@ def solution(number: int, **changes: str) -> str:
     for old, new in changes.items():
         text = text.replace(old.replace("_is_", "="), new)
     return text
+
+
+def texts(files: Mapping[str, str]) -> Here:
+    """A submission of texts."""
+    return Here({}, Path(), {name: text.encode() for name, text in files.items()})
 
 
 def test_a_solved_puzzle_says_its_size() -> None:
@@ -145,13 +152,13 @@ def test_numbers_are_fresh() -> None:
 
 @pytest.mark.parametrize("term", [Term(), Term("fall"), Term("spring")], ids=str)
 def test_no_file_earns_anything_as_it_is_begun(term: Term) -> None:
-    assert [solved(each, 1, Texts({each.file: each.begun.encode()})).share for each in puzzles(term)] == [0] * 14
+    assert [solved(each, 1, texts({each.file: each.begun})).share for each in puzzles(term)] == [0] * 14
 
 
 def test_puzzle_8_earns_half_once_it_is_faster() -> None:
     asked = tpucc.lab.puzzle(8)
     first_wait = "    synchronize engine=weights wait=matrix\n"
-    shares = [solved(asked, 1, Texts({asked.file: text.encode()})).share for text in (asked.text, asked.text.replace(first_wait, "", 1))]
+    shares = [solved(asked, 1, texts({asked.file: text})).share for text in (asked.text, asked.text.replace(first_wait, "", 1))]
     assert (shares, asked.check(asked.text, 1).cycles) == ([0, 0.5], asked.slow)
 
 

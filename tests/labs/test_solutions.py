@@ -19,7 +19,7 @@ from tpucc.labs.front_end.rules import rules as rules_of_lag
 from tpucc.labs.here import Here
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.packing import references
-from tpucc.labs.passes import HIDDEN, PLAIN
+from tpucc.labs.passes import KINDS
 from tpucc.labs.passes.comparing import _differs, wanted
 from tpucc.labs.passes.comparing import rules as rules_of_passes
 from tpucc.labs.passes.motifs import graphs
@@ -50,12 +50,12 @@ def test_lab_1_is_right_about_types_values_and_errors(term: Term) -> None:
     assert compared > 30
 
 
-@pytest.mark.parametrize("function", PLAIN)
+@pytest.mark.parametrize("function", KINDS)
 @pytest.mark.parametrize("term", one_of(2, TERMS), ids=str)
 def test_lab_2_leaves_of_a_graph_what_it_must(function: str, term: Term) -> None:
     """Names, operators, operands, attributes and types of all nodes."""
-    rules, motifs = rules_of_passes(term), [motif for _, chosen in HIDDEN[function].values() for motif in chosen]
-    for graph in graphs(Random(7), rules, PLAIN[function], motifs):
+    rules, motifs = rules_of_passes(term), [motif for kind in KINDS[function]["hidden"].values() for motif in kind["parts"]]
+    for graph in graphs(Random(7), rules, KINDS[function]["plain"], motifs):
         made, nodes = wanted(function, graph, rules), lab_answers.PASSES[function](graph, rules)
         assert made is not None
         needed = {output.node for output in graph.outputs}
@@ -147,5 +147,5 @@ def test_a_solution_fails_as_a_submission_does(tmp_path: Path) -> None:
     with pytest.raises(Failed) as found:
         solution.call("quantise", "a", 1.0, 0)
     assert found.value.frames
-    with pytest.raises(Failed, match="asks for functions"):
+    with pytest.raises(Failed, match="the submission has no notes"):
         Here({}, tmp_path).text("notes.txt")

@@ -22,11 +22,11 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.verify import verify_operators
 from tpucc.options import options_of
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.calibrate import calibrate
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place
 from tpucc.passes.quantise import quantise
 from tpucc.target import load_target
 
@@ -83,12 +83,12 @@ def applied(graph: Graph, *passes: Pass, calibration: Mapping[str, AnyArray] | N
 
 def placed(graph: Graph) -> Graph:
     """The graph whose nodes say who computes them."""
-    return applied(graph, Placement())
+    return applied(graph, place)
 
 
 def layers_of(graph: Graph, calibration: Mapping[str, AnyArray] | None = None, *, fused: bool = False, **options: str) -> Graph:
     """The layer graph, verified."""
-    passes = (Placement(), explicit_quantisation, Calibrate(), *(FUSIONS if fused else ()), quantise(**options))
+    passes = (place, explicit_quantisation, calibrate, *(FUSIONS if fused else ()), quantise(**options))
     layers = applied(graph, *passes, calibration=calibration)
     verify_layers(layers)
     return layers

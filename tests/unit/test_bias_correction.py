@@ -13,7 +13,7 @@ from tpucc.ir import Graph
 from tpucc.numerics import AnyArray, quantise_weights, weight_scales
 from tpucc.passes.base import Context
 from tpucc.passes.bias_correction import with_corrected_biases
-from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.calibrate import calibrate
 from tpucc.passes.rewriter import constant_of
 from tpucc.target import load_target
 
@@ -32,7 +32,7 @@ def calibrated(bias: bool, activation: str = "") -> Graph:
     h = model.op("matmul", model.input("x", 8, 24), model.constant("w", W), name="h")
     h = model.op("add", h, model.constant("b", B), name="s") if bias else h
     graph = model.build(model.op(activation, h, name="a") if activation else h)
-    return applied(placed(graph), Calibrate(), *FUSIONS, calibration={"x": X})
+    return applied(placed(graph), calibrate, *FUSIONS, calibration={"x": X})
 
 
 def held(per_channel: bool) -> AnyArray:

@@ -62,7 +62,7 @@ def test_efficiency_counts_from_the_first_number(small: Path, capsys: pytest.Cap
     assert second["efficiency"] == pytest.approx(first["cycles"] / second["cycles"] / 2)
 
 
-@each(["0", "-1", "2,0", "1,,2", "two", "1.5", ""])
+@each(["0", "-1", "2,0", "1,,2", "two", "1.5", "", 5000 * "9"])
 def test_what_is_no_number_of_cores(cores: str, small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("profile", small, "--cores", cores) == 2
     assert "--cores" in capsys.readouterr().err

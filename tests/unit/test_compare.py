@@ -18,9 +18,9 @@ from tests.support.cases import LONG, each, one_of
 from tests.support.command_line import run
 from tpucc.explain.accounting import TABLE_3
 from tpucc.explain.comparison.compare import compare
-from tpucc.explain.comparison.layers import LayerDifference, largest_row, layer_rows
+from tpucc.explain.comparison.layers import LayerDifference, layer_rows
 from tpucc.explain.comparison.pairs import Pair, Seconds
-from tpucc.explain.comparison.reasons import GROUPS
+from tpucc.explain.comparison.reasons import BYTES, GROUPS, bytes_sent
 from tpucc.explain.comparison.tables import comparison_table, equal_layers
 from tpucc.explain.critical import Limit
 from tpucc.explain.timed import Timed
@@ -317,7 +317,7 @@ def test_a_wait_that_got_another_name_makes_no_difference() -> None:
         ({Limit.WEIGHT_MEMORY: -5_000, Limit.HOST_LINK: 4_990, Limit.MATRIX_UNIT: 100}, "waits for the host link"),
         ({Limit.ACTIVATION: 0, Limit.HOST_LINK: 0}, ""),
     ):
-        assert largest_row(LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows)) == name
+        assert LayerDifference(("h", "h"), "fc", (1, 1), "", Pair(0, sum(rows.values())), rows).cause == name
 
 
 def test_hidden_cycles_of_fetching_are_those_without_the_weight_stall(tmp_path: Path) -> None:
@@ -574,6 +574,16 @@ def test_models_with_few_layers_in_common_are_called_so() -> None:
         weights = "".join(f'    weight w{n}: f32[8, 8] = "{name}.w"\n' for n, name in enumerate(names))
         return tpucc.compile_source(f"weights random(seed=0)\nmodel m(x: f32[4, 8]):\n{weights}    return tanh(tanh(x @ w0) @ w1) @ w2\n")
 
-    said = "The models differ: of A's 3 layers and B's 3, 1 are of one name and kind on both sides."
+    said = "The models differ: of 3 layers of {} and 3 of {}, 1 is of one name and kind on both sides."
     for other, few in ((("p", "s", "t"), True), (("p", "q", "t"), False)):
-        assert (said in tpucc.compare(chain("p", "q", "r"), chain(*other)).cause) is few
+        assert (said.format("A", "B") in tpucc.compare(chain("p", "q", "r"), chain(*other)).cause) is few
+    names = ("the version before", "this version")
+    found = compare(chain("p", "q", "r").runtime, chain("p", "s", "t").runtime, said=names)
+    assert said.format(*names) in found.cause
+
+
+def test_numbers_of_the_link_are_those_of_what_crosses() -> None:
+    """A slow link has a rate, too, and the rows of an image take its 64 values where they are packed."""
+    exe = compiled("04_digits_mlp", repr({"overrides": {"host_row_bytes": 1, "host_bandwidth": 20e6}}))
+    assert BYTES.rate(exe.runtime) == "0.02 GB/s"
+    assert bytes_sent(exe.runtime, exe.stats["cycles"]) == exe.stats["host_bytes"]["in"] == 200 * 64

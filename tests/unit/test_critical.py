@@ -13,6 +13,7 @@ import tpucc
 from tests.support.cases import one_of
 from tests.support.machine import Writer
 from tpucc.api import Executable
+from tpucc.diagnostics import Origin
 from tpucc.explain.bottleneck import bottleneck
 from tpucc.explain.critical import LIMITS, Limit, Part, activities, critical_path, path_words, shares
 from tpucc.explain.levers import TileRows
@@ -20,7 +21,7 @@ from tpucc.explain.roofs import ridge, works_of
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
-from tpucc.isa.program import Division, Program, Resident
+from tpucc.isa.program import Division, LayerInfo, Program, Resident
 from tpucc.machines.v1 import Flag, Opcode
 from tpucc.prose import percent
 from tpucc.see.pictures import roofline_of
@@ -189,6 +190,8 @@ def test_the_sentences_of_weights_and_products() -> None:
     working = replace(made, layers=tuple(replace(layer, macs=140) for layer in made.layers))
     multiplies = "the matrix unit multiplies in 75.0 % of the critical path, with 88 % of its cells in use"
     assert said(Limit.MATRIX_UNIT, working).startswith(f"{multiplies}; --cores 2 would share the batch")
+    by_lanes = LayerInfo("d", "conv", Origin(made_by="test"), macs=1000, weights=(9, 4))
+    assert said(Limit.MATRIX_UNIT, replace(working, layers=(*working.layers, by_lanes))).startswith(multiplies)
     assert "fills and drains for 8 cycles" in said(Limit.DEPENDENCIES)
 
 

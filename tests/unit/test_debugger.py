@@ -194,6 +194,7 @@ def test_at_a_terminal_the_first_screen_says_how_to_get_help(monkeypatch: pytest
         ("print ub 0 900", "900 is no number of rows: give one from 1 to 64"),
         ("break fc9", "did you mean fc"),
         ("break 99", "no layer comes from line 99; layers come from lines 7, 8, 9, 12, 13"),
+        ("break " + 5000 * "9", "give a layer, a line or `stall`"),
         ("step 999999\nstep", "there is no instruction left"),
     ]
 )

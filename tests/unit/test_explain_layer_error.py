@@ -9,12 +9,12 @@ import pytest
 
 from tests.support.cases import each
 from tpucc.diagnostics import Origin
+from tpucc.explain.histogram import BINS
 from tpucc.explain.layer_error import ErrorMeter, LayerError, alone, as_it_runs
 from tpucc.explain.noise import FLOAT32
 from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import I8
 from tpucc.numerics import AnyArray, quantise
-from tpucc.passes.range_meters import BINS
 from tpucc.see.charts.errors import headline
 
 HELD = Quantisation(0.5, 10)

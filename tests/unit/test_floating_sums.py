@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.cases import each
 from tpucc.floating.matrix_unit import Machine
+from tpucc.floating.random_numbers import threefry, uniform
 from tpucc.numerics import Float32
 from tpucc.training.all_reduce import all_reduce_mean, all_reduce_steps
 from tpucc.training.arithmetic import NUMPY
-from tpucc.training.random_numbers import threefry, uniform
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an arithmetic leaves them to the caller
 

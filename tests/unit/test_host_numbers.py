@@ -13,7 +13,9 @@ from tpucc.explain.stats import stats
 from tpucc.explain.summary import facts
 from tpucc.explain.tables import counts_table, stream_table, timeline_table
 from tpucc.explain.timed import assumptions
+from tpucc.isa.effects import effects
 from tpucc.see.charts.tiles import tiles_svg
+from tpucc.see.page.machine import machine_payload
 from tpucc.see.page.summary import layer_table, left_out
 from tpucc.see.pictures import layer_diagram
 from tpucc.sim.timing import time_program
@@ -77,6 +79,13 @@ def test_tiles_that_the_host_writes_are_no_weights() -> None:
     assert ">weights<" in drawn
     assert ">computed values that the host writes<" in drawn
     assert drawn.count('class="k-host"') == 1 + 4, "one in the legend"
+
+
+def test_the_strip_of_weight_memory_has_room_for_the_tiles_that_the_host_writes() -> None:
+    runtime = attention("device").runtime
+    touched = effects(runtime.program.instructions)
+    fetched = runtime.program.instructions["index"][touched.pushes]
+    assert machine_payload(runtime.program, touched, runtime.waiting, None)["sizes"]["memory"] == 7 > fetched.max() >= 3
 
 
 def test_a_step_of_the_host_has_its_operators_those_first_that_take_longest() -> None:

@@ -13,10 +13,12 @@ import pytest
 
 import tpucc
 from tests.support.cases import one_of
+from tests.support.reports import executable_of
 from tpucc.api import Executable
 from tpucc.explain.bottleneck import BOTTLENECKS, Bottleneck, bottleneck
 from tpucc.explain.critical import critical_path
 from tpucc.explain.levers import TileRows, Work, weight_memory
+from tpucc.explain.quantities import rate_text
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.target import load_target
@@ -327,3 +329,9 @@ def test_what_limits_a_stream_already_is_said() -> None:
     assert stats["end_to_end"]["stream_bottleneck"] == "host work"
     assert advice(stats) == "--set host_bandwidth=21.5e9 would move the rows in half the time"
     assert stats["advice"].endswith("; in a stream the host's work limits already")
+
+
+def test_the_rate_of_now_is_the_rate_of_the_stream() -> None:
+    """The busiest unit alone would be faster: the others don't always work beside it."""
+    stats = executable_of("14_digits_resnet").stats
+    assert stats["advice"].endswith(f" at most (now {rate_text(2 * stats['macs'] / stats['end_to_end']['stream_seconds'])})")

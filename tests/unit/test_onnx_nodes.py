@@ -19,8 +19,6 @@ UNTRIED = {
             "MatMulInteger",
             "OneHot",
             "Trilu",
-            "QLinearConv",
-            "QLinearMatMul",
             "QuantizeLinear",
         ),
         "tests/unit/test_onnx_reading.py compares them with ONNX Runtime",

@@ -192,7 +192,7 @@ def test_nodes_that_onnx_runtime_does_not_have(op: str, operands: list[str], att
     node = helper.make_node(op, operands, ["y"], domain=OPTIMISED, **attributes)
     codes, text, status = refused(of_node(node, arrays), tmp_path)
     assert (codes, status) == (["E1001"], 3)
-    assert f"y ({OPTIMISED}.{op}): " in text
+    assert f"y ({OPTIMISED}.{op}" in text
     assert says in text
 
 

@@ -36,7 +36,7 @@ def given(tmp_path: Path) -> dict[str, Any]:
         "level": 1,
         "passes": (tmp_path / "mine.py",),
         "omit": ("fuse-bias",),
-        "include": ("equalise",),
+        "include": ("fold-scales",),
         "stages": {"order": str(tmp_path / "order.py")},
         "plugin_timeout": 5.0,
         "trust": True,

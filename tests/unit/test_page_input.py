@@ -17,6 +17,7 @@ from tpucc.artifacts import _notes, artifacts
 from tpucc.diagnostics import Origin
 from tpucc.explain.attribution import attribution, owners
 from tpucc.explain.critical import LIMITS, Limit
+from tpucc.explain.histogram import Histogram
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.quality import Accuracy
 from tpucc.explain.segments import Segments
@@ -27,7 +28,6 @@ from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.machines.v1 import V1, Engine, Opcode
-from tpucc.passes.range_meters import Histogram
 from tpucc.see import pictures
 from tpucc.see.diagrams.insides import Inside
 from tpucc.see.page.payload import PageInput, _error, _inside, _waits, payload

@@ -12,14 +12,14 @@ import pytest
 from tests.support.pictures import BIDI
 from tests.support.stats import made_up
 from tpucc.diagnostics import Origin, Span, printable
+from tpucc.explain.histogram import Histogram
 from tpucc.explain.layer_error import LayerError
 from tpucc.explain.quality import Accuracy
 from tpucc.explain.retiming import Retimed
 from tpucc.ir import Quantisation
-from tpucc.passes.range_meters import Histogram
 from tpucc.see.charts.errors import MOST
 from tpucc.see.page.losses import error_view, ranges_view
-from tpucc.see.page.summary import MOST_LAYERS, summary
+from tpucc.see.page.summary import MOST_LAYERS, left_out, summary
 from tpucc.see.palette import picture_rules, style_sheet
 from tpucc.see.svg import ink_rect, inlined, picture
 
@@ -99,6 +99,8 @@ def test_the_table_is_in_the_order_of_the_program_and_says_what_is_left_out(coun
     assert [part for _, part in parts] == [round(100 * cycles / whole[0], 1) for cycles, _ in parts]
     assert whole[1] == 100.0
     assert ("that take the most cycles" in markup) == (count > MOST_LAYERS)
+    idle = {**LAYER, "instructions": 0}
+    assert (left_out(statistics(layers=[*layers, idle])) == "") == (count == MOST_LAYERS), "what has no instructions has no row anywhere"
 
 
 def test_host_steps_are_counted_beside_the_layers() -> None:

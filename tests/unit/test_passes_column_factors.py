@@ -14,7 +14,7 @@ from tpucc.ir.dtypes import I16
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.passes.batch_norm import column_factors
 from tpucc.passes.folding import fold_scales
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place
 
 HEAD = """weights random(seed=1)
 model m(x: f32[3, 5, 7, 4] in [-1.0, 1.0]):
@@ -29,7 +29,7 @@ model m(x: f32[3, 5, 7, 4] in [-1.0, 1.0]):
 
 
 def placed(text: str) -> Graph:
-    return applied(built(HEAD + text), fold_scales, Placement())
+    return applied(built(HEAD + text), fold_scales, place)
 
 
 @each(

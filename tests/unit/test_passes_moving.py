@@ -12,7 +12,7 @@ from tpucc.ops import OPS
 from tpucc.ops.opdef import Matrix
 from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.constant_folding import constant_folding
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.rewriter import constant_of
 from tpucc.passes.sink_transposes import sink_transposes
@@ -200,8 +200,8 @@ def lstm(steps: int) -> Graph:
             f"s{t} = add(xk{t}, hr{t}) : f32[2, 12]",
             f"z{t} = add(s{t}, b) : f32[2, 12]",
         ]
-        for place, (gate, function) in enumerate([("i", "sigmoid"), ("f", "sigmoid"), ("g", "tanh"), ("o", "sigmoid")]):
-            text.append(f"z{gate}{t} = slice(z{t}, starts=(0, {3 * place}), stops=(2, {3 * place + 3})) : f32[2, 3]")
+        for at, (gate, function) in enumerate([("i", "sigmoid"), ("f", "sigmoid"), ("g", "tanh"), ("o", "sigmoid")]):
+            text.append(f"z{gate}{t} = slice(z{t}, starts=(0, {3 * at}), stops=(2, {3 * at + 3})) : f32[2, 3]")
             text.append(f"{gate}{t} = {function}(z{gate}{t}) : f32[2, 3]")
         text += [
             f"fc{t} = mul(f{t}, c{t}) : f32[2, 3]",
@@ -224,7 +224,7 @@ def test_all_slices_of_an_lstm_end_in_its_weights() -> None:
     parts = sorted(node.type.brief for node in result if node.op == "constant" and node.origin.made_by == "push-slices")
     kernel, first_state, recurrent, bias = ["f32[2, 3]"] * 4, ["f32[2, 3]"] * 4, ["f32[3, 3]"] * 4, ["f32[3]"] * 4
     assert parts == [*kernel, *first_state, *recurrent, *bias]
-    Placement().run(common_subexpressions.run(result, CONTEXT), CONTEXT)
+    place.run(common_subexpressions.run(result, CONTEXT), CONTEXT)
 
 
 def test_a_product_of_two_computed_values_stays_whole() -> None:

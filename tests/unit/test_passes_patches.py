@@ -22,7 +22,7 @@ from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.windows import Pair
 from tpucc.passes.base import GOALS, Context
 from tpucc.passes.pack_patches import pack_patches
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place
 from tpucc.runtime.check import random_inputs
 from tpucc.target import Target, load_target, with_overrides
 
@@ -109,7 +109,7 @@ def drawn(seed: int) -> Geometry:
 def packed(graph: Graph, target: Target = TINY, **options: object) -> tuple[Graph, list[str]]:
     """What the pass makes, and its notes."""
     context = Context(target, **options)  # type: ignore[arg-type]
-    result = pack_patches.run(Placement().run(graph, context), context)
+    result = pack_patches.run(place.run(graph, context), context)
     check(result)
     assert placement(result) == {node.name: node.place for node in result}
     assert [node.name for node in result.inputs] == [node.name for node in graph.inputs]
@@ -191,7 +191,7 @@ def test_full_lanes_are_left_alone() -> None:
     assert (geometry.ways(TINY, 1)["as it is"], geometry.ways(TINY, 1)["whole"]) == (54, 64)
     graph = geometry.graph()
     result, notes = packed(graph)
-    assert body(result) == body(Placement().run(graph, Context(TINY)))
+    assert body(result) == body(place.run(graph, Context(TINY)))
     assert not notes
 
 
@@ -280,7 +280,7 @@ def with_pinned(name: str) -> Graph:
     graph = Geometry((1, 4, 4, 1), (2, 2), 4).graph()
     pinned = Quantisation(0.5, 0)
     nodes = [replace(node, type=node.type.with_quantisation(pinned)) if node.name == name else node for node in graph]
-    return Placement().run(graph.with_nodes(nodes), Context(TINY))
+    return place.run(graph.with_nodes(nodes), Context(TINY))
 
 
 def test_pinned_images_are_left_alone() -> None:

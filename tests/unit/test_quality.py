@@ -11,7 +11,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.command_line import run
-from tpucc.explain.quality import Accuracy, Regression, held_ranges, quality
+from tpucc.explain.quality import Accuracy, Regression, held_ranges, notices, quality
 
 CLASSES = """
 param batch = 4
@@ -112,8 +112,11 @@ SHAPED = (("[batch, 2, 3]", "(batch, 2, 3)"), ("[batch, 1, 3]", "(batch, 1, 3)")
 
 def test_inputs_outside_the_declared_range_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exe = tpucc.compile_source(CLASSES)
-    with pytest.warns(tpucc.InputWarning, match=r"x: 60 values of 60 \(100%\) are outside \[0, 1\].*found 16 to 16: scale the inputs"):
+    with pytest.warns(tpucc.InputWarning, match=r"x: 60 values of 60 \(100 %\) are outside \[0, 1\].*found 16 to 16: scale the inputs"):
         exe.run(np.full((10, 6), 16.0, np.float32))
+    many = np.zeros((2004, 6), np.float32)
+    many[0, 0] = 16.0
+    assert next(notices(exe.runtime.inputs, {"x": many})).startswith("x: 1 value of 12,024 (under 0.1 %) is outside [0, 1], the range")
     exe.run(X)
     exe.run(X + np.float32(1e-4))  # rounding is no other scale
     (tmp_path / "m.tpu").write_text(CLASSES)
@@ -142,7 +145,7 @@ def test_inputs_of_another_scale_than_the_integers_are_told() -> None:
     measured, usual = held_ranges(exe.runtime.host.prologue)["x"], np.zeros((4, 6), np.float32)
     low, high = measured.low, measured.high
     with pytest.warns(
-        tpucc.InputWarning, match=r"x: 24 values of 24 \(100%\) are outside .*the range of the integers that hold them, .* calibrate with"
+        tpucc.InputWarning, match=r"x: 24 values of 24 \(100 %\) are outside .*the range of the integers that hold them, .* calibrate with"
     ):
         exe.run(usual + 100 * high)
     outlier = usual.copy()

@@ -16,7 +16,7 @@ from tpucc.ir import Graph, Quantisation
 from tpucc.ir.dtypes import I8
 from tpucc.layers.kinds import Fc, Requantise, Vector, is_layer
 from tpucc.numerics import AnyArray
-from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.calibrate import calibrate
 from tpucc.passes.quantise import quantise
 
 BOTH = pytest.mark.parametrize("fused", [False, True], ids=["separate", "fused"])
@@ -424,7 +424,7 @@ def test_a_ratio_past_float32_is_an_error() -> None:
     model = Model()
     x = model.input("x", 1, 2, range=(0.0, 1e38))
     graph = model.build(model.op("mul", x, model.constant("c", [1e-30, 1e30]), name="y"))
-    calibrated = applied(placed(graph), Calibrate(), calibration={"x": np.full((1, 2), 1e-7, np.float32)})
+    calibrated = applied(placed(graph), calibrate, calibration={"x": np.full((1, 2), 1e-7, np.float32)})
     small = calibrated.with_nodes(
         replace(n, type=n.type.with_range(None).with_quantisation(Quantisation(1e-20, 0))) if n.name == "y" else n for n in calibrated
     )
@@ -437,7 +437,7 @@ def test_a_graph_that_is_not_ready() -> None:
     model = Model()
     h = model.op("matmul", model.input("x", 1, 2), model.constant("w", drawn(1, 2, 2)), name="h")
     graph = model.build(model.op("tanh", h, name="t"))
-    calibrated = applied(placed(graph), Calibrate())
+    calibrated = applied(placed(graph), calibrate)
     unknown = calibrated.with_nodes(replace(n, type=n.type.plain()) if n.name == "h" else n for n in calibrated)
     for bad in (graph, applied(placed(graph), *FUSIONS), applied(unknown, *FUSIONS)):
         with pytest.raises(ProgramError) as caught:

@@ -14,7 +14,7 @@ from tpucc.ir import Graph, Quantisation
 from tpucc.layers.kinds import Fc, Requantise, is_layer
 from tpucc.layers.partition import partition
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise, requantise
-from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.calibrate import calibrate
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 
 S, Z = float(np.float32(0.037)), -11
@@ -74,7 +74,7 @@ def test_parameters_survive_calibration_and_are_read_back_from_the_range() -> No
         for zero in (-128, -1, 0, 5, 127):
             model = Model()
             graph = explicit(model.build(pinned(model, model.dense(model.input("x", 2, 3), drawn(1, 3, 4)), "d", scale, zero)))
-            known = applied(placed(graph), Calibrate())["fc_product"].type
+            known = applied(placed(graph), calibrate)["fc_product"].type
             assert known.quantisation == Quantisation(float(np.float32(scale)), zero)
             assert known.range is not None
             assert affine_parameters(known.range.low, known.range.high) == (float(np.float32(scale)), zero)
@@ -343,6 +343,6 @@ def test_left_out_the_pass_costs_a_rounding_and_nothing_else() -> None:
     model = Model()
     graph = model.build(pinned(model, model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4)), "d"))
     inputs = {"x": drawn(3, 6, 5)}
-    layers = applied(placed(graph), Calibrate(), *FUSIONS, quantise, calibration=inputs)
+    layers = applied(placed(graph), calibrate, *FUSIONS, quantise, calibration=inputs)
     assert layer_ops(layers) == ["fc", "vector"]
     np.testing.assert_allclose(outputs_of(layers, inputs)[0], outputs_of(graph, inputs)[0], atol=0.1)

@@ -16,13 +16,14 @@ from tests.support.command_line import run
 from tests.support.networks import BLACKBOARD, MIDDLE, network
 from tpucc.api import Executable
 from tpucc.compilation import Snapshot
-from tpucc.diagnostics import ProgramError
+from tpucc.diagnostics import ProgramError, Source
 from tpucc.guest.files import passes_of_file
 from tpucc.ir import Graph
 from tpucc.ir.codec import stamped
 from tpucc.ir.digests import digest_of
 from tpucc.isa.container import encode
 from tpucc.target import load_target
+from tpucc.texts.resume import kind_of
 
 ROOT = Path(__file__).parents[2]
 IRIS = ROOT / "programs" / "02_iris.tpu"
@@ -293,6 +294,11 @@ def test_a_text_says_what_it_needs() -> None:
         tpucc.resume(text_of("layers", with_data=True))
     with pytest.raises(ProgramError, match="E0766"):
         tpucc.resume(IRIS.read_text(), compiled())
+
+
+@each([("graph\tm", "graph"), ("nop;nothing\nhalt\n", "asm"), ("nop\t; nothing\nhalt\n", "asm"), ("  .program\tm stage=tile\n", "tile")])
+def test_the_first_word_ends_at_any_blank_or_comment(text: str, kind: str) -> None:
+    assert kind_of(Source("typed", text)) == kind
 
 
 def test_constants_are_short_unless_asked_for() -> None:

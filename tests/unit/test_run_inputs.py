@@ -113,20 +113,9 @@ def test_outputs_that_are_not_finite_are_noted() -> None:
             "((x[:, :1] * x[:, :1]) @ (w[:1] * 0.0 + 1.0))",
             "matmul (line 4) is in integers, and 0 where it is less than half a step: there div (line 4) isn't finite",
         ),
-        ("sqrt(relu(x @ w))", "relu (line 4) is in integers, and 0"),
-        (
-            "(1.5 * sum(abs(x @ w), axis=1, keepdims=True))",
-            "matmul (line 4) is in integers, and 0 where it is less than half a step: where all that is",
-        ),
-        (
-            "sum(relu(x @ w), axis=1, keepdims=True), relu(x @ w) @ w[:3]",
-            "relu (line 4) is in integers, and 0 where",
-        ),
+        ("maximum(x @ w, 0.0)", "maximum (line 4) is in integers, and 0 where"),
+        ("sqrt(relu(x @ w))", ""),
         ("sum(relu(x), axis=1, keepdims=True), relu(x) @ w", ""),
-        (
-            "sqrt(mean(abs(x @ w), axis=1, keepdims=True) + 0.000001)",
-            "where all that is added up is 0, div (line 4) has only the added constant",
-        ),
         ("maximum(x @ w, 0.001)", ""),
         ("(sum(abs(x @ w), axis=1, keepdims=True) + 0.1)", ""),
         ("exp(x @ w)", "exp (line 4)"),
@@ -139,26 +128,3 @@ def test_what_integers_do_to_a_divisor_is_noted(divisor: str, note: str) -> None
     found = [text for text in notes if "stay in float32" not in text or "exp" in text]
     assert len(found) == bool(note), found
     assert all(note in text for text in found)
-
-
-@each(
-    [
-        (
-            "mean(s, axis=1, keepdims=True)",
-            "s (line 4) is in integers, as the device reads it as well, and 0 where it is less than half a step: where all",
-        ),
-        ("sqrt(sum(s, axis=1, keepdims=True) + 0.0001)", "div (line 5) has only the added constant to go by"),
-        ("(sum(s, axis=1, keepdims=True) + 0.5)", ""),
-    ]
-)
-def test_a_divisor_that_the_device_reads_is_noted_where_the_host_does_not_compute_it_itself(divisor: str, note: str) -> None:
-    """Not where the constant is larger than a step, and not where 0 is divided."""
-    source = f"""weights random(seed=1)
-model m(x: f32[4, 6] in [-1.0, 1.0]):
-    weight w: f32[6, 3]
-    s = x * x
-    return x / {divisor}, s / (sum(s, axis=1, keepdims=True) + 0.000001), s @ w
-"""
-    own = tpucc.compile_source(source, settings={"place": {"float_divisors": False}}).compilation.notes
-    assert [note in text for text in own if "in integers" in text] == [True] * bool(note)
-    assert not any("is in integers" in text for text in tpucc.compile_source(source).compilation.notes)

@@ -9,7 +9,7 @@ import numpy as np
 import tpucc
 from tests.support.cases import each
 from tests.support.operator_graphs import applied, built, context
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place
 
 HEAD = """weights random(seed=1)
 model m(x: f32[3, 4], y: f32[3, 4]):
@@ -37,19 +37,19 @@ model m(x: f32[3, 4], y: f32[3, 4]):
     }
 )
 def test_what_scales_an_input_by_several_factors_is_the_hosts(text: str, expected: set[str]) -> None:
-    placed = applied(built(HEAD + text), Placement())
+    placed = applied(built(HEAD + text), place)
     computed = {node.name for node in placed if node.op in ("add", "sub", "mul", "div") and not node.on_device}
     assert computed == expected
-    assert applied(placed, Placement()) is placed
+    assert applied(placed, place) is placed
 
 
 def test_the_former_way_can_be_asked_for() -> None:
     graph = built(f"{HEAD}return ((x - b) * c) @ w")
-    assert {node.name for node in Placement(float_inputs=False).run(graph, context()) if node.on_device} == {"sub", "mul", "matmul"}
+    assert {node.name for node in place(float_inputs=False).run(graph, context()) if node.on_device} == {"sub", "mul", "matmul"}
 
 
 def test_the_note_names_the_last_step_of_a_line() -> None:
-    (note,) = applied(built(f"{HEAD}return ((x - b) * c + b) @ w"), Placement()).notes
+    (note,) = applied(built(f"{HEAD}return ((x - b) * c + b) @ w"), place).notes
     assert note.startswith("input columns differ in size; ")
     assert note.endswith(" so the host scales them in float32: add (line 7)")
 

@@ -15,8 +15,8 @@ from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.explain.names import shortened, shown
 from tpucc.explain.occupancy import Handover
-from tpucc.explain.quantities import number, numbers, rate_text, size
-from tpucc.explain.roofs import RooflinePoint, bandwidth_text, ridge
+from tpucc.explain.quantities import bandwidth_text, number, numbers, rate_text, size
+from tpucc.explain.roofs import RooflinePoint, ridge
 from tpucc.explain.segments import matrix_segments
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import Opcode
@@ -511,9 +511,13 @@ def test_bandwidths_in_words() -> None:
 def test_the_turns_of_tiles_are_numbers_or_a_direction() -> None:
     deep = texts(tiles_svg(chain_program("deep", 8, [18 * 256, 512])))
     assert [text for text in deep if text.isdigit()] == [str(n) for row in range(18) for n in (row + 1, row + 19)]
-    wide = texts(tiles_svg(chain_program("wide", 8, [256 * 30, 256 * 20])))
+    program = chain_program("wide", 8, [256 * 30, 256 * 20])
+    wide = texts(tiles_svg(program))
     assert not [text for text in wide if text.isdigit()]
     assert any(text.endswith("100 % full, column by column") for text in wide)
+    fills = program.layers[0].tile_fills
+    equal = replace(program, layers=(replace(program.layers[0], tile_fills=(*fills[:-1], fills[0])),))
+    assert ", column by column" in " ".join(texts(tiles_svg(equal))), "the last tile is equal to the first"
 
 
 def test_a_tile_that_is_still_there_says_so() -> None:

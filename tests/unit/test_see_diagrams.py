@@ -13,7 +13,7 @@ from tests.support.cases import each
 from tests.support.pictures import branching, chain_program, dense_chain, hostile, layer_chain, recurrent
 from tpucc.ir import Graph
 from tpucc.ops import OPS
-from tpucc.see.diagrams.collapse import READABLE, collapsed
+from tpucc.see.diagrams.collapse import collapse
 from tpucc.see.diagrams.dataflow import SMALL_PROGRAM, program_diagram
 from tpucc.see.diagrams.diagram import Diagram
 from tpucc.see.diagrams.layergraph import layer_diagram
@@ -22,6 +22,8 @@ from tpucc.see.diagrams.render import dot_source
 from tpucc.see.palette import Kind
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "dot"
+READABLE = 200
+"""Boxes that a diagram may have before it is collapsed here."""
 
 
 def boxes(diagram: Diagram, title: str) -> list[int]:
@@ -35,7 +37,7 @@ GOLDENS: Mapping[str, Callable[[], Diagram]] = {
     "branching_operators": lambda: operator_diagram(branching()),
     "hostile_operators": lambda: operator_diagram(hostile()),
     "large_program": lambda: program_diagram(chain_program("large", 200, [800] * 4), [300, 200, 100]),
-    "recurrent_collapsed": lambda: collapsed(operator_diagram(recurrent(100))),
+    "recurrent_collapsed": lambda: collapse(operator_diagram(recurrent(100)), READABLE).diagram,
 }
 
 
@@ -235,12 +237,12 @@ def test_a_larger_program_is_drawn_by_layers() -> None:
 def test_up_to_the_limit_nothing_is_collapsed() -> None:
     diagram = operator_diagram(dense_chain("deep", 8, [16] * 66))
     assert len(diagram.main_boxes) == 3 * 65 + 2 <= READABLE
-    assert collapsed(diagram) is diagram
+    assert collapse(diagram, READABLE).diagram is diagram
 
 
 def test_past_the_limit_a_box_is_a_layer() -> None:
     sizes = [16 + (index % 7) * index for index in range(70)]
-    diagram = collapsed(operator_diagram(dense_chain("deep", 8, sizes)))
+    diagram = collapse(operator_diagram(dense_chain("deep", 8, sizes)), READABLE).diagram
     assert len(diagram.main_boxes) == 69 + 3
     layer = diagram.boxes[1]
     assert (layer.title, layer.details[0], layer.stands_for) == ("fc1 · line 9", "matmul, add, relu", 3)
@@ -249,13 +251,13 @@ def test_past_the_limit_a_box_is_a_layer() -> None:
 
 
 def test_repeated_layers_are_one_box() -> None:
-    diagram = collapsed(operator_diagram(dense_chain("deep", 8, [16] * 301)))
+    diagram = collapse(operator_diagram(dense_chain("deep", 8, [16] * 301)), READABLE).diagram
     assert [diagram.boxes[i].title for i in diagram.main_boxes] == ["input", "299 × 3 operators", "fc300 · line 9", "softmax", "output"]
     assert diagram.boxes[1].stands_for == 897
 
 
 def test_an_unrolled_loop_is_one_box() -> None:
-    diagram = collapsed(operator_diagram(recurrent(100)))
+    diagram = collapse(operator_diagram(recurrent(100)), READABLE).diagram
     assert len(diagram.main_boxes) < 12
     assert max(box.stands_for for box in diagram.boxes) > 400
 
@@ -264,7 +266,7 @@ def test_an_unrolled_loop_is_one_box() -> None:
 @pytest.mark.parametrize("graph", [recurrent(60), dense_chain("deep", 8, [7 + i * i % 31 for i in range(90)])], ids=["loop", "chain"])
 def test_collapsing_keeps_the_limit_every_box_and_the_order(graph: Graph, limit: int) -> None:
     full = operator_diagram(graph)
-    diagram = collapsed(full, limit)
+    diagram = collapse(full, limit).diagram
     assert len(diagram.main_boxes) <= limit
     assert sum(diagram.boxes[i].stands_for for i in diagram.main_boxes) == len(full.main_boxes)
     main = [edge for edge in diagram.edges if not diagram.boxes[edge.tail].small]
@@ -274,7 +276,7 @@ def test_collapsing_keeps_the_limit_every_box_and_the_order(graph: Graph, limit:
 
 @pytest.mark.soak
 def test_large_graphs_are_quick() -> None:
-    diagram = collapsed(operator_diagram(recurrent(4000)))
+    diagram = collapse(operator_diagram(recurrent(4000)), READABLE).diagram
     assert len(diagram.main_boxes) <= READABLE
 
 

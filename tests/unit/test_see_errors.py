@@ -14,11 +14,11 @@ import pytest
 from tests.support.cases import each
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.diagnostics import Origin, Span
+from tpucc.explain.histogram import Histogram
 from tpucc.explain.layer_error import ErrorMeter, LayerError
 from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import I8
 from tpucc.numerics import quantise
-from tpucc.passes.range_meters import Histogram
 from tpucc.see.charts import errors as error_picture
 from tpucc.see.charts import histograms
 from tpucc.see.charts.errors import error_svg

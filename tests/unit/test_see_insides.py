@@ -15,7 +15,7 @@ from tests.support.cases import each
 from tests.support.pictures import HOSTILE, chain_program, dense_chain, layer_chain, recurrent
 from tpucc.diagnostics import Origin, Span
 from tpucc.explain.names import shown
-from tpucc.see.diagrams.collapse import READABLE, SHORT, collapse
+from tpucc.see.diagrams.collapse import SHORT, collapse
 from tpucc.see.diagrams.dataflow import program_diagram
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.see.diagrams.insides import BUDGET, LISTED, MOST_STUBS, Inside, Period
@@ -27,6 +27,8 @@ from tpucc.see.palette import Kind
 
 ALL = 10**6
 """A budget that suffices."""
+READABLE = 200
+"""Boxes that a diagram may have before it is collapsed here."""
 SIZES = [7 + i * i % 31 for i in range(90)]
 DIAGRAMS = {
     "chain": operator_diagram(dense_chain("deep", 8, SIZES)),
@@ -47,7 +49,7 @@ def woven(count: int, per_layer: int, reach: int = 40) -> Diagram:
 
 def insides(diagrams: list[Diagram], budget: int = BUDGET) -> list[Inside]:
     """Of diagrams that are collapsed past `READABLE` boxes."""
-    return insides_of([(diagram, collapse(diagram)) for diagram in diagrams], budget)
+    return insides_of([(diagram, collapse(diagram, READABLE)) for diagram in diagrams], budget)
 
 
 @cache
@@ -81,7 +83,7 @@ def test_every_box_is_in_exactly_one_box_of_the_collapsed_diagram(name: str, lim
 )
 def test_opening_everything_shows_every_box_once(full: Diagram) -> None:
     found = insides([full], ALL)
-    pictures = [collapse(full).diagram, *(inside.diagram for inside in found if inside.diagram)]
+    pictures = [collapse(full, READABLE).diagram, *(inside.diagram for inside in found if inside.diagram)]
     assert len(pictures) == len(found) + 1
     assert sorted(name for picture in pictures for name in names(picture)) == sorted(full.boxes[i].called for i in full.main_boxes)
 

@@ -291,8 +291,8 @@ def test_origins_link_layers_to_the_lines_of_their_weights_and_calls() -> None:
     found = data(page())
     lines = [found["origins"][layer["origin"]]["lines"] for layer in found["layers"]]
     assert lines == [[4, 5, 7], [4, 5, 7], [6]]
-    spans = [[found["spans"][span] for span in found["origins"][layer["origin"]]["calls"]] for layer in found["layers"]]
-    assert spans[0] != spans[1]
+    calls = [found["origins"][layer["origin"]]["calls"] for layer in found["layers"]]
+    assert calls[0] != calls[1]
 
 
 @pytest.mark.parametrize("name", ["02_iris", "05_digits_cnn", "06_digits_lstm"])
@@ -359,7 +359,7 @@ def test_a_node_that_a_pass_leaves_but_for_its_origin_has_the_new_one() -> None:
     assert [stage["name"] for stage in found["shown"]] == ["pass0", "grow"]
     origin = numbers(found["origin"], steps=True)
     lines = [[value // 3 for value in numbers(stage["rows"], steps=True)] for stage in found["shown"]]
-    places = [[origins.payload()["origins"][origin[line]]["lines"] for line in rows] for rows in lines]
+    places = [[origins.payload()[origin[line]]["lines"] for line in rows] for rows in lines]
     assert places == [[[1], [1]], [[7], [7], [1]]]
 
 

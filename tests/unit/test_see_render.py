@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cases import each, one_of
 from tests.support.pictures import BIDI, HOSTILE, assert_readable, branching, dense_chain, hostile, layer_chain, recurrent
-from tpucc.see.diagrams.collapse import collapsed
+from tpucc.see.diagrams.collapse import collapse
 from tpucc.see.diagrams.diagram import Box, Diagram, Edge
 from tpucc.see.diagrams.layergraph import layer_diagram
 from tpucc.see.diagrams.layout import CORNER, Layout, Route, layered
@@ -30,7 +30,7 @@ DIAGRAMS: Mapping[str, Callable[[], Diagram]] = {
     "branching": lambda: operator_diagram(branching()),
     "loop": lambda: operator_diagram(recurrent(4)),
     "deep": lambda: operator_diagram(dense_chain("deep", 8, [256] * 31)),
-    "collapsed": lambda: collapsed(operator_diagram(dense_chain("deep", 8, [256] * 301))),
+    "collapsed": lambda: collapse(operator_diagram(dense_chain("deep", 8, [256] * 301)), 200).diagram,
     "hostile": lambda: operator_diagram(hostile()),
     "empty": lambda: Diagram("graph", "operator", "nothing", "", (), ()),
 }

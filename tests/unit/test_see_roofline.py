@@ -14,8 +14,8 @@ import pytest
 import tpucc
 from tests.support.cases import each, one_of
 from tests.support.pictures import HOSTILE, SVG, assert_readable
-from tpucc.explain.quantities import rate_text
-from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, LINK, Limit, RooflinePoint, bandwidth_text, works_of
+from tpucc.explain.quantities import bandwidth_text, rate_text
+from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, LINK, ModelLimit, RooflinePoint, works_of
 from tpucc.see.charts.beside import REACHES, NamedPoint, Room, _places, names_of_points
 from tpucc.see.charts.roofline import DASHED, DASHES, KEPT, MOVING, PALE, READING, roofline_svg
 from tpucc.see.kit import NARROW
@@ -75,10 +75,10 @@ def test_the_host_link_is_a_ceiling_where_it_is_the_limit() -> None:
 
 def test_the_headline_names_the_bottleneck_where_the_roof_is_another_s() -> None:
     """The same model is far below memory's roof: the link, whose ceiling is drawn though it is higher, takes most of its cycles."""
-    work = RooflinePoint("m", 5 * 10**6, 5 * 10**5, 10**5, link_cycles=652, limited=Limit("host link", 60.55))
+    work = RooflinePoint("m", 5 * 10**6, 5 * 10**5, 10**5, link_cycles=652, limited=ModelLimit("host link", 60.55))
     words = "m: 70 GOPS, 10 % of the 680 GOPS that weight memory allows at its intensity"
     assert headline(work) == f"{words}; bottleneck: host link, 60.5 % of the critical path"
-    assert headline(replace(work, limited=Limit("weight memory", 60.55))) == words
+    assert headline(replace(work, limited=ModelLimit("weight memory", 60.55))) == words
     _, dashed = (line for line in shapes(roofline_svg(TARGET, work, []), "line") if line.get("stroke-dasharray") == DASHES[LINK])
     slope = shapes(roofline_svg(TARGET, work, []), "polyline")[0]
     assert float(dashed.get("y1", "")) > float(str(slope.get("points")).split()[1].split(",")[1])
@@ -87,13 +87,13 @@ def test_the_headline_names_the_bottleneck_where_the_roof_is_another_s() -> None
 
 def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit() -> None:
     """A hundredth of the cells does a hundredth of 91.8 TOPS."""
-    work = RooflinePoint("m", 5 * 10**6, 500, 10**5, limited=Limit("matrix unit", 60.0, 0.01))
+    work = RooflinePoint("m", 5 * 10**6, 500, 10**5, limited=ModelLimit("matrix unit", 60.0, 0.01))
     assert headline(work) == "m: 70 GOPS, 7.6 % of the 918 GOPS that the cells that hold weights allow"
     svg = roofline_svg(TARGET, work, [])
     assert "matrix unit, 1.0 % of its cells hold weights: 918 GOPS" in texts(svg)
     long = " ".join(texts(roofline_svg(TARGET, work, [LAYERS[0], RooflinePoint("kept", 10**6, 0, 700)])))
     assert READING + DASHED + PALE + KEPT.format("; the star has their 20 % of the multiply-accumulates, too") in long, "it is in full"
-    full = replace(work, limited=Limit("matrix unit", 60.0, 1.0))
+    full = replace(work, limited=ModelLimit("matrix unit", 60.0, 1.0))
     assert headline(full) == "m: 70 GOPS, 0.1 % of the 91.8 TOPS that the matrix unit allows at its intensity"
     assert DASHES[CELLS] in dashes(svg)
     assert DASHES[CELLS] not in dashes(roofline_svg(TARGET, full, []))
@@ -101,13 +101,13 @@ def test_cells_without_weights_are_a_ceiling_where_the_matrix_unit_is_the_limit(
 
 def test_the_activation_unit_is_a_ceiling_where_it_is_the_bottleneck() -> None:
     """Ten million operations in 14,000 cycles of that unit are 500 GOPS; those of layers without tiles are the star's, too."""
-    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, unit_cycles=14_000, limited=Limit("activation", 60.0))
+    work = RooflinePoint("m", 5 * 10**6, 10**5, 10**5, unit_cycles=14_000, limited=ModelLimit("activation", 60.0))
     svg = roofline_svg(TARGET, work, [LAYERS[0], RooflinePoint("kept", 10**6, 0, 700)])
     assert headline(work) == "m: 70 GOPS, 14 % of the 500 GOPS that the activation unit allows"
     assert "activation unit, busy for 14,000 cycles: 500 GOPS" in texts(svg)
     said = " ".join(texts(svg))
     assert "computes them; the star has their 20 % of the multiply-accumulates, too." in said
-    assert "activation unit, busy" not in roofline_svg(TARGET, replace(work, limited=Limit("weight memory", 60.0)), [])
+    assert "activation unit, busy" not in roofline_svg(TARGET, replace(work, limited=ModelLimit("weight memory", 60.0)), [])
 
 
 def test_layers_whose_tiles_only_move_values_are_said_to_have_no_points() -> None:
@@ -142,7 +142,7 @@ def test_a_name_has_a_place_beside_the_star_and_a_dashed_roof() -> None:
         RooflinePoint("block1", 512_000, 40_960, 849, 4),
         RooflinePoint("fc", 768, 65_536, 1743, 10),
     ]
-    model = RooflinePoint("m", 2_656_768, 393_216, 13_522, link_cycles=7620, limited=Limit("host link", 56.4))
+    model = RooflinePoint("m", 2_656_768, 393_216, 13_522, link_cycles=7620, limited=ModelLimit("host link", 56.4))
     svg = roofline_svg(TARGET, model, layers)
     assert_readable(svg)
     assert {"stem", "block0", "block1", "fc"} <= set(texts(svg))

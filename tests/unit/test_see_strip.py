@@ -100,6 +100,12 @@ def test_without_held_out_rows_it_has_the_types() -> None:
     assert any("f32[2, 4]" in text for text in words)
 
 
+def test_of_many_inputs_it_says_how_many_it_leaves_out() -> None:
+    exe = tpucc.compile_source("model m(a: f32[2, 4], b: f32[2, 4], c: f32[2, 4]):\n    return a + b + c\n")
+    words = [text.text or "" for text in drawn(exe).iter(f"{SPACE}text")]
+    assert words[:5] == ["a", "f32[2, 4]", "b", "f32[2, 4]", "and 1 other"]
+
+
 def test_a_model_without_the_device_has_no_boxes() -> None:
     exe = tpucc.compile_source("model m(x: f32[2, 4]):\n    return softmax(x)\n")
     assert not [group for group in drawn(exe).iter(f"{SPACE}g") if group.get("data-layers")]

@@ -102,7 +102,7 @@ def test_a_letter_is_the_root_that_takes_most_of_a_cell(name: str) -> None:
         assert here[next(root for root in WAITS if ROWS[root].letter == letter.lower())] == pytest.approx(max(here.values()))
         assert letter.isupper() == (sum(here.values()) > 0.5 + 1e-9)
     text = "\n".join(lines)
-    assert all((f"{ROWS[root].letter} {WAITS[root].meaning}" in text) == bool(share.any()) for root, share in shares.items())
+    assert all((f"{ROWS[root].letter} {ROWS[root].name}" in text) == bool(share.any()) for root, share in shares.items())
 
 
 def test_rows_in_use_are_those_of_the_residents_alive() -> None:

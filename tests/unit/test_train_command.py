@@ -434,6 +434,15 @@ def test_charts_of_any_size_of_number(scale: float) -> None:
     assert "The first 60 of 100 weights." in found[-1]
 
 
+def test_the_titles_of_charts_speak_of_all_arrays() -> None:
+    """Of 61, of which the last isn't drawn."""
+    series = {f"w{number}": [1.0 + number] for number in range(61)}
+    assert "The gradient of w60 has the largest norm, 61<" in norms_svg(series)
+    statistics = ranges_svg({key: [0.0] for key in series}, series, "statistics")
+    assert "Of the statistics of batch normalisation, w60 reaches furthest: 0 … 61<" in statistics
+    assert "The first 60 of 61 statistics." in statistics
+
+
 def test_files_are_written_though_nobody_reads_what_is_printed(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(*_: object, **__: object) -> None:
         raise BrokenPipeError(errno.EPIPE, "closed")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -127,47 +126,44 @@ def buffer_rows(operands: Iterable[tuple[Place, RowIndex]], width: int) -> set[i
     return {row + byte for rows in firsts for row in rows.tolist() for byte in range(width)}
 
 
-def test_the_answer_in_pieces_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verifiers_answer_in_pieces_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that may look at few rows at once remembers what it has seen."""
     all_touched = random_effects(8)
     expected = [by_every_row(touched) for touched in all_touched]
     for most in (1, 7, 60):
-        monkeypatch.setattr(scheduler, "MOST_VISITS", most)
         monkeypatch.setattr(verifier, "BATCH", most)
-        assert [by_scheduler(touched) for touched in all_touched] == expected
         assert [by_verifier(touched) for touched in all_touched] == expected
 
 
 NOTHING = np.zeros(0, np.int64)
-_no_touches = scheduler._dense(NOTHING, NOTHING, NOTHING, False)
-OF_WALKS, WAIT = scheduler._of_walks, scheduler._Search._wait
+RUNS_OF, WAIT = scheduler._runs_of, scheduler._wait
 
 
-def without_walks(writes: bool) -> Callable[[Walks, bool], scheduler._Touches]:
-    return lambda walks, writing: _no_touches if writing is writes and walks.field != "acc" else OF_WALKS(walks, writing)
+def without_walks(writes: bool) -> Callable[[Walks, bool], scheduler.Runs]:
+    return lambda walks, writing: (NOTHING,) * 3 if writing is writes and walks.field != "acc" else RUNS_OF(walks, writing)
 
 
-def without_sums(walks: Walks, writing: bool) -> scheduler._Touches:
-    return _no_touches if walks.field == "acc" else OF_WALKS(walks, writing)
+def without_sums(walks: Walks, writing: bool) -> scheduler.Runs:
+    return (NOTHING,) * 3 if walks.field == "acc" else RUNS_OF(walks, writing)
 
 
-def narrow(walks: Walks, writing: bool) -> scheduler._Touches:
+def narrow(walks: Walks, writing: bool) -> scheduler.Runs:
     """Of each run of accumulators, the first row only."""
-    found = OF_WALKS(walks, writing)
-    return replace(found, end=found.begin + 1) if walks.field == "acc" else found
+    instruction, low, high = RUNS_OF(walks, writing)
+    return instruction, low, low + 1 if walks.field == "acc" else high
 
 
-def forgetful(self: scheduler._Search, bounds: Int64, other: int, visits: Int64, earlier: Int64, by_row: Int64) -> None:
+def forgetful(found: Int64, visits: Int64, earlier: Int64) -> None:
     """Knows no visit that lies far back."""
-    WAIT(self, bounds, other, visits, earlier[len(earlier) // 2 :], by_row)
+    WAIT(found, visits, earlier[len(earlier) // 2 :])
 
 
 SCHEDULER_FAULTS = {
-    "reads of the unified buffer": (scheduler, "_of_walks", without_walks(False)),
-    "writes to the unified buffer": (scheduler, "_of_walks", without_walks(True)),
-    "accumulators": (scheduler, "_of_walks", without_sums),
-    "all accumulators but the first": (scheduler, "_of_walks", narrow),
-    "visits far back": (scheduler._Search, "_wait", forgetful),
+    "reads of the unified buffer": (scheduler, "_runs_of", without_walks(False)),
+    "writes to the unified buffer": (scheduler, "_runs_of", without_walks(True)),
+    "accumulators": (scheduler, "_runs_of", without_sums),
+    "all accumulators but the first": (scheduler, "_runs_of", narrow),
+    "visits far back": (scheduler, "_wait", forgetful),
 }
 
 

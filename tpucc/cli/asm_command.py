@@ -38,4 +38,4 @@ def command(listing: Path, output: Path | None, like: Path | None) -> None:
     program, places = read_listing(text.text, text.name, known)
     check(program, places)
     write_file(place, encode(program))
-    click.echo(f"{place}: {counted(len(program.instructions), 'instruction')}")
+    click.echo(f"{printable(str(place))}: {counted(len(program.instructions), 'instruction')}")

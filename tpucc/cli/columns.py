@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from typing import TextIO
 
 from tpucc.prose import folded
 
@@ -23,11 +24,15 @@ def filled(text: str, first: str = "", indent: str = "") -> str:
 
 def table_width() -> int:
     """The columns that a table on standard output may take: what COLUMNS says or a terminal has, and 80 at least."""
+    return max(columns_of(sys.stdout), WIDTH)
+
+
+def columns_of(stream: TextIO) -> int:
+    """What COLUMNS says, or the terminal has that a stream is; 0 where neither says a number."""
     try:
-        own = int(os.environ.get("COLUMNS") or (os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else 0))
+        return int(os.environ.get("COLUMNS") or (os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0))
     except (ValueError, OSError):
-        own = 0
-    return max(own, WIDTH)
+        return 0
 
 
 def described(name: str, width: int, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tpucc.cli.work import PROGRAM_SUFFIX, executable_from, print_warnings
 from tpucc.diagnostics import printable
 from tpucc.explain.accounting import TABLE_3
 from tpucc.explain.comparison.compare import Comparison, compare
-from tpucc.explain.comparison.pairs import Items
+from tpucc.explain.comparison.pairs import Items, Pair, Seconds
 from tpucc.explain.comparison.tables import comparison_table
 from tpucc.output_files import write_file
 from tpucc.see.comparison.page import comparison_page
@@ -100,32 +101,27 @@ def _own_options(words: str, option: str) -> dict[str, Any]:
 
 
 def _names(a: tuple[Path, str], b: tuple[Path, str]) -> tuple[str, str]:
-    """What the sides are called: by their files where these differ, with their own options."""
-    same = a[0].name == b[0].name
-    if a[0] != b[0] and same:
-        return " ".join(filter(None, (str(a[0]), a[1]))), " ".join(filter(None, (str(b[0]), b[1])))
-    names = [" ".join(filter(None, (path.name, words))) for path, words in (a, b)]
-    return names[0], names[1]
+    """What the sides are called: by their files, of two with one name by their paths, with their own options."""
+    are_alike = a[0] != b[0] and a[0].name == b[0].name
+    first, second = (" ".join(filter(None, (str(path) if are_alike else path.name, words))) for path, words in (a, b))
+    return first, second
 
 
 def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
-    def pair(values: Any) -> dict[str, int]:
-        return {"a": values.a, "b": values.b}
-
     keys = ("model", "target", "cores", "cycles", "seconds", "macs", "tops", "bottleneck")
     return {
         "a": {"name": found.names[0], **{key: sides[0].stats[key] for key in keys}},
         "b": {"name": found.names[1], **{key: sides[1].stats[key] for key in keys}},
         "end_to_end": dict(zip("ab", found.end_to_end, strict=True)) | {"difference": found.seconds().difference},
-        "cycles": pair(found.cycles),
+        "cycles": asdict(found.cycles),
         "difference": found.difference,
-        "stream": pair(found.stream) | {"difference": found.stream.difference},
+        "stream": _with_difference(found.stream),
         "items": None if found.items is None else _items(found.items),
         "cause": found.cause,
         "notes": dict(zip("ab", map(list, found.notes), strict=True)),
         "by_root": {limit.value: value.difference for limit, value in found.rows.items()},
         "breakdown": {key: _row(key, sides) for key in TABLE_3.values()},
-        "counts": {name.strip(): pair(value) | {"difference": value.difference} for name, value in found.counts.items()},
+        "counts": {name.strip(): _with_difference(value) for name, value in found.counts.items()},
         "layers": [
             {
                 "name": layer.names[1] or layer.names[0],
@@ -134,7 +130,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
                 "kind": layer.kind,
                 "line": layer.lines[1] or layer.lines[0],
                 "lines": dict(zip("ab", layer.lines, strict=True)),
-                "cycles": pair(layer.cycles),
+                "cycles": asdict(layer.cycles),
                 "difference": layer.cycles.difference,
                 "cause": layer.cause,
                 "only": layer.only,
@@ -144,10 +140,13 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
     }
 
 
-def _row(key: str, sides: list[Executable]) -> dict[str, int]:
+def _with_difference(both: Pair | Seconds) -> dict[str, float]:
+    return asdict(both) | {"difference": both.difference}
+
+
+def _row(key: str, sides: list[Executable]) -> dict[str, float]:
     """The cycles of a row of the paper's Table 3, of both sides."""
-    a, b = (round(side.stats["cycles"] * side.stats["breakdown"][key] / 100) for side in sides)
-    return {"a": a, "b": b, "difference": b - a}
+    return _with_difference(Pair(*(round(side.stats["cycles"] * side.stats["breakdown"][key] / 100) for side in sides)))
 
 
 def _items(found: Items) -> dict[str, Any]:
@@ -158,8 +157,8 @@ def _items(found: Items) -> dict[str, Any]:
 
     better = {"throughput": found.throughput, "throughput_in_a_stream": found.streamed, "latency": found.latency}
     return {
-        "batch": {"a": found.batch.a, "b": found.batch.b},
-        "end_to_end": {"a": found.seconds.a, "b": found.seconds.b, "difference": found.seconds.difference},
+        "batch": asdict(found.batch),
+        "end_to_end": _with_difference(found.seconds),
         "cycles": both(found.cycles),
         "cycles_in_a_stream": both(found.stream),
         "better": {name: side or None for name, side in better.items()},

@@ -10,13 +10,13 @@ import click
 from tpucc.artifacts import EMIT, artifacts
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option, numerics_options, of_a_step
+from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option, numerics_options, refuse_step_options
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy
-from tpucc.diagnostics import did_you_mean
+from tpucc.diagnostics import did_you_mean, printable
 from tpucc.explain.timed import Timed
 from tpucc.output_files import write_files
 
@@ -28,7 +28,7 @@ def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
     for kind in kinds:
         if kind not in EMIT:
             near = did_you_mean(kind, EMIT)
-            raise click.BadParameter(f"nothing is named {kind}; {near or 'there are ' + ', '.join(EMIT)}")
+            raise click.BadParameter(f"nothing is named {printable(kind)}; {near or 'there are ' + ', '.join(EMIT)}")
     return kinds
 
 
@@ -76,10 +76,10 @@ def command(
             dump = Dump(print_after, dump_dir, progress, with_data)
             compile_step(model, output, given, dump, as_json, quiet, progress)
         return
-    of_a_step(False)
+    refuse_step_options()
     stem, kinds = stem_of(model), kinds_after(model, EMIT) if emit is None else emit
     with Progress(not quiet and not as_json) as progress:
-        compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress, with_data), stop_after, print_after, progress)
+        compilation = compiled(model, given, quiet, progress, dump=Dump(print_after, dump_dir, progress, with_data), stop_after=stop_after)
         if compilation.program is None or stop_after is not None:
             return
         runtime = Timed(compilation.program, progress.rounds)

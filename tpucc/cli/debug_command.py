@@ -13,13 +13,11 @@ import click
 from tpucc.cli.debug_session import Done, Session, Wrong
 from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.progress import Progress
-from tpucc.cli.run_command import inputs_of
+from tpucc.cli.run_command import first_inputs_of
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
 from tpucc.explain.debugger import Debugger
-from tpucc.explain.recording import first_part
 from tpucc.explain.tables import wrapped
-from tpucc.runtime.batches import Arrays
 
 PROMPT = "(tpucc) "
 
@@ -39,10 +37,7 @@ def command(model: Path, input_file: Path | None, quiet: bool, **given: Any) -> 
     with Progress(not quiet) as progress:
         exe = executable_from(model, given, quiet, progress, of_accuracy=False)
         runtime = exe.runtime
-        arrays, _, origin = inputs_of(exe, input_file)
-        inputs: Arrays = runtime.accepted(arrays)
-        part, several = first_part(runtime, inputs)
-        origin += ", of which this is the first" if several else ""
+        part, origin = first_inputs_of(exe, input_file)
         session = Session(Debugger(runtime, part))
     cores = f", the first of {runtime.program.cores} cores" if runtime.program.cores > 1 else ""
     click.echo(wrapped(printable(f"{runtime.program.name} on {runtime.program.target.name}{cores}, on {origin}"), "  "))

@@ -174,13 +174,14 @@ class Session:
             return Breakpoint()
         if any(layer.name == words for layer in layers):
             return Breakpoint(layer=words)
-        if not words.isdecimal():
+        line = _number(words)
+        if line is None:
             names = [STALL, *(layer.name for layer in layers)]
             raise Wrong(f"no layer is named {printable(words)}; {did_you_mean(words, names) or 'give a layer, a line or `stall`'}")
         lines = sorted({line for layer in layers for line in layer.origin.lines})
-        if int(words) not in lines:
-            raise Wrong(f"no layer comes from line {words}; layers come from lines {', '.join(map(str, lines))}")
-        return Breakpoint(line=int(words))
+        if line not in lines:
+            raise Wrong(f"no layer comes from line {line}; layers come from lines {', '.join(map(str, lines))}")
+        return Breakpoint(line=line)
 
     def _clear(self, words: Sequence[str]) -> str:
         self.breakpoints.clear()

@@ -15,6 +15,7 @@ from tpucc.version import VERSION
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
 EXTRAS = {
     "pygraphviz": "Graphviz, for `tpucc viz --graphviz`",
+    "onnx": "to read ONNX files",
     "onnxruntime": "an outside judge, and faster products",
     "distributed": "sweeps on a Dask cluster",
     "pyarrow": "tables of sweeps in Parquet",

@@ -15,7 +15,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.interop.export import exported, require_onnx_name
 from tpucc.output_files import write_file
 from tpucc.passes.divide_batch import divide_batch
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place as placement
 
 ROUNDING = (
     "the source's quantize and dequantize are QuantizeLinear and DequantizeLinear of float32 values, and ONNX Runtime's optimizer leaves "
@@ -39,8 +39,8 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
     keep_inputs(place)
     require_onnx_name(place)
     with Progress(not quiet) as progress:
-        in_floats = Placement.name if given.get("keep") else "weights"  # which layer is kept changes nothing there, but one must have it
-        made = compiled(model, given, quiet, stop_after=divide_batch.name if quantized else in_floats, progress=progress)
+        in_floats = placement.name if given.get("keep") else "weights"  # which layer is kept changes nothing there, but one must have it
+        made = compiled(model, given, quiet, progress, stop_after=divide_batch.name if quantized else in_floats)
         progress.stage("export")
         written, data = exported(made, quantized)
         if output is None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
-from tpucc.cli.labelled import rows_beside
+from tpucc.cli.labelled import given_arrays, rows_beside
+from tpucc.cli.options import refuse_given
 from tpucc.cli.progress import Progress
-from tpucc.data.archive import naming, npz_bytes, read_arrays
+from tpucc.data.archive import naming, npz_bytes
 from tpucc.data.sources import bind_weights
 from tpucc.diagnostics import CheckError, Diagnostic, UsageError, counted, printable
 from tpucc.driver import front_end
@@ -22,11 +22,11 @@ from tpucc.interop.sources import held_out_file, read_source
 from tpucc.numerics import AnyArray
 from tpucc.options import Options
 from tpucc.output_files import write_file
+from tpucc.runtime.batches import Batches
 from tpucc.runtime.inputs import accepted
 from tpucc.sim.durations import duration
 from tpucc.target import Target
 from tpucc.training.inference import Inference
-from tpucc.training.labelled import LABELS
 from tpucc.training.start import knowing
 from tpucc.training_page import measured
 
@@ -48,14 +48,14 @@ def run_in_floats(
     Raises `UsageError` E0529 where there are no inputs, `CheckError` E0910 where an output differs from the reference, and what `Inference`
     raises.
     """
-    _require_used()
+    refuse_given(lambda name: name not in USED, "has no effect on a run in floats, which --target asks for")
     source = read_source(model)
     made = front_end(source, Options(params=given["params"]))
     bound = bind_weights(made, model.parent, given["weights"], source)
     progress.stage("make the program")
     with knowing(source):
         inference = Inference(made.graph, bound, target)
-    place, (arrays, labels) = _inputs(model, input_file)
+    place, (arrays, labels) = _inputs(model, input_file, inference.batches)
     with naming(place):
         inputs = accepted(inference.batches, arrays)
     progress.stage("execute")
@@ -84,14 +84,6 @@ def run_in_floats(
     }
 
 
-def _require_used() -> None:
-    """Refuses options of the command line that mean nothing here."""
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name not in USED and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{parameter.opts[0]} has no effect on a run in floats, which --target asks for")
-
-
 def print_run(summary: Mapping[str, Any], as_json: bool) -> None:
     """Prints the summary of a run."""
     if as_json:
@@ -107,11 +99,10 @@ def print_run(summary: Mapping[str, Any], as_json: bool) -> None:
     click.echo("\n".join(wrapped(line, "  ") for line in lines))
 
 
-def _inputs(model: Path, file: Path | None) -> tuple[Path, tuple[dict[str, AnyArray], AnyArray | None]]:
+def _inputs(model: Path, file: Path | None, batches: Batches) -> tuple[Path, tuple[dict[str, AnyArray], AnyArray | None]]:
     """The file of the inputs, its arrays, and their labels if it has some."""
     if file is not None:
-        arrays = read_arrays(file)
-        return file, (arrays, arrays.pop(LABELS, None))
+        return file, given_arrays(file, batches)
     found = rows_beside(model)
     if found is None:
         mend = "--input X.npz has an array for each input of the model, by name"

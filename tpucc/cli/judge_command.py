@@ -42,7 +42,7 @@ def command(model: Path, input_file: Path | None, seed: int, against: Against | 
             if not quiet:  # the notes that the program keeps are part of the verdict
                 print_warnings((each for each in exe.warnings if each not in exe.runtime.program.notes), progress, of_accuracy=False)
             progress.stage("judge")
-            verdict = judge(exe, None if input_file is None else given_arrays(exe.runtime, input_file)[0], seed, against=against)
+            verdict = judge(exe, None if input_file is None else given_arrays(input_file, exe.runtime.batches)[0], seed, against=against)
         except PluginError as error:
             verdict, words = refused(error), error.render()
             findings = as_plain(error)

@@ -8,9 +8,8 @@ from shlex import quote
 import click
 
 from tpucc.cli.columns import described, filled
-from tpucc.cli.lab_grading import grade_lab, warn_of_small
+from tpucc.cli.lab_grading import grade_lab, oral, warn_of_small
 from tpucc.cli.lab_mine import mine
-from tpucc.cli.lab_oral import oral
 from tpucc.cli.lab_shared import end, follow, heading, lab_and_term, lab_option, only_option, term_name, term_option, write_pictures
 from tpucc.cli.messages import say, tell
 from tpucc.cli.options import FILE

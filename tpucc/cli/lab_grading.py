@@ -1,4 +1,4 @@
-"""`tpucc lab grade`: the hidden tests, on one submission or on a whole class."""
+"""`tpucc lab grade`: the hidden tests, on one submission or on a whole class; and `tpucc lab oral`, which asks about what they found."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from tpucc.cli.options import FILE
 from tpucc.cli.places import keep_inputs
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.guest.jails import NONE, Jail
+from tpucc.labs import find
 from tpucc.labs.classes import SEED, Row, as_csv, earlier_seed, first_line, grade_all
 from tpucc.labs.grading import Grade, grade, isolated, random_seed
-from tpucc.labs.lab import Lab
-from tpucc.labs.results import write_json
+from tpucc.labs.lab import Lab, Term
+from tpucc.labs.results import printable_lines, write_json
 from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import FILE as LAB_FILE
 from tpucc.labs.submissions import Variants, key_of, others, submissions
@@ -100,8 +101,7 @@ def grade_lab(
     seed = random_seed() if seed is None else seed
     if not whole_class:
         require_closed(jail, beside(path, lab))
-    click.echo(heading(lab, variant))
-    click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
+    _begin(lab, variant, jail, seed)
     if not whole_class:
         return end(grade(lab, path, variant, seed, jail, only, lambda sofar: follow(sofar, json_file, details)))
     _class(partial(grade_all, variants, path, seed, jail=jail, jobs=jobs or os.cpu_count() or 1), variants, path, **table)
@@ -205,3 +205,48 @@ def _row(row: Row) -> str:
     lost = (str(test["output"]) for test in row.results.get("tests", ()) if not score and test["status"] != "passed")
     problem = first_line(row.problem or next(lost, ""))
     return f"{score:>6g}  {printable(row.name)}{f'  {printable(problem)}' if problem else ''}"
+
+
+@click.command("oral")
+@click.argument("which", metavar="N")
+@click.argument("path", type=FILE, metavar="SUBMISSION")
+@click.option("-o", "--output", type=FILE, required=True, metavar="SHEET.html", help="The page to write. Not for students.")
+@term_option
+@seed_option
+@per_student_option
+@key_option
+@trust_option
+def oral(which: str, path: Path, output: Path, term: str | None, seed: int | None, per_student: bool, key: Path | None, trust: bool) -> int:
+    """Write questions for an oral examination on lab N, made of what a SUBMISSION did in the tests, with answers for the examiner.
+
+    The tests run as in `grade`, by the same options, and a few times more. The same seed gives the same sheet.
+    """
+    from tpucc.labs.oral import examined
+    from tpucc.labs.oral_page import oral_page  # pages, which few commands of labs need
+
+    keep_inputs(output)
+    require_keyed(per_student, key is not None)
+    require_there(path)
+    lab = find(which)
+    variant = Variants(lab, Term(term or ""), None if key is None else key_of(key)).of(path.absolute())
+    jail = NONE if trust or not lab.functions else isolated()
+    require_closed(jail, [output], [path.absolute().parent, output, Path()])
+    require_closed(jail, beside(path, lab))
+    seed = random_seed() if seed is None else seed
+    _begin(lab, variant, jail, seed)
+    done, questions = examined(lab, path, variant, seed, jail)
+    for result in done.results:
+        if result.fault:
+            say(result.fault)
+    if not questions:
+        click.echo(f"{printable_lines(done.problem)}\nfor that reason there is nothing to ask")
+        return 1
+    write_file(output, oral_page(done, questions, str(path)).encode())
+    click.echo(f"{counted(len(questions), 'question')}, with answers: {printable(str(output))}")
+    return 0
+
+
+def _begin(lab: Lab, term: Term, jail: Jail, seed: int) -> None:
+    """Prints what is graded, and how."""
+    click.echo(heading(lab, term))
+    click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tpucc.data.archive import NO_HINTS, naming, read_arrays
 from tpucc.interop.sources import held_out_file
 from tpucc.numerics import AnyArray
+from tpucc.runtime.batches import Batches
+from tpucc.runtime.inputs import accepted
 from tpucc.training.labelled import LABELS, without_labels
-
-if TYPE_CHECKING:
-    from tpucc.runtime.runtime import Runtime  # `check` needs no runtime, and answers sooner without
 
 LABEL = "label"
 """The array of labels in a file of training examples, as `tpucc new` writes it: an input of `train`."""
@@ -20,12 +18,13 @@ HINTS = {"E0432": f"answers, which accuracy is measured by, are an array named {
 """What helps with arrays of a labelled file, by the code of the error."""
 
 
-def given_arrays(runtime: Runtime, path: Path) -> tuple[dict[str, AnyArray], AnyArray | None]:
-    """The arrays of a file of inputs, as they are, and its labels if it has some. Raises `InputError` when the model doesn't take them."""
+def given_arrays(path: Path, batches: Batches) -> tuple[dict[str, AnyArray], AnyArray | None]:
+    """The arrays of a file of inputs, as they are, and its labels if it has some. Raises `InputError` when a model that has these `batches`
+    doesn't take them."""
     arrays = read_arrays(path)
-    labels = next((arrays.pop(name) for name in (LABELS, LABEL) if name in arrays and name not in runtime.inputs), None)
+    labels = next((arrays.pop(name) for name in (LABELS, LABEL) if name in arrays and name not in batches.inputs), None)
     with naming(path, HINTS if labels is None else NO_HINTS):
-        runtime.accepted(arrays)
+        accepted(batches, arrays)
     return arrays, labels
 
 

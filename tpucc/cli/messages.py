@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
 
-from tpucc.cli.columns import WIDTH
+from tpucc.cli.columns import WIDTH, columns_of
 from tpucc.cli.streams import unread
-from tpucc.diagnostics import columns
+from tpucc.diagnostics import Diagnostic, Source, columns
 from tpucc.prose import glued, loose
 
 NARROWEST = 20
@@ -31,6 +32,11 @@ def say(text: str) -> None:
         _print(text, sys.stderr)
 
 
+def warnings_of(found: Iterable[Diagnostic], source: Source, notes: Iterable[str]) -> list[str]:
+    """The warnings of a source, and the notes of what was made of it, as they are printed."""
+    return [*(warning.render(source) for warning in found), *(f"note: {note}" for note in notes)]
+
+
 def tell(text: str) -> None:
     """Prints a message that is the command's result to standard output."""
     _print(text, sys.stdout)
@@ -44,13 +50,7 @@ def _print(text: str, stream: TextIO) -> None:
 
 def room_of(stream: TextIO) -> int | None:
     """The columns that messages take: a terminal's own, or what COLUMNS says, but at most 80. None where it is no terminal."""
-    if not stream.isatty():
-        return None
-    try:
-        own = int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
-    except (ValueError, OSError):
-        own = 0
-    return max(NARROWEST, min(own or WIDTH, WIDTH))
+    return max(NARROWEST, min(columns_of(stream) or WIDTH, WIDTH)) if stream.isatty() else None
 
 
 def fitted(line: str, room: int) -> list[str]:

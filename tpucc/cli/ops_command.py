@@ -7,7 +7,7 @@ from dataclasses import fields
 import click
 
 from tpucc.cli.columns import described, filled, prose
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from tpucc.interop.onnx.writing.words import documented, in_words
 from tpucc.ops import INTERNAL, OPS
 
@@ -26,7 +26,7 @@ def command(name: str | None) -> None:
         return
     if name not in OPS:
         near = did_you_mean(name, OPS)
-        raise UsageError(Diagnostic("E0512", f"no operator is named {name}", help=(near,)))
+        raise UsageError(Diagnostic("E0512", f"no operator is named {printable(name)}", help=(near,)))
     op = OPS[name]
     click.echo("\n\n".join(filter(None, (filled(op.signature, "", "    "), filled(op.summary), prose(documented(op)).rstrip()))))
     if fields(op.attributes):

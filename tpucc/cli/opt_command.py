@@ -109,7 +109,7 @@ def _about(brought: Mapping[Path, Sequence[Pass]], steps: Sequence[Pass]) -> Ite
 
 
 def _known(brought: Sequence[Pass]) -> dict[str, Pass]:
-    """Every pass by its name; those of files win."""
+    """Every pass by its name; of two with one name, the pass of a file."""
     return {step.name: step for step in (*PASSES, *installed_passes(), *brought)}
 
 

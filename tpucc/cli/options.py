@@ -104,7 +104,7 @@ class CoreCounts(click.ParamType[tuple[int, ...]]):
         if isinstance(value, tuple):
             return value
         words = [word.strip() for word in str(value).split(",")]
-        if not all(word.isascii() and word.isdigit() and 0 < int(word) <= 10**9 for word in words):
+        if not all(word.isascii() and word.isdigit() and len(word) < 11 and 0 < int(word) <= 10**9 for word in words):
             self.fail(f"{value!r} is not a number of cores, nor several like 1,2,4,8", param, ctx)
         return tuple(dict.fromkeys(int(word) for word in words))
 
@@ -123,22 +123,28 @@ def numerics_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def of_a_step(train: bool, used: Collection[str] = ()) -> None:
-    """Refuses options of the command line that mean nothing: with `--train` all but `used`, without it those of a step."""
+def refuse_given(is_refused: Callable[[str], bool], why: str) -> None:
+    """Raises `UsageError` where the command line gives an option whose parameter is refused by its name; `why` follows the option."""
     context = click.get_current_context()
     for parameter in context.command.params:
         name = str(parameter.name)
-        if (name not in used if train else name in CHOICES) and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            has = (
-                "has no effect on a step of training, which --train asks for"
-                if train
-                else "is of a step of training, which --train asks for"
-            )
-            raise click.UsageError(f"{parameter.opts[0]} {has}")
+        if is_refused(name) and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[0]} {why}")
+
+
+def refuse_step_options() -> None:
+    """Raises `UsageError` for the options of `numerics_options` without `--train`."""
+    refuse_given(CHOICES.__contains__, "is of a step of training, which --train asks for")
+
+
+def refuse_unused(used: Collection[str], asking: str = "--train") -> None:
+    """Raises `UsageError` for options that mean nothing for a step of training, which the option `asking` asks for: for all but `used`."""
+    refuse_given(lambda name: name not in used, f"has no effect on a step of training, which {asking} asks for")
 
 
 def compile_options(function: Callable[..., Any], **others: Decorator) -> Callable[..., Any]:
-    """Adds the options of compiling; the command then calls `options_from` with what it got. `others` stand for those of their names."""
+    """Adds the options of compiling; the command then calls `options_from` with what it got. `others` take the place of the options of
+    their names."""
     decorators = [others.get(name) or option(name) for name, row in OPTIONS.items() if row.flag is not None]
     decorators += [_pass_option(of_pass, default) for of_pass, default in pass_options().items()]
     for decorate in reversed(decorators):

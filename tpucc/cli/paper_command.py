@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, of_a_step, option
+from tpucc.cli.options import FILE, option, refuse_unused
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import printable
 from tpucc.explain.paper.applications import find_programs
@@ -45,23 +45,24 @@ def command(programs: Path | None, target: str, overrides: dict[str, str], train
     if as_json:
         print_json({"target": machine.name, "tpucc": VERSION, "sections": [section.json() for section in sections]})
         return
-    click.echo(f"{printable(machine.name)} beside the TPU of Jouppi et al., ISCA 2017\n")
-    for section in sections:
-        click.echo(section_text(section) + "\n")
+    _print(f"{printable(machine.name)} beside the TPU of Jouppi et al., ISCA 2017", sections)
 
 
 def _print_training(programs: Path | None, as_json: bool, quiet: bool) -> None:
     from tpucc.training.timing.measured import compare_training  # the paper's figures need none of it
 
-    of_a_step(True, ("programs", "training", "as_json", "quiet"))
+    refuse_unused(("programs", "training", "as_json", "quiet"), "--training")
     with Progress(not quiet and not as_json) as progress:
         found = compare_training(programs or folder(), lambda text: progress.stage(f"time {text}"))
     if as_json:
         print_json({"tpucc": VERSION, **found.json()})
         return
-    click.echo("Steps of training beside those of Cloud TPUs\n")
-    for section in found.sections():
-        click.echo(section_text(section) + "\n")
+    _print("Steps of training beside those of Cloud TPUs", found.sections())
+
+
+def _print(head: str, sections: Iterable[Section]) -> None:
+    for text in (head, *map(section_text, sections)):
+        click.echo(f"{text}\n")
 
 
 def section_text(section: Section) -> str:

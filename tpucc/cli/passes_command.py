@@ -8,13 +8,11 @@ import click
 
 from tpucc.cli.columns import described, filled, prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
-from tpucc.passes.base import ASKED, Pass, options_of
+from tpucc.passes.base import Pass, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.training.passes.pipeline import TRAINING_PASSES
 
-LEVELS = {0: "needed", ASKED: "--with"}
-"""What stands for the level of a pass that no `-O` adds."""
-LEGEND = "needed: at every level; -O1, -O2: from this level on (the default is -O2); --with: where --with NAME asks for it"
+LEGEND = "needed: at every level; -O1, -O2: from this level on (the default is -O2), or where --with NAME asks for it"
 
 
 @click.command("passes")
@@ -34,7 +32,7 @@ def command(name: str | None) -> None:
 
 def _list(step: Pass) -> None:
     """Its level, its summary and its options."""
-    name = f"{step.name:<22} {LEVELS.get(step.level, f'-O{step.level}')}"
+    name = f"{step.name:<22} {f'-O{step.level}' if step.level else 'needed'}"
     click.echo(described(name, 29, step.summary))
     for option, default in options_of(step).items():
         flag = f"--{step.name}-{option.replace('_', '-')} (default {default})"
@@ -54,5 +52,5 @@ def _show(name: str) -> None:
         near = did_you_mean(name, [step.name for step in (*PASSES, *TRAINING_PASSES)])
         raise UsageError(Diagnostic("E0509", f"no pass is named {printable(name)}", help=(near,)))
     told = cleandoc((found or training).__doc__ or "")
-    if told and not told.startswith(f"{type(found or training).__name__}("):
+    if told:
         click.echo(f"\n{prose(told).rstrip()}")

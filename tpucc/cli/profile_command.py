@@ -13,7 +13,7 @@ import click
 from tpucc.cli.charts import chart_option, charts_text, wants_chart
 from tpucc.cli.columns import table_width
 from tpucc.cli.failures import print_json
-from tpucc.cli.options import FILE, compile_options, json_option, like_option, numerics_options, of_a_step, several_counts
+from tpucc.cli.options import FILE, compile_options, json_option, like_option, numerics_options, refuse_step_options, several_counts
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
@@ -92,7 +92,7 @@ def command(
         with Progress(not quiet and not as_json) as progress:
             profile_step(model, cores, given, as_json, quiet, progress)
         return
-    of_a_step(False)
+    refuse_step_options()
     _require_possible(cores, timing, batches, by, trace, chart, error)
     if error or by == PASS:
         (_print_losses if error else _print_passes)(model, {**given, "cores": cores[0]}, as_json, quiet)
@@ -152,7 +152,7 @@ def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: b
 def _print_passes(model: Path, given: Mapping[str, Any], as_json: bool, quiet: bool) -> None:
     require_model(model)
     with Progress(not quiet and not as_json) as progress:
-        compilation = compiled(model, given, quiet, progress=progress, of_accuracy=False)
+        compilation = compiled(model, given, quiet, progress, of_accuracy=False)
         progress.stage("compile without passes")
         steps = by_pass(compilation, model.parent)
     if as_json:

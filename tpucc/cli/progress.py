@@ -75,10 +75,13 @@ class Progress:
                 if self._bar is not None:
                     self._bar.start()
 
-    def note(self, words: str) -> None:
+    def say(self, message: str) -> None:
         """Says something that stays."""
         with self.aside():
-            say(f"note: {words}")
+            say(message)
+
+    def note(self, words: str) -> None:
+        self.say(f"note: {words}")
 
     def close(self) -> None:
         """Takes the display away for good."""
@@ -171,8 +174,7 @@ SILENT = Progress(False)
 def told(sentences: Iterable[str], progress: Progress = SILENT, quiet: bool = False) -> None:
     """Notes on standard error, unless nothing but errors was asked for."""
     for sentence in () if quiet else sentences:
-        with progress.aside():
-            say(f"note: {sentence}")
+        progress.note(sentence)
 
 
 def _bar() -> Bar:

@@ -15,6 +15,7 @@ from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of, stem_of
 from tpucc.cli.work import compiled, held_out_accuracy, require_model
+from tpucc.diagnostics import printable
 from tpucc.explain.by_pass import Step
 from tpucc.explain.by_pass import by_pass as steps_by_pass
 from tpucc.explain.recording import MOST
@@ -57,7 +58,7 @@ def command(model: Path, output: Path | None, values: range | None, by_pass: boo
     if by_pass:
         require_model(model)
     with Progress(not quiet) as progress:
-        compilation = compiled(model, given, quiet, progress=progress)
+        compilation = compiled(model, given, quiet, progress)
         assert compilation.program is not None
         runtime = Timed(compilation.program, progress.rounds)
         accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
@@ -71,7 +72,7 @@ def command(model: Path, output: Path | None, values: range | None, by_pass: boo
         made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy, window=window, steps=steps, hardware=hardware)
     write_file(place, made.files["report.html"])
     if not quiet:
-        click.echo(f"{place}: open it in a browser")
+        click.echo(f"{printable(str(place))}: open it in a browser")
 
 
 def _chosen(values: range | None, count: int) -> Int64 | None:

@@ -18,10 +18,9 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
-from tpucc.cli.run_command import inputs_of
+from tpucc.cli.run_command import first_inputs_of
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import CheckError, Diagnostic, UsageError, counted, printable
-from tpucc.explain.recording import first_part
 from tpucc.explain.tables import table, wrapped
 from tpucc.output_files import write_file, write_files
 from tpucc.sim.interpret import Interpreter
@@ -102,9 +101,8 @@ def _beginning(exe: Executable, input_file: Path | None) -> tuple[Callable[[], I
     """What makes an interpreter before its first instruction, and in words the inputs that it has."""
     runtime = exe.runtime
     if runtime.has_host_part or input_file is not None:
-        arrays, _, origin = inputs_of(exe, input_file)
-        part, several = first_part(runtime, runtime.accepted(arrays))
-        return partial(runtime.begun, part), origin + (", of which this is the first" if several else "")
+        part, origin = first_inputs_of(exe, input_file)
+        return partial(runtime.begun, part), origin
     draw = np.random.default_rng(0)
     ports = {port.name: draw.integers(-128, 128, port.shape).astype(port.format.numpy) for port in runtime.program.prologue_ports}
 
@@ -138,7 +136,7 @@ def write_verilog(target_name: str, overrides: Mapping[str, str], output: Path, 
 
     made = blocks(shape_of(load_target(target_name, overrides)))
     write_files(output, {f"{name}.v": verilog(name, block).encode() for name, block in made.items()})
-    click.echo(f"{output}: {counted(len(made), 'module')}")
+    click.echo(f"{printable(str(output))}: {counted(len(made), 'module')}")
     if not with_yosys:
         return
     tool = yosys()

@@ -24,9 +24,11 @@ from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
 from tpucc.explain.device_outputs import run_quantized
 from tpucc.explain.noise import noise_of, rounded_notes
 from tpucc.explain.quality import Accuracy, Regression, held_ranges, not_finite, notices
+from tpucc.explain.recording import first_part
 from tpucc.interop.sources import held_out_file
 from tpucc.numerics import AnyArray
 from tpucc.output_files import write_file
+from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import Comparison, calibrated_inputs, float_reference, parts_with_plain, parts_with_reference, random_inputs
 from tpucc.runtime.runtime import DevicePart, Runtime
 from tpucc.sim.fast.backends import BACKENDS, Backend, require
@@ -105,12 +107,19 @@ def command(
 def inputs_of(exe: Executable, path: Path | None) -> tuple[Mapping[str, AnyArray], AnyArray | None, str]:
     """The arrays to run on as they are, their labels if they have some, and in words where they are from."""
     if path is not None:
-        arrays, labels = given_arrays(exe.runtime, path)
+        arrays, labels = given_arrays(path, exe.runtime.batches)
         return arrays, labels, f"{path} ({_rows(exe.runtime, arrays)})"
     known = calibrated_inputs(exe.compilation) if exe.compilation else None
     if known is not None:
         return known, None, f"the calibration inputs ({_rows(exe.runtime, known) if exe.runtime.batch else 'the first round'})"
     return random_inputs(exe.runtime), None, "random inputs from seed 0"
+
+
+def first_inputs_of(exe: Executable, path: Path | None) -> tuple[Arrays, str]:
+    """The inputs of the first core in the first round, and in words where they are from."""
+    arrays, _, origin = inputs_of(exe, path)
+    part, several = first_part(exe.runtime, exe.runtime.accepted(arrays))
+    return part, origin + (", of which this is the first" if several else "")
 
 
 def _rows(runtime: Runtime, arrays: Mapping[str, AnyArray]) -> str:

@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
-from tpucc.cli.messages import say
-from tpucc.cli.options import of_a_step
+from tpucc.cli.messages import warnings_of
+from tpucc.cli.options import refuse_unused
 from tpucc.cli.progress import Progress
 from tpucc.interop.sources import read_source
 from tpucc.target import Target, load_target
@@ -37,7 +37,7 @@ def target_of_step(given: Mapping[str, Any]) -> Target:
 
 def profile_step(model: Path, cores: Sequence[int], given: Mapping[str, Any], as_json: bool, quiet: bool, progress: Progress) -> None:
     """Times a step on each of these numbers of cores, and prints a table of one, or of how it scales."""
-    of_a_step(True, USED)
+    refuse_unused(USED)
     target = target_of_step(given)
     numerics = Numerics(**{name: given[name] for name in CHOICES})
     source = read_source(model)
@@ -45,10 +45,8 @@ def profile_step(model: Path, cores: Sequence[int], given: Mapping[str, Any], as
     for count in cores:
         progress.stage(f"make the step of {count:,} cores" if len(cores) > 1 else "make the step graph")
         made, step = step_of(source, given["params"], count, numerics)
-        if not times and not quiet:
-            for warning in (*(warning.render(source) for warning in made.warnings), *(f"note: {note}" for note in step.notes)):
-                with progress.aside():
-                    say(warning)
+        for warning in warnings_of(made.warnings, source, step.notes) if not times and not quiet else ():
+            progress.say(warning)
         times.append(StepTime(step, target))
     name = made.graph.name
     if as_json:

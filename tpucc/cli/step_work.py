@@ -11,10 +11,10 @@ import click
 from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
-from tpucc.cli.messages import say
-from tpucc.cli.options import of_a_step
+from tpucc.cli.messages import warnings_of
+from tpucc.cli.options import refuse_unused
 from tpucc.cli.places import keep_inputs
-from tpucc.cli.progress import Progress
+from tpucc.cli.progress import Progress, told
 from tpucc.cli.step_profile import target_of_step
 from tpucc.cli.work import Dump
 from tpucc.compilation import Snapshot
@@ -46,17 +46,16 @@ def compile_step(
     model: Path, output: Path | None, given: Mapping[str, Any], dump: Dump, as_json: bool, quiet: bool, progress: Progress
 ) -> None:
     """Makes the step, writes its files, and prints a summary."""
-    of_a_step(True, USED)
+    refuse_unused(USED)
     source = read_source(model)
     progress.stage("make the step graph")
     made, step = step_of(source, given["params"], given["cores"], Numerics(**{name: given[name] for name in CHOICES}))
     _require(step, dump.print_after)
     for number, stage in enumerate(step.stages):
         dump(Snapshot(number, stage.name, stage.graph, 0.0, stage.changed, stage.summary))
-    warnings = [*(warning.render(source) for warning in made.warnings), *(f"note: {note}" for note in step.notes)]
+    warnings = warnings_of(made.warnings, source, step.notes)
     for warning in () if quiet else warnings:
-        with progress.aside():
-            say(warning)
+        progress.say(warning)
     progress.stage("draw and write the files")
     time = StepTime(step, target_of_step(given))
     files = step_files(made, step, source, time, dump.with_data)
@@ -82,9 +81,7 @@ def _program(step: Step, time: StepTime, name: str, source: Source, quiet: bool,
     try:
         return lower(step, time.target, name, source.name, source.text).program
     except Error as error:
-        with progress.aside():
-            for found in () if quiet else error.diagnostics:
-                say(f"note: no program: {found.message}")
+        told((f"no program: {found.message}" for found in error.diagnostics), progress, quiet)
         return None
 
 

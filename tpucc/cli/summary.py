@@ -140,7 +140,7 @@ def _products(stats: Mapping[str, Any]) -> str:
 
 
 def _tiles(stats: Mapping[str, Any], tile_bytes: int) -> str:
-    """The tiles of weights, and those of computed values, which the host writes while the program runs: those of which there are any."""
+    """How many tiles hold weights, and how many hold computed values, which the host writes while the program runs; zeros are left out."""
     written = stats["written_tiles"]
     kinds = ((stats["tiles"] - written, ""), (written, " that the host writes"))
     parts = [kind for kind in kinds if kind[0]] or kinds[:1]

@@ -93,7 +93,7 @@ def command(
     plan.require(most)
     if len(models) == 1 and not plan.axes:
         raise click.UsageError(NO_AXIS)
-    table = output or _default(models)
+    table = output or Path("build", *([models[0].stem] if len(models) == 1 else []), "sweep.csv")
     require_format(table)
     page = page or table.with_suffix(".html")
     points = journal_of(table, "" if output else plan.digest)
@@ -120,7 +120,8 @@ def _given(given: dict[str, Any]) -> dict[str, Any]:
 def _run(plan: Plan, journal: Journal, jobs: int | None, scheduler: str | None, progress: Progress) -> Points:
     """Computes what is missing; after Ctrl-C it says what is done."""
     try:
-        return run(plan, journal, jobs, scheduler, partial(_tell, progress, plan.count), progress.note)
+        points = counted(plan.count, "point")
+        return run(plan, journal, jobs, scheduler, lambda done: progress.stage(f"{done:,} of {points}"), progress.note)
     except KeyboardInterrupt:
         progress.close()
         done = plan.count - len(journal.missing)
@@ -135,14 +136,6 @@ def _ended(found: Points) -> int:
         return 0
     say(f"error {found[0]['error']}: no point can be compiled; the first: {printable(found[0]['reason'])}")
     return 1
-
-
-def _default(models: tuple[Path, ...]) -> Path:
-    return Path("build", *([models[0].stem] if len(models) == 1 else []), "sweep.csv")
-
-
-def _tell(progress: Progress, count: int, done: int) -> None:
-    progress.stage(f"{done:,} of {counted(count, 'point')}")
 
 
 def _earlier(before: int, count: int) -> str:

@@ -10,6 +10,7 @@ import click
 
 from tpucc.arguments import require_package
 from tpucc.cli.options import FILE
+from tpucc.diagnostics import printable
 from tpucc.output_files import write_file
 from tpucc.see.waves import COUNTS, MOST, SIDES, TILES, VALUES, Demo, random_work, waves_page, waves_svg
 from tpucc.see.waves.terminal import WIDTH, comparison, conclusion, introduction, terminal_frame, terminal_width
@@ -70,7 +71,7 @@ def command(
         _print(work, _chosen(work, cycles), pauses=not no_pause and _is_at_terminal())
     else:
         write_file(output, _drawn(work, output, cycles, registers).encode())
-        click.echo(f"{output}: {introduction(work)}")
+        click.echo(f"{printable(str(output))}: {introduction(work)}")
     if registers is not None:
         click.echo(comparison(work, registers))
 

@@ -6,7 +6,6 @@ import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
-from tpucc.cli.messages import say
+from tpucc.cli.messages import warnings_of
 from tpucc.cli.options import FILE, json_option, numerics_options, option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
@@ -34,9 +33,6 @@ from tpucc.training_page import WRITTEN, measured, write_training
 
 INTERRUPTED = 130
 """The exit status of a command that the user has stopped."""
-
-
-"""Files that every training writes."""
 
 
 @click.command("train")
@@ -71,10 +67,9 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], as_json
         progress.stage("make the step graph")
         session = started(source, model.parent, model.stem, params, Settings(**given))
         write_files(folder, {})  # a folder that can't be written is an error before the training, not after it
-        warnings = [*(warning.render(source) for warning in session.model.warnings), *(f"note: {note}" for note in session.notes)]
+        warnings = warnings_of(session.model.warnings, source, session.notes)
         for warning in () if quiet else warnings:
-            with suppress(BrokenPipeError):
-                say(warning)
+            progress.say(warning)
         table = _Table(session, progress, shown=not quiet and not as_json)
         stopped = _run(session, table, progress)
         progress.stage("draw and write the files")

@@ -48,8 +48,11 @@ def command(model: Path, kind: str, output: Path | None, with_graphviz: bool, qu
 
 def _drawn(exe: Executable, model: Path, kind: str, ending: str, with_graphviz: bool) -> bytes:
     """The picture as the content of a file with this ending."""
-    if kind not in DIAGRAMS and with_graphviz:
-        raise click.UsageError(f"{kind} is no diagram, and Graphviz draws diagrams: {', '.join(DIAGRAMS)}")
+    if kind not in DIAGRAMS and (with_graphviz or ending == "dot"):
+        what = "Graphviz draws diagrams" if with_graphviz else "the text of .dot is a diagram's"
+        raise click.UsageError(f"{kind} is no diagram, and {what}: {', '.join(DIAGRAMS)}")
+    if ending in FORMATS[1:] and not with_graphviz:
+        raise click.UsageError(f"pictures are written as .svg; --graphviz writes a diagram as .{ending}: {', '.join(DIAGRAMS)}")
     if kind in CHARTS:
         return CHARTS[kind](exe.runtime).encode()
     if kind in LOSSES:

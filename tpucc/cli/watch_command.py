@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import webbrowser
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -19,7 +19,7 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.timed import Timed
 from tpucc.files import MODELS, opened, unreadable
-from tpucc.interop.sources import ONNX, held_out_file, require_own_kind
+from tpucc.interop.sources import ONNX, files_asked, held_out_file, require_own_kind
 from tpucc.watch.build import Built, Outcome, Recipe
 from tpucc.watch.page import EDITOR
 from tpucc.watch.server import Board, Server, open_server
@@ -75,16 +75,7 @@ def _recipe(model: Path, folder: Path, given: Mapping[str, Any]) -> Recipe:
     def draw(compilation: Compilation, runtime: Timed) -> Mapping[str, bytes]:
         return artifacts(compilation, runtime, model.stem, EMIT, held_out_accuracy(compilation, runtime, model)).files
 
-    return Recipe(model, folder, lambda: options_from(given), draw, tuple(_beside(model, given)))
-
-
-def _beside(model: Path, given: Mapping[str, Any]) -> Iterator[Path]:
-    """The files that the command line names, and the held-out set."""
-    yield held_out_file(model)
-    yield from (path for path in (given["weights"], given["calibration"]) if path is not None)
-    yield from (*given["passes"], *map(Path, given["stages"].values()))
-    if str(given["target"]).endswith(".toml"):
-        yield Path(given["target"])
+    return Recipe(model, folder, lambda: options_from(given), draw, (held_out_file(model), *files_asked(given)))
 
 
 def _heard(model: Path) -> Listener:

@@ -11,12 +11,11 @@ import click
 
 from tpucc.api import WARNING, Executable
 from tpucc.cli.labelled import held_out
-from tpucc.cli.messages import say
-from tpucc.cli.options import options_from
+from tpucc.cli.options import options_from, refuse_given
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import SILENT, CompileProgress, Progress, told
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
-from tpucc.compilation import Compilation, Observer, Snapshot
+from tpucc.compilation import Compilation, Snapshot
 from tpucc.data.archive import naming
 from tpucc.driver import compile_source
 from tpucc.explain.quality import Accuracy, Regression, held_ranges, notices, quality
@@ -35,10 +34,10 @@ PROGRAM_SUFFIX = ".tpub"
 class Dump:
     """An observer that prints and saves the stages it was asked for."""
 
-    print_after: str | None = None
-    folder: Path | None = None
-    progress: Progress = SILENT
-    with_data: bool = False
+    print_after: str | None
+    folder: Path | None
+    progress: Progress
+    with_data: bool
 
     def __call__(self, snapshot: Snapshot) -> None:
         if self.print_after in ("all", snapshot.stage) and snapshot.stage not in ("parse", "verify"):
@@ -58,9 +57,9 @@ def executable_from(
     are left out where the command shows no values."""
     if path.suffix == PROGRAM_SUFFIX:
         refuse_like(given)
-        _refuse_options(given)
+        refuse_given(given.__contains__, "is an option of compiling; a program is compiled already")
         return Executable(Timed(Timed.load(path).program, progress.rounds))
-    compilation = compiled(path, given, quiet, progress=progress, of_accuracy=of_accuracy)
+    compilation = compiled(path, given, quiet, progress, of_accuracy=of_accuracy)
     assert compilation.program is not None
     return Executable(Timed(compilation.program, progress.rounds), compilation)
 
@@ -69,22 +68,22 @@ def compiled(
     path: Path,
     given: Mapping[str, Any],
     quiet: bool,
-    observer: Observer | None = None,
-    stop_after: str | None = None,
-    print_after: str | None = None,
     progress: Progress = SILENT,
+    *,
+    dump: Dump | None = None,
+    stop_after: str | None = None,
     of_accuracy: bool = True,
 ) -> Compilation:
     """Compiles a source, or goes on from the text of a stage, with the options of the command line; prints warnings to standard error."""
     options = options_from(given, stop_after)
-    if print_after not in (None, "all"):
-        require_stage(str(print_after), options)
+    if dump is not None and dump.print_after not in (None, "all"):
+        require_stage(str(dump.print_after), options)
     showing = CompileProgress(progress, options)
 
     def observe(snapshot: Snapshot) -> None:
         showing(snapshot)
-        if observer is not None:
-            observer(snapshot)
+        if dump is not None:
+            dump(snapshot)
 
     if path.suffix in TEXT_SUFFIXES:
         compilation = resumed(path, given["like"], options, observe)
@@ -110,10 +109,9 @@ def print_warnings(warnings: Iterable[str], progress: Progress, of_accuracy: boo
         if warning.startswith(NO_CALIBRATION) and not of_accuracy:
             continue
         if WARNING.search(warning):
-            with progress.aside():
-                say(warning)
+            progress.say(warning)
         else:
-            told([warning], progress)
+            progress.note(warning)
 
 
 def held_out_accuracy(
@@ -140,12 +138,3 @@ def judged(
         told([measured], progress, quiet)
         return None
     return measured
-
-
-def _refuse_options(given: Mapping[str, Any]) -> None:
-    context = click.get_current_context()
-    for name in given:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = next(p for p in context.command.params if p.name == name)
-            raise click.UsageError(f"{option.opts[0]} is an option of compiling; a program is compiled already")

@@ -53,7 +53,7 @@ def _obstacles(program: Program, instruction: DecodedInstruction) -> Iterator[st
 
 
 def _reads_its_results(program: Program, instruction: DecodedInstruction) -> bool:
-    """Whether a row of the unified buffer is written before the same instruction reads it."""
+    """Whether a row of the unified buffer is written before the same instruction reads it. Linear in the rows."""
     writes = written(program.machine, instruction)
     if writes is None or writes[0] is not Place.DEST:
         return False
@@ -61,11 +61,9 @@ def _reads_its_results(program: Program, instruction: DecodedInstruction) -> boo
     for place in program.machine.rows_in(instruction.reads):
         if place.memory == "ub":
             read = numbered(rows_of(program.machine, instruction, place)).reshape(-1)
-            times = (
-                np.arange(len(read)) * len(rows) // len(read)
-                if place.pattern is not AccessPattern.KERNEL
-                else np.full(len(read), len(rows))
-            )
-            if (rows[None, :] == read[:, None])[np.arange(len(rows))[None, :] < times[:, None]].any():
+            first = np.full(max(rows.max(initial=0), read.max(initial=0)) + 1, len(rows))
+            np.minimum.at(first, rows, np.arange(len(rows)))  # how many rows are written before each one is for the first time
+            until = len(rows) if place.pattern is AccessPattern.KERNEL else np.arange(len(read)) * len(rows) // len(read)
+            if (first[read] < until).any():
                 return True
     return False

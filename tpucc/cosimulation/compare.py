@@ -17,7 +17,7 @@ from tpucc.cosimulation.simulate import Run, row_of, simulate
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
-from tpucc.machines.v1 import UNITS, Engine, Opcode, Place
+from tpucc.machines.v1 import UNITS, Engine, Place
 from tpucc.numerics import AnyArray
 from tpucc.rtl.chip import Chip, chip
 from tpucc.rtl.shape import shape_of
@@ -112,22 +112,21 @@ def _executed(interpreter: Interpreter, index: int) -> Written | None:
 
 
 def executed_by(program: Program, unit: Engine) -> list[int]:
-    """The instructions of a unit that take cycles: all except the last interrupt."""
-    touched = effects(program.instructions, program.machine)
+    """The numbers of the instructions of a unit that take cycles: all except the last interrupt."""
+    touched = effects(program.instructions)
     last = touched.interrupts & (program.instructions["index"] >= len(program.host_steps))
     return [int(i) for i in np.flatnonzero((touched.engine == unit) & ~last)]
 
 
 def _times(program: Program, timeline: Timeline, run: Run) -> Iterator[Difference]:
     """Each start and end of an instruction, each shift and switch of a tile."""
+    touched = effects(program.instructions)
     for unit in UNITS:
         own = executed_by(program, unit)
         for signal, times in (("starts", timeline.start[own]), ("ends", timeline.end[own] - 1)):
             yield from _compared(str(unit), signal, own, run.when(f"{unit}_{signal}"), times.tolist())
-    tiles = [i for i in executed_by(program, Engine.WEIGHTS) if program.instructions["opcode"][i] == Opcode.READ_WEIGHTS]
-    taken = len(timeline.tiles.taken)
+    tiles, takes, taken = np.flatnonzero(touched.pushes).tolist(), np.flatnonzero(touched.pops).tolist(), len(timeline.tiles.taken)
     yield from _compared("weights", "shifts", tiles[:taken], run.when("weights_shifts")[:taken], timeline.tiles.shifting.tolist())
-    takes = [i for i in executed_by(program, Engine.MATRIX) if program.instructions["flags"][i] & 1]
     yield from _compared("matrix", "takes", takes, run.when("matrix_takes"), timeline.tiles.taken.tolist())
 
 

@@ -21,7 +21,7 @@ REGISTERS: Mapping[str, tuple[str, int]] = {
     "shadow": ("_shadow", WEIGHT_BITS),
     "sums": ("_sum", SUM_BITS),
 }
-"""Of each field of a `Cycle` that an element has a register for, the end of the register's name and its bits."""
+"""For each field of a `Cycle` that an element has a register for, the end of the register's name and its bits."""
 
 
 def array_registers(cycles: Sequence[Cycle]) -> Iterator[Mapping[str, AnyArray]]:

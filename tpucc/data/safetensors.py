@@ -59,7 +59,7 @@ class Safetensors(ArrayFile):
         """The array `key`; its size is the size of its part of the file."""
         member, (kind, start) = self.members[key], self._places[key]
         stored = np.dtype(DTYPES[kind])
-        count = member.size // member.dtype.itemsize
+        count = math.prod(member.shape)
         try:
             self._stream.seek(self._begin + start)
             data = self._stream.read(count * stored.itemsize)
@@ -84,7 +84,7 @@ class Safetensors(ArrayFile):
             kind, shape, start, end = self._entry(key, entry)
             stored = np.dtype(DTYPES[kind])
             found[key] = Member(key, np.dtype("<f4") if kind == BFLOAT16 else stored, shape, False)
-            promised = found[key].size // found[key].dtype.itemsize * stored.itemsize
+            promised = math.prod(shape) * stored.itemsize
             if end - start != promised:
                 raise self.malformed(f"{printable(key)} has {end - start:,} bytes, and {kind} of shape {list(shape)} takes {promised:,}")
             if math.prod(filter(None, shape)) > MAX_BYTES:  # beside a size of 0: no bytes, but NumPy makes no such array

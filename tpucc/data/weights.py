@@ -10,7 +10,7 @@ import numpy as np
 
 from tpucc.data.archive import Archive, ArrayFile
 from tpucc.data.safetensors import SUFFIX, Safetensors
-from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, listed, printable, some
+from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, printable, some
 from tpucc.ir import Constant, Graph, Node
 from tpucc.ir.constants import Random, random_array
 from tpucc.numerics import AnyArray, place_of_largest
@@ -24,6 +24,8 @@ FLOATS = frozenset(("float16", "float32", "float64"))
 """The types that weights may have in an archive, in any byte order; all are converted to float32."""
 MAX_DRAWN_BYTES = 2**30
 """Quantising and tiles take several times as much."""
+FEW = 3
+"""Keys that a message names. Of a model with so many, a file that has none may be another model's."""
 
 
 def weights_of(graph: Graph) -> dict[str, Node]:
@@ -105,14 +107,10 @@ def _float32(values: AnyArray) -> AnyArray:
 def _rounding(keys: list[str], count: int, path: Path) -> Iterable[str]:
     """A sentence for the user, once, when weights were rounded."""
     if keys:
-        which = "all weights" if len(keys) == count else f"{counted(len(keys), 'weight')} ({listed(keys[:3] + ['…'] * (len(keys) > 3))})"
+        which = "all weights" if len(keys) == count else f"{counted(len(keys), 'weight')} ({some(keys, FEW)})"
         are = "is" if len(keys) == 1 < count else "are"
         small = "array.astype('float32') saves half of the file"
         yield f"{path.name}: {which} {are} float64 and {are} rounded to float32, in which tpucc computes; {small}"
-
-
-FEW = 3
-"""Keys that are named where a file has no key of a model with so many."""
 
 
 def _key_problems(weights: Mapping[str, Node], archive: ArrayFile) -> Iterable[Diagnostic]:

@@ -53,8 +53,8 @@ ROWS: Mapping[Limit, Row] = MappingProxyType(
 )
 WAIT_ROWS: Mapping[Limit, Row] = MappingProxyType({limit: row for limit, row in ROWS.items() if limit is not Limit.MATRIX_UNIT})
 TABLE_3: Mapping[Cause, str] = MappingProxyType({cause: cause.name.lower() for cause in Cause} | {Cause.ACTIVE: "array_active"})
-"""The keys of `breakdown`. Four rows, and `non_matrix`, the sum of all rows from `RAW_STALL` on, are those of Table 3, which names two more
-of these, its rows 7 and 8; the others are ours."""
+"""The keys of `breakdown`. Table 3 has four of these rows, and `non_matrix`, the sum of all rows from `RAW_STALL` on; of that sum it names
+two parts, its rows 7 and 8. The other parts are ours."""
 
 
 def cycles_by_row(stats: Mapping[str, Any]) -> dict[Limit, int]:

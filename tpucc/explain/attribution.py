@@ -62,7 +62,7 @@ def _look_up(column: Int64, walk: Walks, held: Int64, first: int, until: int) ->
 
 
 def _others(walk: Walks, moves: Bools, held: Int64, first: int, until: int) -> list[tuple[int, int]]:
-    """Of the transfers from `first` to before `until`, and each resident but that of its lowest row, the pairs."""
+    """Pairs of a transfer, from `first` to before `until`, and a resident that it moves rows of, without the resident of its lowest row."""
     found = []
     for index in (first + np.flatnonzero(moves[first:until])).tolist():
         residents = dict.fromkeys(held[walk.low[index] : walk.high[index]].tolist())

@@ -46,9 +46,9 @@ class Bottleneck:
     """The lever in words, and what limits after it."""
 
 
-def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0), *, overlaps: bool = True) -> Bottleneck:
-    """Of a program whose critical path is known. `edges` is the measure of the host's work before and after it, and `overlaps` whether the
-    unified buffer has room for two batches of a stream."""
+def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0), *, each: float | None = None) -> Bottleneck:
+    """Of a program whose critical path is known. `edges` is the measure of the host's work before and after it, and `each` the seconds of a
+    batch in a stream; None where the unified buffer has no room for two."""
     if not path:
         return Bottleneck(NOTHING, "nothing runs on the device: every operator of the model is the host's", 0.0, None)
     found = shares(path)
@@ -57,7 +57,7 @@ def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0), *, ove
     row = _ROWS[limit]
     lever = row.lever(work)
     gain = _gain(work, lever, found[limit], edges) if lever.option == "set" and lever.field in SPEEDS else ""
-    advice = f"{lever.words}{gain}{_then(work, lever, limit, edges, is_timed=bool(gain)) if overlaps else ''}"
+    advice = f"{lever.words}{gain}{_then(work, lever, limit, edges, each, is_timed=bool(gain)) if each else ''}"
     words = f"{row.sentence(work, f'{found[limit]:.1f} % of the critical path')}{_nearly(found, limit)}; {advice}"
     return Bottleneck(limit.value, words, found[limit], lever, advice)
 
@@ -102,21 +102,21 @@ def _nearly(found: Mapping[Limit, float], limit: Limit) -> str:
     )
 
 
-def _then(work: Work, lever: Lever, limit: Limit, edges: Edges, *, is_timed: bool) -> str:
+def _then(work: Work, lever: Lever, limit: Limit, edges: Edges, each: float, *, is_timed: bool) -> str:
     """The next bottleneck with the lever's setting: `; then, in a stream, the host link limits, at 11 TOPS at most (now 3.1 TOPS)`. An
-    estimate of units that overlap in full, the host's work included: the busiest one limits. Where that one is the busiest without the
-    lever, a stream gains nothing by it. Where it is the lever's own, the rate of a larger batch is said, and of another lever nothing. Of a
-    program that was timed nothing else is said."""
-    (before, _), (after, items) = (levers.busy_after(work, each, edges) for each in (None, lever))
+    estimate of units that overlap in full, the host's work included: the busiest one limits. What a batch takes now, `each`, is measured.
+    Where the busiest unit is the busiest without the lever, a stream gains nothing by it. Where it is the lever's own, the rate of a larger
+    batch is said, and of another lever nothing. Of a program that was timed nothing else is said."""
+    (before, _), (after, items) = (levers.busy_after(work, setting, edges) for setting in (None, lever))
     most = max(after, key=lambda name: after[name])
-    rate = 2 * items * sum(layer.macs for layer in work.program.layers) * work.program.cores * work.program.target.clock_hz
-    if not rate or (most is limit and lever.option != "batch"):
+    operations = 2 * sum(layer.macs for layer in work.program.layers) * work.program.cores
+    if not operations or (most is limit and lever.option != "batch"):
         return ""
     if most is not limit and most is max(before, key=lambda name: before[name]) and before[most] * items <= after[most]:
         return f"; in a stream {_ROWS[most].busy} limits already"
     if is_timed:
         return ""
-    then, now = rate_text(rate / after[most]), rate_text(rate / items / max(before.values()))
+    then, now = rate_text(operations * items * work.program.target.clock_hz / after[most]), rate_text(operations / each)
     limits = f"{_ROWS[most].busy} limits, at {then} at most" if most is not limit else f"at most {then}"
     return f"; then, in a stream, {limits} (now {now})"
 
@@ -130,7 +130,7 @@ def _weight_shift(work: Work, share: str) -> str:
 
 
 def _matrix_unit(work: Work, share: str) -> str:
-    macs, touched = sum(layer.macs for layer in work.program.layers), work.touched
+    macs, touched = sum(layer.macs for layer in work.program.layers if not layer.is_by_lanes), work.touched
     cells = int(touched.rows[touched.multiplies].sum()) * work.program.target.tile_bytes
     return f"the matrix unit multiplies in {share}, with {percent(macs, cells)} of its cells in use"
 
@@ -160,7 +160,7 @@ def _work_of(layer: LayerInfo) -> str:
 
 
 def _rate(work: Work) -> str:
-    """The cycles that rows take on the path: one each, those of a window, or two where values have 16 bits."""
+    """The cycles that a row takes on the path: one, or one for each value of a window; twice as many where values have 16 bits."""
     parts = [part.instruction for part in work.path if part.limit is Limit.ACTIVATION]
     rows, cycles = work.touched.rows[parts], instruction_cycles(work.program, work.touched)[parts]
     rows, cycles = rows[rows > 0], cycles[rows > 0]

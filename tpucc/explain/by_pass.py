@@ -49,9 +49,7 @@ def _steps(compilation: Compilation, folder: Path, names: Sequence[str]) -> Iter
     for place, name in enumerate((FIRST, *names)):
         later = frozenset(names[place:])
         try:
-            made = (
-                compile_source(compilation.source, folder, replace(options, omit=frozenset(options.omit) | later)) if later else compilation
-            )
+            made = compile_source(compilation.source, folder, replace(options, omit=options.omit | later)) if later else compilation
         except Error:
             yield Step(name, None, None)
             continue
@@ -67,7 +65,7 @@ def by_pass_table(steps: Sequence[Step]) -> str:
         if step.cycles is None or step.seconds is None:
             rows.append((step.name, "", "", ""))
             continue
-        change = f"{round(100 * (step.seconds / before - 1), 1) + 0.0:+.1f}" if before else ""
+        change = f"{100 * (step.seconds / before - 1):+z.1f}" if before else ""
         rows.append((step.name, f"{step.cycles:,}", duration(step.seconds), change))
         before = step.seconds
     words = [WITHOUT, *([ROOM] if any(step.cycles is None for step in steps) else [])]

@@ -121,10 +121,15 @@ def activities(program: Program, timeline: Timeline) -> Activities:
     return known
 
 
+def drains_of(program: Program, touched: Effects) -> Int64:
+    """For each instruction the cycles from its end until its results are there."""
+    return np.array([*(unit.drain(program.target) for unit in program.machine.units), 0], np.int64)[touched.engine]
+
+
 def _activities(program: Program, timeline: Timeline) -> Activities:
-    machine, target, touched = program.machine, program.target, effects(program.instructions, program.machine)
+    machine, touched = program.machine, effects(program.instructions, program.machine)
     tiles, count = timeline.tiles, len(touched)
-    drains = np.array([*(unit.drain(target) for unit in machine.units), 0], np.int64)[touched.engine]
+    drains = drains_of(program, touched)
     of_units = [LIMITS.index(Limit(unit.limit)) if unit.limit else DRAINS for unit in machine.units]
     limit = np.array([*of_units, DRAINS], np.int8)[touched.engine]
     limit[touched.interrupts] = LIMITS.index(Limit.HOST_WORK)

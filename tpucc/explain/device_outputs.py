@@ -51,9 +51,8 @@ def _results(runtime: Runtime) -> dict[str, Node]:
     """
     epilogue, ports = runtime.host.epilogue, {port.name for port in runtime.program.outputs}
     nodes = [node for graph in (*runtime.host.steps, epilogue) for node in graph]
-    made = {
-        node.name: node for node in sorted(nodes, key=lambda node: not node.is_input)
-    }  # what one computes is no input of the others here
+    # a value that one graph computes is no input of the others here: its node comes last, and is kept
+    made = {node.name: node for node in sorted(nodes, key=lambda node: not node.is_input)}
 
     def is_result(node: Node) -> bool:
         return node.is_input and node.type.quantisation is not None and node.name in ports

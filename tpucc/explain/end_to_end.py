@@ -12,14 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from tpucc.diagnostics import counted
 from tpucc.explain.attribution import input_reads
-from tpucc.explain.critical import NOTHING, Limit
+from tpucc.explain.critical import NOTHING, Limit, drains_of
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
-from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.sim.durations import Edges, duration, edge_seconds, host_seconds
 from tpucc.sim.timing import Timeline
@@ -68,17 +65,12 @@ def _device_parts(program: Program, timeline: Timeline) -> tuple[int, int, int]:
     computing = (touched.rows > 0) & ((engine == account.computes) | (engine == account.finishes))
     if not computing.any():
         return timeline.makespan, 0, 0
-    crossed, drained = timeline.end[input_reads(program, touched)], _drains(program)[engine]
+    crossed, drained = timeline.end[input_reads(program, touched)], drains_of(program, touched)
     first = int(crossed.min()) if len(crossed) else 0
     begins = int(timeline.start[computing & (timeline.start >= first)].min(initial=timeline.makespan))
     link_in = int(timeline.end[(engine == account.supplies) & (timeline.end <= begins)].max(initial=0))
     link_out = timeline.makespan - int((timeline.end + drained)[computing].max())
     return link_in, timeline.makespan - link_in - link_out, link_out
-
-
-def _drains(program: Program) -> Int64:
-    """For each unit, and for instructions that none executes, the cycles until its results are there."""
-    return np.array([*(unit.drain(program.target) for unit in program.machine.units), 0], np.int64)
 
 
 def limit_of(path: Mapping[str, float], edges: float) -> str:

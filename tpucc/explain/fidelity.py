@@ -1,13 +1,12 @@
 """Where accuracy is lost: each layer's values in float32 against the integers of the reference, on the model's examples.
 
 The operator graph as it was before `quantise` and the layer graph after it compute the same values, one in float32 and one in integers.
-Both are evaluated together, as one graph in which each layer's integers stand beside the float32 value that they are for.
+Beside each layer as it runs, the layer is computed of exact operands: of the float32 values, each quantised once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from tpucc.compilation import Compilation
@@ -20,6 +19,7 @@ from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.numerics import AnyArray, quantise
 from tpucc.ops import facts_of, quantizes
 from tpucc.ops.constant import OP as constant
+from tpucc.ops.evaluate import compute as compute_operator
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import Values
 from tpucc.passes.base import Context
@@ -33,27 +33,24 @@ ROWS = 64
 """At most so many rows of the calibration inputs are measured on, spread evenly; fewer when they would take more than `WORK`."""
 WORK, CALL, VALUE = 3 * 10**8, 10**5, 50
 """Multiply-accumulates that the errors of a model are worth, some tenths of a second; what a layer costs beside, and each of its values."""
-DEVICE, ALONE, COMPARED = "\0device ", "\0alone ", "\0compared "
-"""Prefixes of names beside those of the operator graph. They begin with a character that no source can have, in weights' keys either."""
 
 
-def fidelity(compilation: Compilation, runtime: Runtime, given: InputArrays | None = None) -> tuple[LayerError, ...]:
+def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ...]:
     """The error of each layer, and of each value that enters the device, in the order of the program.
 
-    Measured on all rows of the inputs that are `given`; else on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or on a
-    batch where its items can't be divided. Layers whose
-    values the operator graph doesn't have are left out: steps on the way to a join, values requantised for it. Empty when the model has no
-    calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: the bits are the same.
+    Measured on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or on a batch where its items can't be divided. Layers
+    whose values the operator graph doesn't have are left out: steps on the way to a join, values requantised for it. Empty when the model
+    has no calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: the bits are
+    the same.
     """
-    graphs = both_graphs(compilation)
-    arrays = compilation.calibration if given is None else given
+    graphs, arrays = both_graphs(compilation), compilation.calibration
     if graphs is None or arrays is None:
         return ()
     measurement = Measurement(*narrowed(graphs, runtime.program.target))
-    inputs, limit = measurement.floats.inputs, _row_limit(measurement.layers) if given is None else 0
+    inputs, limit = measurement.floats.inputs, _row_limit(measurement.layers)
     examples = checked_inputs(inputs, arrays, "calibration")
     for part in batches(inputs, examples, limit):
-        measurement.measure(part)
+        measurement.measure(part, evaluate(measurement.floats, part, keep=measurement.twins.values()))
     return measurement.errors(runtime, rows_used(examples, measurement.floats, limit))
 
 
@@ -75,29 +72,40 @@ class Measurement:
 
     def __init__(self, floats: Graph, layers: Graph) -> None:
         self.floats, self.layers, self.twins = floats, layers, twins_of(floats, layers)
-        self._together = Together(floats, layers, self.twins).graph()
         self._meters = {name: _meter(layers[name]) for name in self.twins}
 
-    def measure(self, part: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-        """One round of inputs. Returns the integers that each layer makes of exact operands."""
+    def measure(self, part: Mapping[str, AnyArray], real: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        """One round of inputs, and the float32 values of `twins` for them. Returns the integers that each layer makes of exact operands."""
+        exact: dict[str, AnyArray] = {}
         found: dict[str, AnyArray] = {}
 
-        def compare(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
-            real, integers = operands
-            self._meters[node.name.removeprefix(COMPARED)].add(real, integers)
-            return integers
-
-        def alone(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
-            real, *rest = operands
-            held, name = node.type.quantisation, node.name.removeprefix(ALONE)
+        def follow(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
+            """The value as the model computes it. Beside it, `exact` gets the exact integers: the float32 value, quantised once, or what is
+            made of exact operands where there is no such value."""
+            value = self._computed(node, operands)
+            if not _follows(node):
+                return value
+            alone = [exact.get(name, operand) for name, operand in zip(node.operands, operands, strict=True)]
+            if node.name not in self.twins:
+                if not quantizes(node.op):
+                    exact[node.name] = self._computed(node, alone)
+                return value
+            held, wanted = node.type.quantisation, real[self.twins[node.name]]
             assert held is not None
-            exact = quantise(real, held.scale, held.zero_point, INTEGER_FORMATS[node.type.dtype]).reshape(node.type.shape)
-            found[name] = compute(node, rest) if rest else exact
-            self._meters[name].add_alone(real, found[name])
-            return exact
+            own = quantise(wanted, held.scale, held.zero_point, INTEGER_FORMATS[node.type.dtype]).reshape(node.type.shape)
+            exact[node.name] = own
+            found[node.name] = self._computed(node, alone) if is_layer(node) else own
+            self._meters[node.name].add(wanted, value)
+            self._meters[node.name].add_alone(wanted, found[node.name])
+            return value
 
-        evaluate(self._together, part, {**LAYER_REFERENCES, "compare": compare, "alone": alone})
+        evaluate(self.layers, part, {**LAYER_REFERENCES, **{node.op: follow for node in self.layers if _follows(node)}})
         return found
+
+    def _computed(self, node: Node, operands: Sequence[AnyArray]) -> AnyArray:
+        if is_layer(node):
+            return compute(node, operands)
+        return compute_operator(node, [self.layers[name].type for name in node.operands], operands)
 
     def errors(self, runtime: Runtime, rows: int) -> tuple[LayerError, ...]:
         """The error of each layer over so many rows, in the order of the program."""
@@ -169,59 +177,11 @@ def rows_used(examples: InputArrays, floats: Graph, limit: int = 0) -> int:
     return max((min(rows, most) if limit else rows for rows, most in used), default=1)
 
 
+def _follows(node: Node) -> bool:
+    """Whether a node of a layer graph makes integers, of operands that exact ones can stand for."""
+    return node.type.quantisation is not None and not (constant.made(node) or node.is_input)
+
+
 def _meter(node: Node) -> ErrorMeter:
     assert node.type.quantisation is not None
     return ErrorMeter(node.type.quantisation, INTEGER_FORMATS[node.type.dtype])
-
-
-class Together:
-    """Writes an operator graph and its layer graph as one, each layer as soon as its float32 value is there, and with it two more nodes.
-
-    One compares the value with the layer's integers. The other computes the layer from operands that are exact, compares, and hands on
-    the exact integers: the float32 value, quantised once.
-    """
-
-    def __init__(self, floats: Graph, layers: Graph, twins: Mapping[str, str]) -> None:
-        self._floats = floats
-        self._layers = layers
-        self._twins = twins
-        self._done: list[Node] = list(floats.inputs)
-        self._written = 0
-        self._device: dict[str, str] = {node.name: node.name for node in layers.inputs}
-        self._alone: dict[str, str] = {}
-
-    def graph(self) -> Graph:
-        positions = {node.name: index for index, node in enumerate(self._floats)}
-        for node in self._layers:
-            if node.is_input:
-                continue
-            real = self._twins.get(node.name)
-            if real is not None:
-                self._write_floats(positions[real] + 1)
-            self._copy(node)
-            if real is not None:
-                self._compare(node, real)
-            elif node.type.quantisation is not None and not (constant.made(node) or quantizes(node.op)):
-                self._add(replace(node, name=f"{ALONE}{node.name}", operands=self._exact(node)), self._alone, node.name)
-        return Graph(self._floats.name, tuple(self._done), ())
-
-    def _write_floats(self, stop: int) -> None:
-        self._done += (node for node in self._floats.nodes[self._written : stop] if not node.is_input)
-        self._written = max(self._written, stop)
-
-    def _copy(self, node: Node) -> None:
-        operands = tuple(self._device[name] for name in node.operands)
-        self._add(replace(node, name=f"{DEVICE}{node.name}", operands=operands), self._device, node.name)
-
-    def _compare(self, node: Node, real: str) -> None:
-        self._done.append(replace(node, name=f"{COMPARED}{node.name}", op="compare", operands=(real, self._device[node.name])))
-        operands = (real, *(self._exact(node) if is_layer(node) else ()))
-        self._add(replace(node, name=f"{ALONE}{node.name}", op="alone", operands=operands), self._alone, node.name)
-
-    def _exact(self, node: Node) -> tuple[str, ...]:
-        """The operands as exactly as integers have them."""
-        return tuple(self._alone.get(name, self._device[name]) for name in node.operands)
-
-    def _add(self, node: Node, names: dict[str, str], name: str) -> None:
-        self._done.append(node)
-        names[name] = node.name

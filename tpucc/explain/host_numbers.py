@@ -54,7 +54,7 @@ def operators_in(graph: Graph) -> list[str]:
 def _part(graph: Graph, cores: int) -> dict[str, Any]:
     """What the host computes in a part that the program's cycles leave out, and the measure of its time."""
     found = working(graph)
-    operators = [name for name in operators_in(graph) if any(node.op == name for node in found)]
+    operators = [name for name in operators_in(graph) if name in {node.op for node in found}]
     lines = sorted({node.origin.line for node in found} - {0})
     return {"operators": operators, "lines": lines, "macs": cores * multiply_accumulates(graph), "elements": cores * elements_in(graph)}
 

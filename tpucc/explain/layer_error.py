@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.explain.histogram import Counter, Histogram
 from tpucc.explain.noise import FLOAT32, Noise
 from tpucc.ir import Quantisation
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.numerics import AnyArray, DeviceInts, Float64
-from tpucc.passes.range_meters import Counter, Histogram
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,7 +229,8 @@ def shared(work: Work) -> Lever:
     batch = _batch(work, 2.0, larger := f"could be shared by --cores {cores}{alone}", larger)
     if odd and batch and not batch.most:
         return batch
-    batch_words = "an even batch" if odd else "the batch" if len(sizes) > 1 else f"the batch, {max(sizes, default=0) // 2:,} items each"
+    halves = f"the batch, {counted(max(sizes, default=0) // 2, 'item')} each"
+    batch_words = "an even batch" if odd else "the batch" if len(sizes) > 1 else halves
     return Lever("cores", "", cores, f"would share {batch_words}{alone}")
 
 
@@ -241,7 +242,7 @@ def host_work(work: Work) -> Lever:
         return _twice(program, "host_elements_per_second", "would compute the values in half the time")
     steps = "would have fewer host steps for each item"
     batch = Lever("batch", "", 4.0, steps) if _is_cut_for_room(program) else _batch(work, 4.0, steps, steps)
-    return batch or Lever("set", "host_step_seconds", target.host_step_seconds / 2, "would answer in half the time")
+    return batch or Lever("set", "host_step_seconds", target.host_step_seconds / 2, "would begin each step in half the time")
 
 
 def host_link(work: Work) -> Lever:
@@ -255,7 +256,7 @@ def host_link(work: Work) -> Lever:
         return batch
     if latency < crossing:
         return _twice(program, "host_bandwidth", "would move the rows in half the time")
-    return Lever("set", "host_latency_seconds", target.host_latency_seconds / 2, "would begin them in half the time")
+    return Lever("set", "host_latency_seconds", target.host_latency_seconds / 2, "would begin each transfer in half the time")
 
 
 def data_dependencies(work: Work) -> Lever:
@@ -298,7 +299,7 @@ def _growth(work: Work) -> float:
 
 def _rows_of_layers(work: Work) -> int:
     """The most rows of the unified buffer that are alive at some time while one layer is computed. The peak may be lower, where the last
-    rows of a layer's operands die before the last ones of its results are there; those of a larger batch need not."""
+    rows of a layer's operands die before the last ones of its results are there; the rows of a larger batch may live longer."""
     touched, program = work.touched, work.program
     computing = np.flatnonzero(
         (touched.source.used | touched.source2.used | touched.target.used) & ~touched.host_reads & ~touched.host_writes

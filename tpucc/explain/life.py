@@ -20,7 +20,7 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS
 from tpucc.explain.changes import TILES, At, Move, SideBySide, cells
-from tpucc.explain.critical import LIMITS, Activities, Limit, activities
+from tpucc.explain.critical import LIMITS, Activities, Limit, activities, drains_of
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
 from tpucc.explain.recording import first_part
@@ -238,8 +238,7 @@ def stops(runtime: Timed, route: Route) -> Iterator[Stop]:
     """From the start of the program to the last integer in host memory."""
     program, times = runtime.program, runtime.timeline
     touched, known = effects(program.instructions), activities(program, times)
-    drains = [unit.drain(program.target) for unit in program.machine.units]
-    at, added = 0, 0
+    done, at, added = times.end + drains_of(program, touched), 0, 0
     for move in route.moves:
         index, source = move.instruction, move.source
         if source is not None and _MEMORIES[source.memory] == _MEMORIES[move.target.memory] == SUMS:
@@ -249,7 +248,7 @@ def stops(runtime: Timed, route: Route) -> Iterator[Stop]:
         root, value = _root(known, index, at, start), move.target.value if source is None else source.value
         words = _lies(runtime, move, start - at, unit, root, added)
         yield Stop(HOST if source is None else _MEMORIES[source.memory], at, start, value, index, words, root)
-        at, added = int(times.end[index]) + drains[unit], 0
+        at, added = int(done[index]), 0
         place = HOST if touched.interrupts[index] else _UNITS[Engine(unit)]
         yield Stop(place, start, at, move.target.value, index, _works(program, move))
     yield Stop(HOST, at, at, route.moves[-1].target.value, -1, f"It is {route.end}, and stands for {signed(route.answer)}.")

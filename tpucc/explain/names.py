@@ -22,7 +22,7 @@ def whole(text: str) -> str:
 
 
 def shown(text: str, limit: int = MAX_NAME) -> str:
-    """The same, of at most `limit` characters: the middle goes first."""
+    """`whole` of a text, of at most `limit` characters: the middle goes first."""
     safe = whole(text)
     if len(safe) <= limit:
         return safe

@@ -39,7 +39,7 @@ class Source:
 
     lines: Sequence[str]
     inside: Sequence[str]
-    """For each line the name of the `def` in which it is, empty if it is in none; that of the line before the first comes first."""
+    """For each line the name of the `def` in which it is, empty if it is in none. The first name is empty: no line has the number 0."""
     begins: Mapping[str, int]
     """The line that begins a `def`, by its name."""
 

@@ -22,6 +22,7 @@ from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops import facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.names import patches
+from tpucc.prose import percent
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference
 from tpucc.runtime.runtime import Runtime
@@ -115,7 +116,8 @@ def notices(
     held: Mapping[str, Range] = NO_RANGES,
 ) -> Iterator[str]:
     """Warnings about the arrays for a model's inputs: values outside the range that the source declares, or that the integers reach which
-    hold them (`held`), and numbers that float32 or int32 can't hold. `then` says what becomes of the former: quantisation cuts them off."""
+    hold them (`held`), and numbers that float32 or int32 can't hold. `then` is what becomes of values outside: quantisation cuts them
+    off."""
     for name, kind in inputs.items():
         if name in given:
             array = np.asarray(given[name])
@@ -165,8 +167,8 @@ def _outside(name: str, array: AnyArray, known: Range, margin: float, most: floa
     count = int(np.count_nonzero((array < low - beyond) | (array > high + beyond)))
     if count > most * array.size:
         found = f"{float(np.nanmin(array)) + 0.0:g} to {float(np.nanmax(array)) + 0.0:g}"  # + 0.0 makes 0 of -0
-        share = f"{counted(count, 'value')} of {array.size:,} ({count / array.size:.0%})"
-        yield f"{printable(name)}: {share} are outside [{low:g}, {high:g}], the range {of}; found {found}: scale the inputs, or {mend}"
+        share = f"{counted(count, 'value')} of {array.size:,} ({percent(count, array.size)}) {'is' if count == 1 else 'are'}"
+        yield f"{printable(name)}: {share} outside [{low:g}, {high:g}], the range {of}; found {found}: scale the inputs, or {mend}"
 
 
 def _rounded(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:
@@ -178,7 +180,8 @@ def _rounded(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:
     allowed = np.abs(array) * 2.0**-23 + np.finfo(np.float32).tiny if array.dtype.kind == "f" else 0
     changed = int(np.count_nonzero(np.abs(back.astype(np.float64) - array) > allowed))
     if changed:
-        yield f"{printable(name)}: {counted(changed, 'value')} of {array.size:,} change as {array.dtype} becomes {kind.numpy}"
+        change = "changes" if changed == 1 else "change"
+        yield f"{printable(name)}: {counted(changed, 'value')} of {array.size:,} {change} as {array.dtype} becomes {kind.numpy}"
 
 
 def _entries(labels: AnyArray) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+_FACTORS: Mapping[str, float] = {"T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
 
 
 def number(value: float) -> str:
@@ -21,10 +23,12 @@ def numbers(values: Sequence[float]) -> list[str]:
 
 def rate_text(rate: float) -> str:
     """Operations a second: `12.3 TOPS`, `8 MOPS`."""
-    for unit, factor in (("TOPS", 1e12), ("GOPS", 1e9), ("MOPS", 1e6), ("kOPS", 1e3)):
-        if rate >= factor:
-            return f"{number(float(f'{rate / factor:.3g}'))} {unit}"
-    return f"{number(float(f'{rate:.3g}'))} OPS"
+    return _with_prefix(rate, "TGMk", "OPS")
+
+
+def bandwidth_text(rate: float) -> str:
+    """Bytes a second: `34 GB/s`, `2 MB/s`."""
+    return _with_prefix(rate, "GMk", "B/s")
 
 
 def layer_rate(tops: float, macs: int) -> str:
@@ -40,7 +44,12 @@ def size(count: float) -> str:
     return f"{count:,.0f} bytes"
 
 
+def _with_prefix(rate: float, prefixes: str, unit: str) -> str:
+    """Three significant digits, with the first of the `prefixes` that leaves a number of 1 or more."""
+    prefix = next((letter for letter in prefixes if rate >= _FACTORS[letter]), "")
+    return f"{number(float(f'{rate / _FACTORS.get(prefix, 1.0):.3g}'))} {prefix}{unit}"
+
+
 def _unit(value: float) -> tuple[str, float]:
     """The letter of millions and more, and how many one of them is; empty for what is written in full."""
-    units = (("T", 1e12), ("G", 1e9), ("M", 1e6))
-    return next(((unit, factor) for unit, factor in units if abs(value) >= max(1e7, factor)), ("", 1.0))
+    return next(((unit, _FACTORS[unit]) for unit in "TGM" if abs(value) >= max(1e7, _FACTORS[unit])), ("", 1.0))

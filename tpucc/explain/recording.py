@@ -94,7 +94,7 @@ def recorded(interpreter: Interpreter, window: Int64, origin: str) -> Recording:
 
 
 def _seen(interpreter: Interpreter, action: AppliedInstruction, place: IntFlag, rows: AnyArray | slice) -> Seen:
-    """The first rows of an operand: of windows those of the first one."""
+    """The first rows of an operand; of an operand of windows, the rows of the first window."""
     numbers = numbered(rows)
     first = (numbers[:1].reshape(-1) if action.machine.rows_at(place).pattern is AccessPattern.WINDOWS else numbers)[:ROWS]
     return Seen(place, first, action.loaded(interpreter.memories, place, first)[:, :LANES].copy())

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.explain.attribution import INPUT
-from tpucc.explain.quantities import number
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
@@ -30,7 +29,7 @@ BOTTLENECKS_OF = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class ModelLimit:
     """What limits a model: its bottleneck, the percentage of the critical path that this takes, and the share of the matrix unit's cells
     that hold weights of the model while it multiplies."""
 
@@ -56,7 +55,7 @@ class RooflinePoint:
     link_cycles: int = 0
     host_steps: int = 0
     unit_cycles: int = 0
-    limited: Limit | None = None
+    limited: ModelLimit | None = None
     bytes_per_value: int = 1
     """A row of values of 16 bits takes the matrix unit twice as long, so that its peak is half."""
 
@@ -98,11 +97,12 @@ class RooflinePoint:
         return found
 
     def dashed(self, target: Target) -> list[str]:
-        """The roofs of the whole model that are drawn for it: its bottleneck's, and the lowest; none of one without a point."""
+        """The roofs that are drawn for the whole model: its bottleneck's, and the link's if it is the lowest; none if it has no point."""
         if not self.drawable:
             return []
-        own = {self.limit(target), self.link if self.limited and self.limited.name in BOTTLENECKS_OF[self.link] else CELLS, UNIT}
-        return [name for name in self.roofs(target) if name in own and name in (self.link, CELLS, UNIT)]
+        limits = self.limited is not None and self.limited.name in BOTTLENECKS_OF[self.link]
+        own = (CELLS, UNIT, self.link) if limits or self.limit(target) == self.link else (CELLS, UNIT)
+        return [name for name in self.roofs(target) if name in own]
 
     def roof(self, target: Target) -> float:
         """The lowest of its roofs."""
@@ -133,18 +133,12 @@ def ridge(target: Target, bytes_per_value: int = 1) -> float:
     return target.peak_ops / bytes_per_value / 2.0 / target.weight_bandwidth
 
 
-def bandwidth_text(rate: float) -> str:
-    """`34 GB/s`, `2 MB/s`."""
-    unit, factor = next(((unit, factor) for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if rate >= factor), ("B", 1.0))
-    return f"{number(float(f'{rate / factor:.3g}'))} {unit}/s"
-
-
 def allow(limit: str) -> str:
     return "allow" if limit in (CELLS, HOST) else "allows"
 
 
 def works_of(runtime: Timed) -> list[RooflinePoint]:
-    """The work of the model on one core, and after it that of each layer; bytes are those of the weight tiles fetched, as in the TPU
+    """The work of the model on one core, and after it the work of each layer; bytes are those of the weight tiles fetched, as in the TPU
     paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
     own = ((layer["name"], layer, index) for index, layer in enumerate(stats["layers"]) if layer["kind"] != INPUT)
@@ -155,7 +149,7 @@ def works_of(runtime: Timed) -> list[RooflinePoint]:
         for name, x, n in works
     )
     active, useful = (stats["breakdown"][key] for key in ("array_active", "useful_macs"))
-    limit = Limit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
+    limit = ModelLimit(stats["bottleneck"], stats["bottleneck_share"], useful / active if active else 1.0)
     link, steps = stats["stream"]["link_cycles"], len(runtime.program.host_steps)
     work = finishing_work(runtime.program, runtime.timeline)
     return [replace(model, link_cycles=link, host_steps=steps, unit_cycles=work, limited=limit), *layers]

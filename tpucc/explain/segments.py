@@ -59,9 +59,9 @@ class Segments:
     instruction: Int64
     """The multiply that runs or waits; at the end, the instruction that finishes last."""
     layer: Int64
-    """Whose cycles these are. While the matrix unit waits and the activation unit works, it is the layer that the latter works on; while it
-    doesn't either and the host computes a step, the layer of that interrupt. A wait whose root is work on the inputs is the input's. The
-    numbers are those of `Attribution.layers`."""
+    """Whose cycles these are. While the matrix unit waits and the activation unit works, it is the layer that the activation unit works on;
+    while that unit waits, too, and the host computes a step, the layer of the step's interrupt. A wait whose root is work on the inputs is
+    the input's. The numbers are those of `Attribution.layers`."""
     root: npt.NDArray[np.int8]
     """Places in `LIMITS`: the matrix unit where it multiplies; where it waits, what is at work meanwhile at the end of the chain of
     waits."""

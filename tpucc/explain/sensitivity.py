@@ -29,7 +29,7 @@ from tpucc.ops.opdef import Boundary
 from tpucc.passes.device_work import computes
 from tpucc.passes.input_arrays import batches, checked_inputs, largest_batch
 from tpucc.passes.kept_layers import layer_of, names_of, readers_of, sources_of
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place
 from tpucc.passes.rewriter import is_product
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference
@@ -43,9 +43,10 @@ MEASURED_WORK = 3 * 10**10
 
 @dataclass(frozen=True, slots=True)
 class LayerLoss:
-    """What a layer costs: `error` is of its own values, alone and as it runs. `output_sqnr` is that of the model's outputs when only this
-    layer is quantised, in decibels. `accuracy` is the model's then, as a share; None without labels that are classes. `keep` is what
-    `--keep` takes for the layer, whose name may be that of a part of one: names or lines; empty where nothing does."""
+    """What a layer costs: `error` is of its own values, alone and as it runs. `output_sqnr` is the signal-to-noise ratio of the model's
+    outputs when only this layer is quantised, in decibels. `accuracy` is the model's then, as a share; None without labels that are
+    classes. `keep` is what `--keep` takes for the layer, whose name may be the name of a part of it: names or lines; empty if nothing
+    does."""
 
     error: LayerError
     output_sqnr: float
@@ -103,7 +104,7 @@ def losses(compilation: Compilation, runtime: Runtime, inputs: Arrays, labels: A
 
 def _keeping(compilation: Compilation, layers: Graph, twins: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """What `--keep` takes for each layer; nothing where the graph that it speaks of isn't known."""
-    read = graph_before(compilation, Placement.name)
+    read = graph_before(compilation, place.name)
     if read is None:
         return {}
     keepable = Keepable(read)
@@ -135,9 +136,8 @@ class _Replays:
 
     def measure(self, part: Mapping[str, AnyArray]) -> None:
         """One round of inputs."""
-        alone = self._measurement.measure(part)
-        names = [node.name for node in self._floats]
-        exact = evaluate(self._floats, part, keep=names)
+        exact = evaluate(self._floats, part, keep=[node.name for node in self._floats])
+        alone = self._measurement.measure(part, exact)
         for layer, real in self._twins.items():
             held = self._measurement.layers[layer].type.quantisation
             assert held is not None
@@ -255,7 +255,7 @@ def losses_table(name: str, found: Losses, inputs: str, integers: str, width: in
 
 
 def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
-    """The same for programs to read. A ratio that isn't finite (no error at all, or constant values) is null."""
+    """What `losses_table` says, for programs to read. A ratio that isn't finite (no error at all, or constant values) is null."""
     layers = [
         {
             "name": loss.error.name,

@@ -43,13 +43,12 @@ the weights.
 `waits_by_root` and the cycles of `array_active` add up to `cycles` (`tpucc.explain.accounting`). The breakdown has the rows of the TPU
 paper's Table 3, in which a wait counts for what the matrix unit itself waits for. Of the matrix unit's cycles, `array_active`,
 `weight_stall` (the tile hasn't arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and
-`unused_macs` divide
-`array_active` into cells with and without weights of the model, whatever rows use them. `non_matrix` is the sum of seven parts: `raw_stall`
-(waiting for the activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the
-activation unit works), `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of
-these). A layer's cycles are those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer of the kind
-`host`. The last of `layers`, of the kind `input`, is the work on the model's inputs, and no layer of the program: their way over the link
-and their copies in the unified buffer. A layer that only copies an input has no instructions and no cycles of its own, then.
+`unused_macs` divide `array_active` into cells with and without weights of the model, whatever rows use them. `non_matrix` is the sum of
+seven parts: `raw_stall` (waiting for the activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither,
+`activation` (the activation unit works), `host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and
+`idle` (none of these). A layer's cycles are those that `Segments` gives it; the layers' sum to the program's. A step of the host is a layer
+of the kind `host`. The last of `layers`, of the kind `input`, is the work on the model's inputs, and no layer of the program: their way
+over the link and their copies in the unified buffer. A layer that only copies an input has no instructions and no cycles of its own, then.
 
 In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown`, `waits_by_root` and `bottleneck` are those of a batch whose inputs
 arrive during the batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are
@@ -69,7 +68,7 @@ import numpy.typing as npt
 from tpucc.explain.accounting import TABLE_3, WAIT_ROWS
 from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.bottleneck import bottleneck, limit_of_path
-from tpucc.explain.critical import LIMITS, NOTHING, Limit, Part, critical_path, shares
+from tpucc.explain.critical import LIMITS, NOTHING, Limit, critical_path, shares
 from tpucc.explain.end_to_end import end_to_end
 from tpucc.explain.occupancy import cells_in_use
 from tpucc.explain.segments import Cause, Segments, matrix_segments
@@ -77,7 +76,7 @@ from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import Float64, Int64
-from tpucc.sim.durations import Edges, host_step_cycles
+from tpucc.sim.durations import Edges, host_seconds, host_step_cycles
 from tpucc.sim.stream import Stream, stream
 from tpucc.sim.timing import Timeline
 from tpucc.version import VERSION
@@ -97,7 +96,8 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
     fetches, useful = len(timeline.tiles.asked), float(work.useful.sum()) / target.tile_bytes
     path = critical_path(program, timeline)
     streamed = stream(program, timeline)
-    limit = bottleneck(program, path, edges, overlaps=streamed.fits)
+    each = max(streamed.cycles / target.clock_hz, host_seconds(program, timeline, edges)) if streamed.fits else None
+    limit = bottleneck(program, path, edges, each=each)
     found = {
         "model": program.name,
         "target": target.name,
@@ -125,7 +125,7 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
         "breakdown": _breakdown(spent.sum(axis=0), useful),
         "useful_share": useful / max(1, cycles),
         "waits_by_root": _by_root(by_limit.sum(axis=0)),
-        "critical_path": _path_shares(path),
+        "critical_path": {limit.replace(" ", "_"): share for limit, share in shares(path).items()},
         "bottleneck": limit.name,
         "bottleneck_share": limit.share,
         "explanation": limit.explanation,
@@ -164,10 +164,6 @@ def _work(program: Program, whose: Attribution) -> _Work:
         np.bincount(whose.of[touched.pushes], minlength=count),
         np.bincount(whose.of, minlength=count),
     )
-
-
-def _path_shares(path: list[Part]) -> dict[str, float]:
-    return {limit.replace(" ", "_"): share for limit, share in shares(path).items()}
 
 
 def _streamed(program: Program, found: Stream, whose: Attribution, work: _Work, alone: str, peak: float) -> dict[str, Any]:
@@ -254,7 +250,7 @@ def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
 
 
 def _by_root(waits: Float64) -> dict[str, int]:
-    """Of cycles [limits] those of each root of waits."""
+    """The cycles of each root of waits, from an array of the cycles of each limit [limits]."""
     return {limit.value: int(waits[LIMITS.index(limit)]) for limit in WAIT_ROWS}
 
 

@@ -122,7 +122,7 @@ def count_layers(layers: Sequence[Stats], more: str = "") -> str:
 
 
 def layer_cells(layer: Stats, whole: int) -> tuple[str, ...]:
-    """The cells of a layer in tables: cycles, their percentage of `whole`, tiles, speed in TOPS, and those of `waiting_cells`."""
+    """The cells of a layer in tables: cycles, their percentage of `whole`, tiles, speed in TOPS, and the cells of `waiting_cells`."""
     speed = layer_rate(layer["tops"], layer["macs"])
     return (f"{layer['cycles']:,}", tenths(layer["cycles"], whole), f"{layer['tiles']:,}", speed, *waiting_cells(layer))
 
@@ -168,8 +168,8 @@ Layers = Sequence[Mapping[str, Any]]
 def by_lines(layers: Layers) -> list[dict[str, Any]]:
     """The layers of `stats.json` added up by their `line`, in the order of the lines' first layers.
 
-    Of each line: `line`, how many `layers` it has, the `name` of that of most cycles; the sums of `cycles`, `macs`, `tile_fetches` and
-    `instructions` and `waits_by_root`; and `tops` and `breakdown` of them together.
+    Of each line: `line`, how many `layers` it has, the `name` of the layer with the most cycles; the sums of `cycles`, `macs`,
+    `tile_fetches` and `instructions` and `waits_by_root`; and `tops` and `breakdown` of them together.
     """
     groups: dict[int, list[Mapping[str, Any]]] = {}
     for layer in layers:

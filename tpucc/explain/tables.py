@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter, itemgetter
+from typing import Any, TypeVar
 
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS, cycles_by_row
@@ -18,6 +19,8 @@ from tpucc.isa.program import HOST
 from tpucc.prose import folded, percent
 from tpucc.sim.durations import duration, durations
 from tpucc.target import number_text
+
+T = TypeVar("T")
 
 WIDTH = 80
 USEFUL, UNUSED = "  useful MACs, of peak", "  unused MACs, of peak"
@@ -34,6 +37,8 @@ SAME_PROGRAM = "(The same program, timed again: the compiler might make another 
 WHAT_IF_HEADS = ("what if one is twice as good", "end to end", "%", "then limits")
 BY_LINE = "\n(tpucc profile --by line adds up the layers of each line of the source.)"
 SHORTENED = "\n(Some names are shortened; a wider terminal and stats.json have them in full.)"
+EARLY = "Where a layer takes less time than the fetches of its weights, some took place in other layers' time: its speed is over them."
+KEPT = "Left out are layers that fetch no tiles, as an earlier layer did or the activation unit computes them."
 SCALING_HEADS = ("cores", "items", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck")
 
 
@@ -202,7 +207,8 @@ def counts_table(runtime: Timed, width: int = WIDTH) -> str:
     program, counts = runtime.program, runtime.counts
     head = f"{printable(program.name)} on {program.target.name}: the cycles of one batch, counted in four ways"
     own, names = counts["layers"], [_name(layer) for layer in runtime.stats["layers"]]
-    layers, others = _largest([{**own[place], "name": names[place]} for place in rows_of_layers(runtime.stats["layers"])], "serial")
+    named = [{**own[place], "name": names[place]} for place in rows_of_layers(runtime.stats["layers"])]
+    layers, others = _largest(named, itemgetter("serial"))
     rows = [(layer["name"], layer["kind"], *(f"{layer[way]:,}" for way in WAYS)) for layer in layers]
     if others:
         rows.append((f"{len(others):,} more", "", *(f"{sum(layer[way] for layer in others):,}" for way in WAYS)))
@@ -238,13 +244,10 @@ def spent_percent(stats: Mapping[str, Any]) -> dict[str, float]:
 
 def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
     """One row a layer, and one of all; past `MOST_ROWS` those with the most cycles have rows of their own, and the others share one."""
-    shown, others = _largest([stats["layers"][place] for place in rows_of_layers(stats["layers"])], "cycles")
-    rest = sum(layer["cycles"] for layer in others)
-    end = [_sum_row(f"{len(others):,} more", rest, stats["cycles"])] if others else []
-    end.append(_sum_row("in all", stats["cycles"], stats["cycles"]))
-    note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in (*(layer["cycles"] for layer in shown), rest)])
+    shown, others = _largest([stats["layers"][place] for place in rows_of_layers(stats["layers"])], itemgetter("cycles"))
+    end, note = _sums(LAYER_HEADS, shown, others, f"{len(others):,} more", stats["cycles"])
     for step in ("step ", ""):  # `step 0: matmul`; where that is cut, `0: matmul` for all: there is more room for what a step computes
-        rows = [_layer_row(layer, stats["cycles"], step) for layer in shown]
+        rows = [(_name(layer, step), layer["kind"], _line(layer), *layer_cells(layer, stats["cycles"])) for layer in shown]
         text = table(LAYER_HEADS, [*rows, *end], width=width)
         if is_whole := all(printable(row[0]) in text for row in rows):
             break
@@ -255,14 +258,11 @@ def layer_table(stats: dict[str, Any], width: int = WIDTH) -> str:
 
 
 def line_table(stats: dict[str, Any], width: int = WIDTH) -> str:
-    """The same with a row for each line of the source: its layers are added up, and the first column names that of most cycles."""
-    shown, others = _largest(by_lines(stats["layers"]), "cycles")
+    """`layer_table` with a row for each line of the source: its layers are added up, and the first column names the largest of them."""
+    shown, others = _largest(by_lines(stats["layers"]), itemgetter("cycles"))
     rows = [_line_row(line, stats["cycles"]) for line in shown]
-    ends = [(counted(len(others), "more line"), sum(line["cycles"] for line in others))] if others else []
-    sums = [_sum_row(name, cycles, stats["cycles"], LINE_HEADS) for name, cycles in (*ends, ("in all", stats["cycles"]))]
-    parts = [*(line["cycles"] for line in shown), sum(line["cycles"] for line in others)]
-    note = _rounding([100 * cycles / max(1, stats["cycles"]) for cycles in parts])
-    text = table(LINE_HEADS, [*rows, *sums], width=width)
+    end, note = _sums(LINE_HEADS, shown, others, counted(len(others), "more line"), stats["cycles"])
+    text = table(LINE_HEADS, [*rows, *end], width=width)
     return text + note + ("" if all(printable(row[0]) in text for row in rows) else SHORTENED)
 
 
@@ -270,23 +270,16 @@ def roofline_table(runtime: Timed) -> str:
     """For each layer that fetches weights, and the model: its intensity, its speed, and the most that its intensity allows."""
     target = runtime.program.target
     model, *layers = works_of(runtime)
-    drawable = [{"work": layer, "cycles": layer.cycles} for layer in layers if layer.drawable]
-    shown, others = _largest(drawable, "cycles")
+    shown, others = _largest([layer for layer in layers if layer.drawable], attrgetter("cycles"))
     head = f"{printable(model.name)} on {target.name}: intensity in multiply-accumulates for each byte of weights, speed in TOPS"
-    works = [*(layer["work"] for layer in shown), *([model] if model.drawable else [])]
+    works = [*shown, *([model] if model.drawable else [])]
     rows = ((w.name, f"{w.intensity:,.1f}", f"{w.rate(target) / 1e12:.3g}", f"{w.roof(target) / 1e12:.3g}") for w in works)
     text = table(("layer", "intensity", "speed", "roof"), rows)
-    early = any(work.rate(target) > work.roof(target) for work in works)
-    note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
-    kept = (
-        f"\n\n{wrapped('Left out are layers that fetch no tiles, as an earlier layer did or the activation unit computes them.')}"
-        if any(work.kept for work in layers)
-        else ""
-    )
+    notes = [EARLY] if any(work.is_fetched_early(target) for work in works) else []
+    notes += [KEPT] if any(work.kept for work in layers) else []
+    notes += [f"The roof of the whole model is that of {model.link}."] if model.drawable and model.limit(target) == model.link else []
     more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
-    if model.drawable and (limit := model.limit(target)) == model.link:
-        kept += f"\n\n{wrapped(f'The roof of the whole model is that of {limit}.')}"
-    return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
+    return "\n\n".join([wrapped(head), text + more, *map(wrapped, notes)])
 
 
 def memory_table(runtime: Timed) -> str:
@@ -305,14 +298,10 @@ def wrapped(text: str, indent: str = "") -> str:
     return "\n".join(folded(text, WIDTH, indent=indent))
 
 
-def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The `MOST_ROWS` layers, or lines, of the most cycles by their entry `key`, and the others; both in the order in which they came."""
-    largest = set(sorted(range(len(layers)), key=lambda i: (-layers[i][key], i))[:MOST_ROWS])
+def _largest(layers: Sequence[T], size: Callable[[T], int]) -> tuple[list[T], list[T]]:
+    """The `MOST_ROWS` largest layers, or lines, by their cycles, and the others; both in the order in which they came."""
+    largest = set(sorted(range(len(layers)), key=lambda i: (-size(layers[i]), i))[:MOST_ROWS])
     return [layers[i] for i in sorted(largest)], [layer for i, layer in enumerate(layers) if i not in largest]
-
-
-def _layer_row(layer: dict[str, Any], whole: int, step: str) -> tuple[str, ...]:
-    return (_name(layer, step), layer["kind"], _line(layer), *layer_cells(layer, whole))
 
 
 def _line_row(line: dict[str, Any], whole: int) -> tuple[str, ...]:
@@ -336,10 +325,15 @@ def _cut_step(name: str, layer: Mapping[str, Any]) -> str:
     return f"{name.partition(',')[0]}…" if len(layer.get("operators", ())) > 1 else name
 
 
-def _sum_row(name: str, cycles: int, whole: int, heads: Sequence[str] = LAYER_HEADS) -> tuple[str, ...]:
-    """The row of several layers: the sum of their cycles, and its share of `whole`; all other cells are empty."""
-    cells = (name, "", "", f"{cycles:,}", tenths(cycles, whole))
-    return cells + ("",) * (len(heads) - len(cells))
+def _sums(
+    heads: Sequence[str], shown: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]], more: str, whole: int
+) -> tuple[list[tuple[str, ...]], str]:
+    """The last rows of a table of layers or lines: `more`, which are the `others`, and `whole`, each with cycles and their share alone; and
+    the note on rounding."""
+    rest = sum(each["cycles"] for each in others)
+    sums = [*([(more, rest)] if others else []), ("in all", whole)]
+    rows = [(name, "", "", f"{cycles:,}", tenths(cycles, whole), *[""] * (len(heads) - 5)) for name, cycles in sums]
+    return rows, _rounding([100 * cycles / max(1, whole) for cycles in (*(each["cycles"] for each in shown), rest)])
 
 
 def _rounding(shares: Sequence[float], which: str = "they") -> str:

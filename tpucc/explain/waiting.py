@@ -5,10 +5,8 @@ The stretches of the unit that computes are the stalls of the timeline. The othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -24,35 +22,26 @@ from tpucc.sim.timing import Timeline
 
 
 class Reason(Enum):
-    """What a unit waits for besides other units."""
+    """What a unit waits for besides other units, in words that follow "waits for"."""
 
-    TILE = 0
-    SHIFT = 1
-    PLACE = 2
-    SHADOW = 3
-    ISSUE = 4
+    TILE = "tile {number}, which is asked for in cycle {begin} and arrives in {end}"
+    SHIFT = "tile {number} to be shifted in, from cycle {begin} to {end}"
+    PLACE = "a place in the FIFO, which tile {number} leaves in cycle {end}"
+    SHADOW = "the shadow weights, which tile {number} leaves in cycle {end}"
+    ISSUE = "what stands before it in the program to be issued"
 
 
-WORDS: Mapping[Reason, str] = MappingProxyType(
-    {
-        Reason.TILE: "tile {number}, which is asked for in cycle {begin} and arrives in {end}",
-        Reason.SHIFT: "tile {number} to be shifted in, from cycle {begin} to {end}",
-        Reason.PLACE: "a place in the FIFO, which tile {number} leaves in cycle {end}",
-        Reason.SHADOW: "the shadow weights, which tile {number} leaves in cycle {end}",
-        Reason.ISSUE: "what stands before it in the program to be issued",
-    }
-)
-"""Words that follow "waits for"."""
+REASONS = tuple(Reason)
 
 
 def reason_words(machine: Machine) -> tuple[str, ...]:
-    """Words that follow "waits for", by the number of a reason: those of units come first and have the units' numbers."""
-    return (*(unit.done.format(title=unit.title) for unit in machine.units), "", *WORDS.values())
+    """Words that follow "waits for", by the number of a reason: the words of units come first, at the units' numbers."""
+    return (*(unit.done.format(title=unit.title) for unit in machine.units), "", *(reason.value for reason in REASONS))
 
 
 def number_of(machine: Machine, reason: Reason) -> int:
     """The number of a reason that is no unit."""
-    return machine.control + 1 + reason.value
+    return machine.control + 1 + REASONS.index(reason)
 
 
 def shifter(machine: Machine) -> int:
@@ -95,7 +84,7 @@ class Waiting:
     def __getitem__(self, index: int) -> Stretch:
         unit, instruction, start, end, number, what, begin = (int(column[index]) for column in self._columns)
         units, after = self.machine.units, number - self.machine.control - 1
-        reason = units[number].engine if number < len(units) else Reason(after)
+        reason = units[number].engine if number < len(units) else REASONS[after]
         words = reason_words(self.machine)[number].format(number=f"{what:,}", begin=f"{begin:,}", end=f"{end:,}")
         return Stretch(unit, instruction, start, end, reason, what, begin, words)
 

@@ -7,6 +7,7 @@ Training has others (`tpucc.training.arithmetic`, `tpucc.floating.matrix_unit`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,6 +16,7 @@ import numpy as np
 
 from tpucc.floating import double, exact, functions
 from tpucc.floating import erf as series
+from tpucc.floating.random_numbers import uniform
 from tpucc.floating.reduction import tree_sum
 from tpucc.numerics import AnyArray, Float32, Float64
 
@@ -53,6 +55,15 @@ class Arithmetic:
     def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
         """The sums of x over these axes, which the result hasn't; float32. Without axes, a copy."""
         return tree_sum(x, axis)
+
+    def uniform(self, draw: AnyArray, use: int, shape: tuple[int, ...]) -> Float32:
+        """Random numbers of [0, 1), float32 of this shape, whose first size counts items; any array of integers `draw` has the seed, the
+        step and the number of the first item.
+
+        Element i of item n has the counter (n · elements an item + i, use), with the key (seed, step).
+        """
+        seed, step, first = draw.astype(np.uint32).tolist()
+        return uniform((seed, step), use, first * math.prod(shape[1:]), math.prod(shape)).reshape(shape)
 
     def exp(self, x: Float32) -> Float32:
         """e to the power of x, element by element; any shape."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import index
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -157,5 +158,7 @@ def files_asked(asked: Mapping[str, Any]) -> Iterator[Path]:
     for name, value in asked.items():
         if name in ("weights", "calibration", "examples", "held_out") and not isinstance(value, Mapping | None):
             yield Path(value)
-        elif name in ("target", "passes", "stages"):
+        elif name == "stages" and isinstance(value, Mapping):
+            yield from (Path(each) for each in value.values() if isinstance(each, str | PathLike))
+        elif name in ("target", "passes"):
             yield from paths_in(value)

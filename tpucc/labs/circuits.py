@@ -6,6 +6,7 @@ needed: `tpucc lab list` works without.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from tpucc.diagnostics import counted
+from tpucc.explain.tables import table
 from tpucc.labs.lab import ASKED, Outcome, Submission, Wrong
 from tpucc.plugins.failures import Failed
 from tpucc.sim.interpret import Interpreter
@@ -120,9 +122,7 @@ def signed(value: int, bits: int) -> int:
 
 def drawn(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """The last cycles as a table of characters."""
-    cells = [tuple(names), *(tuple(map(str, row)) for row in rows[-LINES:])]
-    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, wide, strict=True)).rstrip() for row in cells)
+    return table(names, [tuple(map(str, row)) for row in rows[-LINES:]], left=0, width=sys.maxsize)
 
 
 def on_chip(made: Chip, begun: Interpreter, what: str, text: str) -> Outcome:

@@ -66,38 +66,32 @@ class _File:
 
 @dataclass
 class _Part:
-    """A student's part of an export: the files so far, and the bytes that may still be unpacked."""
+    """A student's part of an export: the files so far, and the bytes that may still be unpacked; fewer than 0 of what is larger than any
+    submission."""
 
     files: list[_File] = field(default_factory=list)
     rest: int = UNPACKED
 
 
-class TooMuch(Exception):
-    """A student's part of an export is larger than any submission."""
-
-
-Entry = tuple[PurePosixPath, Callable[[int], bytes]]
-"""A file of an export or of an archive: its path, and a function that reads so many bytes of it at most."""
+Opening = Callable[[], Any]
+"""Opens a file, to be read as bytes."""
+Entry = tuple[PurePosixPath, Opening]
+"""A file of an export or of an archive: its path, and what opens it."""
 
 
 def collect(export: Path, lab: Lab, term: Term) -> Collected:
     """The submissions of an export. Raises `UsageError` E0503 for a file that isn't one, E0554 for one of too many files."""
     found = Collected()
     parts: dict[tuple[str, str], _Part] = {}
-    too_much: set[tuple[str, str]] = set()
-    for path, read in _entries(export):
+    for path, opening in _entries(export):
         student, number, inside = _student(path)
-        try:
-            _unpack(parts.setdefault((student, number), _Part()), inside, read, str(path), DEEPEST, found)
-        except TooMuch:
-            too_much.add((student, number))
+        _unpack(parts.setdefault((student, number), _Part()), inside, opening, str(path), DEEPEST, found)
     names = [student for student, _ in parts]
     for (student, number), part in sorted(parts.items(), key=lambda item: item[0]):
         name = folder_name(f"{student}-{number}" if names.count(student) > 1 and number else student, {*found.files, *found.without})
-        if (student, number) in too_much:
+        if part.rest < 0:
             found.left.append(f"{name}: more than {ENTRIES:,} files or {UNPACKED:,} bytes")
-            part = _Part()
-        if chosen := _chosen(name, part.files, lab, term, found):
+        if chosen := _chosen(name, part.files if part.rest >= 0 else [], lab, term, found):
             found.files[name] = chosen
         else:
             found.without.append(name)
@@ -175,23 +169,24 @@ def _beside(student: str, files: Sequence[_File], main: PurePosixPath, found: Co
     return others
 
 
-def _unpack(part: _Part, path: PurePosixPath, read: Callable[[int], bytes], place: str, depth: int, found: Collected) -> None:
-    """Adds a file to a student's part; or the files of an archive, which lie where the archive lies. Of a large file only the beginning is
-    read. Files that can't be read are left out. Raises `TooMuch`."""
-    if _is_junk(path):
+def _unpack(part: _Part, path: PurePosixPath, opening: Opening, place: str, depth: int, found: Collected) -> None:
+    """Adds a file to a student's part, if that isn't too much already; or the files of an archive, which lie where the archive lies. Of a
+    large file only the beginning is read. Files that can't be read are left out."""
+    if _is_junk(path) or part.rest < 0:
         return
     if any(len(name) > LONGEST for name in path.parts):
         found.left.append(f"{place[:LONGEST]}…: a name of more than {LONGEST} characters")
         return
     is_archive = path.suffix.casefold() == ".zip"
     try:
-        content = read(UNPACKED if is_archive else MOST + 1)
+        with opening() as opened:
+            content: bytes = opened.read(UNPACKED if is_archive else MOST + 1)
     except BROKEN as error:
         found.left.append(f"{place}: {'encrypted' if 'encrypted' in str(error) else 'damaged'}")
         return
-    part.rest -= len(content)
-    if part.rest < 0 or len(part.files) >= ENTRIES:
-        raise TooMuch
+    part.rest = part.rest - len(content) if len(part.files) < ENTRIES else -1
+    if part.rest < 0:
+        return
     if not is_archive and len(content) <= MOST:
         part.files.append(_File(path, content))
     elif not is_archive:
@@ -204,8 +199,8 @@ def _unpack(part: _Part, path: PurePosixPath, read: Callable[[int], bytes], plac
         except BROKEN:
             found.left.append(f"{place}: a damaged archive")
             return
-        for inner, read_inner in _in_archive(archive):
-            _unpack(part, path.parent / inner, read_inner, f"{place}/{inner}", depth - 1, found)
+        for inner, opening_inner in _in_archive(archive):
+            _unpack(part, path.parent / inner, opening_inner, f"{place}/{inner}", depth - 1, found)
 
 
 def _entries(export: Path) -> Iterator[Entry]:
@@ -214,7 +209,7 @@ def _entries(export: Path) -> Iterator[Entry]:
     if export.is_dir():
         files = [path for path in sorted(export.rglob("*")) if path.is_file() and not path.is_symlink()]
         paths = [PurePosixPath(file.relative_to(export).as_posix()) for file in files]
-        entries = [(path, partial(_beginning, partial(file.open, "rb"))) for path, file in zip(paths, files, strict=True)]
+        entries = [(path, partial(file.open, "rb")) for path, file in zip(paths, files, strict=True)]
     else:
         try:
             entries = list(_in_archive(zipfile.ZipFile(export)))
@@ -225,9 +220,9 @@ def _entries(export: Path) -> Iterator[Entry]:
         message = f"{shown} has {len(entries):,} files, and at most {STUDENTS:,} are read"
         raise UsageError(Diagnostic("E0554", message, help=("collect it in parts",)))
     depth = _common([path for path, _ in entries])
-    for path, read in entries:
+    for path, opening in entries:
         if not _is_junk(path) and len(path.parts) > depth:
-            yield PurePosixPath(*path.parts[depth:]), read
+            yield PurePosixPath(*path.parts[depth:]), opening
 
 
 def _in_archive(archive: zipfile.ZipFile) -> Iterator[Entry]:
@@ -236,13 +231,7 @@ def _in_archive(archive: zipfile.ZipFile) -> Iterator[Entry]:
         path = PurePosixPath(info.filename.replace("\\", "/"))
         path = PurePosixPath(path.name) if path.is_absolute() or ".." in path.parts else path
         if not info.is_dir() and path.parts:
-            yield path, partial(_beginning, partial(archive.open, info))
-
-
-def _beginning(opening: Callable[[], Any], most: int) -> bytes:
-    with opening() as opened:
-        content: bytes = opened.read(most)
-    return content
+            yield path, partial(archive.open, info)
 
 
 def _common(paths: Sequence[PurePosixPath]) -> int:

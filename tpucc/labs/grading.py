@@ -22,7 +22,7 @@ from tpucc.guest.values import Plain
 from tpucc.labs.call_text import call_text
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import MODULE, Child
-from tpucc.labs.here import Here
+from tpucc.labs.here import Here, missing
 from tpucc.labs.lab import AS_WRITTEN, ASKED, Asked, Exchange, Lab, Outcome, Submission, Term, Test, lost
 from tpucc.labs.likeness import likeness
 from tpucc.labs.start import disagreement
@@ -227,54 +227,18 @@ def isolated() -> Jail:
     return jail
 
 
-@dataclass(frozen=True)
-class Texts:
-    """A submission of a lab without functions: files that nothing executes."""
-
-    files: Mapping[str, bytes]
-
-    def printed(self) -> str:
-        return ""
-
-    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
-        raise Failed("result", f"no {function} can be called: the lab asks for texts")
-
-    def defines(self) -> tuple[str, ...]:
-        return ()
-
-    def text(self, name: str) -> str:
-        if name not in self.files:
-            there = next((own for own in self.files if _number(own) == _number(name)), "")
-            raise Failed("file", _missing(name, there))
-        try:
-            return self.files[name].decode("utf-8")
-        except UnicodeDecodeError:
-            raise Failed("file", f"{name} is no text in UTF-8") from None
-
-
-def _missing(name: str, there: str) -> str:
-    """That a file is missing, and which file, if any, may be meant for it."""
-    return f"the submission has no {name}" + (f"; it has {printable(there)}" if there else "")
-
-
-def _number(name: str) -> int | None:
-    """The first number in a file's name, as of `puzzle1.asm` and `Puzzle01 (1).asm`."""
-    found = re.search(r"\d{1,9}", name.rpartition("/")[2])
-    return int(found[0]) if found else None
-
-
 def _graded(contents: Contents, grade: Grade, shared: Path | None, jail: Jail | None, watch: Watch | None) -> Grade:
     lab, files, main = grade.lab, contents.files, contents.main
     if contents.problem:
         return _without_tests(grade, Failed("file", contents.problem), watch)
     if lab.functions and main not in files:
         there = next((name for name in files if name.rpartition("/")[2] == lab.file), next(iter(files), ""))
-        return _without_tests(grade, Failed("file", _missing(lab.file, there)), watch)
+        return _without_tests(grade, missing(lab.file, there), watch)
     if grade.seed is not None:
         grade = replace(grade, like=likeness(lab, files))
     try:
         if shared is None or jail is None:
-            return _run_all(grade, _trusted(contents) if lab.functions else Texts(files), watch)
+            return _run_all(grade, _trusted(contents) if lab.functions else Here({}, Path(contents.origin), files), watch)
         with cell(shared, seen(files), main) as made, Child(jail, made, lab.modules) as child:
             try:
                 child.load()
@@ -307,7 +271,7 @@ def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
     return grade
 
 
-def _run_all(grade: Grade, submission: Child | Texts | Here, watch: Watch | None) -> Grade:
+def _run_all(grade: Grade, submission: Child | Here, watch: Watch | None) -> Grade:
     seed = 0 if grade.seed is None else random.Random(f"{grade.seed}/judging").getrandbits(32)
     for test in grade.tests:
         result = run(test, submission, seed)

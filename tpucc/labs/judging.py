@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,15 +14,18 @@ from tpucc.diagnostics import Error, counted
 from tpucc.guest.values import Plain
 from tpucc.ir import Graph
 from tpucc.ir.parser import parse_graph
-from tpucc.labs.lab import Outcome, judging_seed, lost
+from tpucc.labs.lab import Outcome, Submission, Wrong, judging_seed, lost
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray
 from tpucc.passes.pipeline import verify_stage
+from tpucc.plugins.code import short
 from tpucc.plugins.failures import Failed
 from tpucc.plugins.judged import NOISE, NOISE_STAGE
 from tpucc.runtime.check import float_reference, random_inputs
 from tpucc.runtime.judge import Verdict
 
+Case = TypeVar("Case")
+Run = Callable[[Submission], Outcome]
 DRAWS = 16
 """Random inputs on which noise is measured, where it must be known better than from one."""
 
@@ -74,6 +79,16 @@ def some_right(tests: Iterable[Callable[[], Outcome]], what: str, none: float = 
     return replace(failed[0], share=share, message=f"{message}: {failed[0].message}")
 
 
+def several(test: Callable[[Case, Submission], Outcome], cases: Iterable[Case], what: str, none: float = 1.0) -> Run:
+    """What runs a test on cases, of which each earns its share, as in `some_right`."""
+    return lambda submission: some_right((partial(test, case, submission) for case in cases), what, none)
+
+
+def every(test: Callable[[Case, Submission], Outcome], cases: Iterable[Case], what: str) -> Run:
+    """The same of cases of which all must be right."""
+    return lambda submission: all_or_nothing(several(test, cases, what)(submission))
+
+
 def all_or_nothing(outcome: Outcome) -> Outcome:
     """An outcome without the points of a part."""
     return outcome if outcome.passed else replace(outcome, share=0)
@@ -85,8 +100,14 @@ def judged(exe: api.Executable, seed: int | None = None) -> tuple[Verdict, str]:
     return verdict, "" if verdict.equal else "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference)
 
 
-SHOWN = 60
-"""Characters of a value that are shown."""
+def verdict_on(exe: api.Executable, **told: Any) -> Verdict:
+    """The verdict on a program that is right. Raises `Wrong` for another, with what else is `told`."""
+    verdict, problem = judged(exe)
+    if problem:
+        raise Wrong(problem, **told)
+    return verdict
+
+
 LONGEST = 2**20
 """Characters of the longest text of a graph that is read."""
 ELEMENTS = 2**16
@@ -118,16 +139,12 @@ def in_words(answer: Plain) -> str:
     if answer is None:
         return "None"
     kind = type(answer).__name__
-    return f"a{'n' if kind[0] in 'aeiou' else ''} {kind}, {shortened(repr(answer))}"
-
-
-def shortened(text: str) -> str:
-    """At most `SHOWN` characters of a text."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return f"a{'n' if kind[0] in 'aeiou' else ''} {kind}, {short(answer)}"
 
 
 def read_graph(answer: Plain, given: Graph, who: str = "") -> Graph:
-    """The graph that a function made of `given`: valid, and of bounded size. Raises `Failed`; `who` begins its messages, as `rewrite `."""
+    """The graph that a function made of `given`: valid, of bounded size, with the same inputs and outputs. Raises `Failed`; `who` begins
+    its messages, as `rewrite `."""
     if not isinstance(answer, str) or not answer.startswith("graph "):
         raise Failed("result", f"{who}returned {in_words(answer)}; expected a graph")
     if len(answer) > LONGEST:
@@ -141,7 +158,20 @@ def read_graph(answer: Plain, given: Graph, who: str = "") -> Graph:
         raise Failed("wrong", f"{who}made a graph that is not valid: {first.code}: {first.message}") from None
     if elements(made) > most:
         raise Failed("wrong", f"{who}made values with {elements(made):,} elements in all; at most {most:,} are computed")
+    for what, found in (("inputs", _inputs), ("outputs", _outputs)):
+        if (after := found(made)) != (before := found(given)):
+            raise Failed("wrong", f"{who}changed the {what} from {', '.join(before)} to {', '.join(after)}")
     return made
+
+
+def _inputs(graph: Graph) -> list[str]:
+    """Names and types with their ranges; their order says nothing."""
+    return sorted(f"{node.name}: {node.type}" for node in graph.inputs)
+
+
+def _outputs(graph: Graph) -> list[str]:
+    """Names and shapes; the range of an output may become known."""
+    return [f"{output.name}: {graph[output.node].type.brief}" for output in graph.outputs]
 
 
 def elements(graph: Graph) -> int:

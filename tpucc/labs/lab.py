@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from shlex import quote
@@ -305,6 +306,17 @@ def words_of(rules: object) -> dict[str, Any]:
     return {name: value for name in dir(rules) if name[0] != "_" and not callable(value := getattr(rules, name))}
 
 
+def texts_of(declared: Mapping[str, Mapping[str, Mapping[str, str]]], rules: object, words: Mapping[str, Any]) -> dict[str, str]:
+    """The words for which a `lab.toml` has texts, with other `words` in them. Each names a field of the rules, or a field of a field, and
+    has a text for each of its values; for others it is `else`."""
+    found = dict[str, str]()
+    for word, choice in declared.items():
+        ((name, texts),) = choice.items()
+        value = str(attrgetter(name)(rules)).lower()
+        found[word] = filled(texts[value if value in texts else "else"], words)
+    return found
+
+
 MATERIAL = "material"
 """The folder of a lab's texts, inside the lab's own."""
 DECLARATION = "lab.toml"
@@ -312,7 +324,7 @@ DECLARATION = "lab.toml"
 
 
 def declaration(folder: Path) -> dict[str, Any]:
-    """What a lab's folder declares: `number`, `title`, `file`, and the other fields of `Lab` that are plain values."""
+    """What a lab's folder declares: `number`, `title`, `file`, the other fields of `Lab` that are plain values, and texts of `words`."""
     said = tomllib.loads((folder / DECLARATION).read_text("utf-8"))
     return {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
 
@@ -332,10 +344,17 @@ def declared(
 ) -> Lab:
     """The lab of a folder, which has the folder's name: what its `lab.toml` says, with the functions that make its texts and tests.
 
-    `rules` are what differs between terms; words and tests follow from them. Their fields are words, too, as in `words_of`. `hidden` gives
-    tests like the public ones, for a source of numbers that is the seed's, and the seed as a text; that they are hidden, and are named so,
-    is added here. `asks` make questions of what a submission did.
+    `rules` are what differs between terms; words and tests follow from them. Their fields are words, too, as in `words_of`, and so are the
+    texts that `lab.toml` has for their values, as in `texts_of`. `hidden` gives tests like the public ones, for a source of numbers that is
+    the seed's, and the seed as a text; that they are hidden, and are named so, is added here. `asks` make questions of what a submission
+    did.
     """
+    plain = declaration(folder)
+    texts = plain.pop("words", {})
+
+    def all_words(term: Term) -> Mapping[str, Any]:
+        known = {**words_of(rules(term)), **words(rules(term))}
+        return known | texts_of(texts, rules(term), known)
 
     def all_hidden(term: Term, seed: int) -> Sequence[Test]:
         tests = hidden(rules(term), Random(f"{seed}/{folder.name}"), str(seed))
@@ -344,11 +363,11 @@ def declared(
     return Lab(
         name=folder.name,
         folder=folder,
-        words=lambda term: {**words_of(rules(term)), **words(rules(term))},
+        words=all_words,
         public=lambda term: public(rules(term)),
         hidden=all_hidden,
         begun=None if begun is None else lambda term: begun(rules(term)),
         asks=asks,
         rules=rules,
-        **declaration(folder),
+        **plain,
     )

@@ -23,7 +23,7 @@ import networkx
 
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.start import starting_files
-from tpucc.labs.submissions import NOTES, Variants, submissions, submitted
+from tpucc.labs.submissions import Variants, seen, submissions, submitted
 from tpucc.plugins.failures import Failed
 
 PACKAGE = Path(__file__).parents[1]
@@ -253,7 +253,7 @@ def _submitted(lab: Lab, path: Path, name: str, given: frozenset[str]) -> Submit
     if path.is_symlink():
         return Submitted(name, problem="it is a link")
     try:
-        files = {file: content for file, content in submitted(path).items() if not file.endswith(NOTES)}
+        files = seen(submitted(path))
         read = [statement for file, content in files.items() for statement in _read(file, content)]
         remarks = [remark for file, content in files.items() if file.endswith(".py") for remark in _remarks(file, content)]
     except (Failed, OSError) as failure:

@@ -4,6 +4,7 @@ points, and what public tests found. Of hidden tests it has the points alone.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
+from tpucc.explain.tables import table as text_table
 from tpucc.files import read_file
 from tpucc.labs import find
 from tpucc.labs.classes import first_line
@@ -132,9 +134,8 @@ def _unranked(found: Results) -> str:
 
 def as_text(board: Board) -> str:
     """The table for a terminal."""
-    rows = list(board.rows())
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    head, *rows = board.rows()
+    return text_table(head, rows, left=len(head), width=sys.maxsize)
 
 
 def as_page(board: Board) -> str:

@@ -32,22 +32,19 @@ def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
     told_all = details or not any(test.hidden for test in grade.tests)
     lab, whole, measures = grade.lab, len(rows) == len(grade.tests), grade.measures
     problem = grade.problem or ("" if whole else "not all tests have run")
-    more = {
-        "lab": lab.number,
-        "name": lab.name,
-        "term": grade.term.name,
-        "version": VERSION,
-        "isolation": grade.isolation,
-        "digest": grade.digest,
-        "date": grade.date,
-    }
     told: dict[str, Any] = {
         "score": grade.score,
         "max_score": grade.most,
         "output": "\n".join(dict.fromkeys(filter(None, (printable_lines(problem), grade.note)))),
         "tests": rows,
         "extra_data": {
-            **more,
+            "lab": lab.number,
+            "name": lab.name,
+            "term": grade.term.name,
+            "version": VERSION,
+            "isolation": grade.isolation,
+            "digest": grade.digest,
+            "date": grade.date,
             "note": grade.note if grade.note != grade.problem else "",
             "complete": bool(grade.problem) or whole,
             "printed": printable_lines(grade.printed),

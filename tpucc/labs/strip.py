@@ -15,10 +15,16 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from pathlib import Path
 
-_MARKER = re.compile(r"^(?P<indent>[ \t]*)# lab (?P<lab>\d+) (?P<what>begin|end)(?P<asked> \(the grader asks it\))?(?:: (?P<task>.+))?$")
+_MARKER = re.compile(r"^[ \t]*# lab \d+ (?:begin|end)\b.*$", re.MULTILINE)
+_BLOCK = re.compile(
+    r"^(?P<indent>[ \t]*)# lab (?P<lab>\d+) begin(?P<asked> \(the grader asks it\))?: (?P<task>.+)\n"
+    r"(?P<body>(?:(?![ \t]*# lab \d+ (?:begin|end)\b).*\n)*)"
+    r"[ \t]*# lab (?P=lab) end\n",
+    re.MULTILINE,
+)
 LEFT_OUT = ("labs", "programs", "watch", "paper", "systolic")
 """What a child has no use for."""
 
@@ -30,45 +36,24 @@ class MarkerError(ValueError):
 def stripped(text: str, labs: Set[int] | None = None, name: str = "") -> str:
     """A module's text without the reference solutions of `labs`; without those of all, and what graders ask, where none is named. Raises
     `MarkerError`."""
-    return "".join(f"{line}\n" for line in _lines(text, labs, name))
+
+    def without(block: re.Match[str]) -> str:
+        if labs is not None and (int(block["lab"]) not in labs or block["asked"]):
+            return block["body"]
+        words = f"lab {block['lab']}: {block['task']}"
+        return f"{block['indent']}raise NotImplementedError({words!r})\n"
+
+    rest = _BLOCK.sub(lambda block: "\n" * block[0].count("\n"), text)
+    if alone := _MARKER.search(rest):
+        line = rest.count("\n", 0, alone.start()) + 1
+        form = "a solution begins with `# lab N begin: what to write`, and ends with `# lab N end` before another one begins"
+        raise MarkerError(f"{name}:{line}: `{alone[0].strip()}` stands alone: {form}")
+    return _BLOCK.sub(without, text)
 
 
 def has_markers(text: str) -> bool:
     """Whether a module's text has a marker."""
-    return "# lab " in text and any(_MARKER.match(line) for line in text.splitlines())
-
-
-def _lines(text: str, labs: Set[int] | None, name: str) -> Iterator[str]:
-    opened: re.Match[str] | None = None
-    for number, line in enumerate(text.splitlines(), 1):
-        marker = _MARKER.match(line)
-        where = f"{name}:{number}"
-        if marker is None:
-            if opened is None or not _taken(opened, labs):
-                yield line
-        elif marker["what"] == "begin":
-            if opened is not None:
-                raise MarkerError(f"{where}: lab {marker['lab']} begins inside lab {opened['lab']}")
-            if not marker["task"]:
-                raise MarkerError(f"{where}: the marker says nothing: `# lab {marker['lab']} begin: what to write`")
-            opened = marker
-            if _taken(marker, labs):
-                yield from _stub(marker)
-        elif opened is None or marker["lab"] != opened["lab"]:
-            raise MarkerError(f"{where}: lab {marker['lab']} ends, and has not begun")
-        else:
-            opened = None
-    if opened is not None:
-        raise MarkerError(f"{name}: lab {opened['lab']} begins and does not end")
-
-
-def _taken(marker: re.Match[str], labs: Set[int] | None) -> bool:
-    return labs is None or (int(marker["lab"]) in labs and not marker["asked"])
-
-
-def _stub(marker: re.Match[str]) -> Iterator[str]:
-    words = f"lab {marker['lab']}: {marker['task']}"
-    yield f"{marker['indent']}raise NotImplementedError({words!r})"
+    return "# lab " in text and _MARKER.search(text) is not None
 
 
 def copy_stripped(package: Path, folder: Path, labs: Set[int] | None = None, left_out: tuple[str, ...] = LEFT_OUT) -> None:

@@ -76,45 +76,18 @@ def fully_connected(
 def convolution(
     layer: Conv, x: DeviceInts, weights: Int8, bias: AnyArray, multiplier: Float32, table: DeviceInts | None = None, *, to: IntegerFormat
 ) -> DeviceInts:
-    """x [B, H, W, C], weights [R, S, C / groups, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window,
-    flattened, times the flattened kernel. Channels whose weights are all zero add nothing, and are left out."""
-    if layer.groups > 1:
-        return _requantised(layer.epilogue, _grouped_sums(layer, x, weights) + bias.astype(np.float64), multiplier, table, to)
-    channels = weights.any(axis=(0, 1, 3))
-    if channels.any() and not channels.all():
-        x, weights = x[..., channels], weights[:, :, channels]
-    windows = _windows(_surrounded(x, layer.sides, layer.outside), (weights.shape[0], weights.shape[1]), layer.stride, layer.dilation)
-    images, height, width = windows.shape[:3]
-    kernel = weights.transpose(2, 0, 1, 3).reshape(-1, weights.shape[3])
-    exact = _exact(x, len(kernel))
-    sums = windows.reshape(images, height, width, -1).astype(exact) @ kernel.astype(exact) + bias.astype(np.float64)
-    return _requantised(layer.epilogue, sums, multiplier, table, to)
-
-
-def _grouped_sums(layer: Conv, x: DeviceInts, weights: Int8) -> AnyArray:
-    """The sums [B, H', W', F] of a convolution in groups: for each kernel position, the pixels under it times its matrix."""
+    """x [B, H, W, C], weights [R, S, C / groups, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: for each position
+    of the kernel, the pixels under it times its matrix; of each group of channels, its own."""
     exact = _exact(x, math.prod(weights.shape[:3]))
-    around = _surrounded(x, layer.sides, layer.outside).astype(exact)
-    windows = _windows(around, (weights.shape[0], weights.shape[1]), layer.stride, layer.dilation)
-    images, height, width = windows.shape[:3]
     *size, depth, filters = weights.shape
-    if depth == 1:
-        return _depthwise_sums(windows, weights.astype(exact)).reshape(images, height, width, filters)
+    windows = _windows(_surrounded(x, layer.sides, layer.outside).astype(exact), (size[0], size[1]), layer.stride, layer.dilation)
+    images, height, width = windows.shape[:3]
     sums = np.zeros((layer.groups, images * height * width, filters // layer.groups), exact)
     for r, s in np.ndindex(*size):
         pixels = windows[..., r, s].reshape(-1, layer.groups, depth).swapaxes(0, 1)
         sums += pixels @ weights[r, s].astype(exact).reshape(depth, layer.groups, -1).swapaxes(0, 1)
-    return sums.swapaxes(0, 1).reshape(images, height, width, filters)
-
-
-def _depthwise_sums(windows: AnyArray, weights: AnyArray) -> AnyArray:
-    """The sums [B, H', W', C, F / C] where each group is one channel: pixel times weight, without a product of matrices. One image after
-    the other, because they are then in the processor's cache."""
-    sums = np.zeros((*windows.shape[:4], weights.shape[3] // windows.shape[3]), windows.dtype)
-    for image, result in zip(windows, sums, strict=True):
-        for r, s in np.ndindex(*weights.shape[:2]):
-            result += image[..., r, s, None] * weights[r, s].reshape(result.shape[2:])
-    return sums
+    whole = sums.swapaxes(0, 1).reshape(images, height, width, filters) + bias.astype(np.float64)
+    return _requantised(layer.epilogue, whole, multiplier, table, to)
 
 
 def _exact(x: DeviceInts, terms: int) -> type[np.floating[Any]]:

@@ -8,7 +8,7 @@ prefetch and synchronisation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -88,18 +88,6 @@ class TileProgram(DeviceProgram):
     @cached_property
     def _lines(self) -> list[str]:
         return tile_lines(self, self.instructions)
-
-
-def with_tiles_named(tiles: TileProgram) -> TileProgram:
-    """The program in which each multiply names the tile that it uses, so that another order may move it. Scheduling removes a switch to the
-    tile that is in use already."""
-    code = tiles.instructions.copy()
-    multiplies = np.isin(code["opcode"], MULTIPLIES)
-    switches = multiplies & ((code["flags"] & Flag.SWITCH) != 0)
-    latest = np.maximum.accumulate(np.where(switches, np.arange(len(code)), 0))
-    code["index"][multiplies] = code["index"][latest[multiplies]]
-    code["flags"][multiplies] |= np.uint8(Flag.SWITCH)
-    return replace(tiles, instructions=code)
 
 
 def tile_operands(spec: Spec, function: int) -> Sequence[OperandSpec]:

@@ -30,12 +30,8 @@ from tpucc.machine.parts import Contents, Memory
 from tpucc.machines.v1 import V1, Opcode
 from tpucc.numerics import Int64
 
-ALLOWED = (
-    *(Opcode.NOP, Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE),
-    *(Opcode.WRITE_WEIGHTS, Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
-)
-"""The instructions of a tile program. Scheduling adds fetches, waits and the end."""
-
+SCHEDULED = (Opcode.READ_WEIGHTS, Opcode.SYNCHRONIZE, Opcode.SYNCHRONIZE_HOST, Opcode.HALT)
+"""Instructions that no tile program has: scheduling adds fetches, waits and the end."""
 
 CODES = {"V0401": "E0754", "V0403": "E0756", "V1002": "E0758", "V1003": "E0758", "V1004": "E0757"}
 """The error code of each rule of the machine that a tile program may break. The rules of sums have the code E0755."""
@@ -124,7 +120,7 @@ def _records(context: _Context) -> Iterator[Violation]:
     for name in RECORD.names or ():
         machine[name] = code[name]
     machine["index"][np.isin(code["opcode"], MULTIPLIES)] = 0
-    bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(V1, machine)
+    bad = np.isin(code["opcode"], SCHEDULED) | ~well_formed(V1, machine)
     yield from _numbered("E0751", bad, "is malformed, or one that only scheduling makes")
 
 

@@ -80,7 +80,7 @@ def spread(x: Array, w: Array, axes: tuple[Axis, Axis], groups: int, product: Ca
     that order; those that a dilated image would have between its pixels have none. Each group of channels is a product of its own.
     """
     height, width = axes
-    result = np.zeros((len(x), height.size, width.size, w.shape[3] * groups), x.dtype)
+    result = np.zeros_like(x, order="C", shape=(len(x), height.size, width.size, w.shape[3] * groups))
     for (rows, r, lines), (columns, s, beside) in pairs(height.phases(), width.phases()):
         kernel = w[r, s].reshape(-1, w.shape[3])
         patches = patches_of(x, lines, beside)

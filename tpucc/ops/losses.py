@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -69,7 +70,13 @@ def infer_pair(_: NoAttributes, types: Types) -> TensorType:
 def at_labels(values: Array, label: Array, op: str) -> Array:
     """The value of each row that its label names. Raises `InputError` (E0454)."""
     require_labels(label, values.shape[-1], op)
-    return np.take_along_axis(values, label[..., np.newaxis], -1)[..., 0]
+    return np.asarray(values.take(_firsts(label.shape, values.shape[-1]) + label))
+
+
+@lru_cache
+def _firsts(shape: tuple[int, ...], classes: int) -> Array:
+    """The place of the first class of each label."""
+    return np.arange(0, math.prod(shape) * classes, classes).reshape(shape)
 
 
 def hot(g: Backward) -> Value:

@@ -54,7 +54,7 @@ def prepared(attributes: PadAttributes) -> Callable[[Array], Array]:
     zeros = [before + after for before, after in attributes.pads]
 
     def padded(x: Array) -> Array:
-        result = np.zeros(list(map(add, x.shape, zeros)), x.dtype)
+        result = np.zeros_like(x, order="C", shape=tuple(map(add, x.shape, zeros)))
         result[inside] = x
         return result
 

@@ -156,7 +156,7 @@ def onnx_windows(height: Axis, width: Axis) -> dict[str, list[int]]:
 def reduce_axis(x: Array, dimension: int, axis: Axis, ufunc: np.ufunc, initial: float) -> Array:
     """`ufunc` of the pixels of each window along one dimension of `x` [N, H, W, C], which is `axis`."""
     shape = (*x.shape[:dimension], axis.outputs, *x.shape[dimension + 1 :])
-    result = np.full(shape, initial, x.dtype)
+    result = np.full_like(x, initial, order="C", shape=shape)
     before = (slice(None),) * dimension
     for position in axis.positions:
         outputs, pixels = axis.tap(position)
@@ -170,7 +170,8 @@ def patches_of(x: Array, height: Axis, width: Axis) -> Array:
 
     The order is that of a kernel `[R, S, C, F]`: row, column, channel. Only what windows over a real pixel see is padded in memory.
     """
-    windows = np.zeros((x.shape[0], height.outputs, width.outputs, height.window, width.window, x.shape[3]), x.dtype)
+    shape = (x.shape[0], height.outputs, width.outputs, height.window, width.window, x.shape[3])
+    windows = np.zeros_like(x, order="C", shape=shape)
     (top, bottom), (left, right) = height.reached, width.reached
     if top < bottom and left < right:
         (rows, above), (columns, beside) = height.span((top, bottom)), width.span((left, right))
@@ -194,7 +195,8 @@ def _surrounded(x: Array, above: Ends, beside: Ends) -> Array:
     """Images with zeros around them; `np.pad` takes longer for small ones than the copy does."""
     if not any(above + beside):
         return x
-    around = np.zeros((x.shape[0], x.shape[1] + sum(above), x.shape[2] + sum(beside), x.shape[3]), x.dtype)
+    shape = (x.shape[0], x.shape[1] + sum(above), x.shape[2] + sum(beside), x.shape[3])
+    around = np.zeros_like(x, order="C", shape=shape)
     around[:, above[0] : above[0] + x.shape[1], beside[0] : beside[0] + x.shape[2]] = x
     return around
 

@@ -31,8 +31,6 @@ from tpucc.target import Target
 
 Goal = Literal["latency", "stream"]
 GOALS: tuple[Goal, ...] = get_args(Goal)
-ASKED = 3
-"""The level of a pass that runs only when it is asked for: one above all of `-O`."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,7 @@ class Context:
 
 @runtime_checkable
 class Pass(Protocol):
-    """A rewrite of the graph. `level` is the lowest `-O` at which it runs; 0 is for passes that compiling needs, and `ASKED` for
-    those that `--with` adds."""
+    """A rewrite of the graph. `level` is the lowest `-O` at which it runs; 0 is for passes that compiling needs."""
 
     @property
     def name(self) -> str: ...

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpucc.ir import Graph, GraphBuilder, Node, Quantisation, TensorType
+from tpucc.ir import Graph, Node, Quantisation, TensorType
 from tpucc.layers.parameters import fitting_scales
 from tpucc.numerics import AnyArray, Float32, Float64, affine_parameters, quantise_weights
 from tpucc.ops.evaluate import evaluate
@@ -56,16 +56,14 @@ def _fused(node: Node) -> Node:
 
 def _probe(graph: Graph, products: Iterable[Node], context: Context, per_channel: bool) -> Graph:
     """The graph, and for each product one more of the same input with the errors of its weights, w̃ - w, and nothing else."""
-    builder = GraphBuilder(graph.name, graph.source)
-    for node in graph:
-        builder.add(node)
+    nodes = [*graph]
     for node in products:
         errors = _rounding_errors(graph, node, context, per_channel)
-        held = builder.add(as_constant(replace(graph[node.operands[1]], name=f"{CORRECTION}{node.name} weights"), errors))
+        held = as_constant(replace(graph[node.operands[1]], name=f"{CORRECTION}{node.name} weights"), errors)
         assert isinstance(node.attributes, Fused)
         attributes, operands = without_activation(node.attributes), (node.operands[0], held.name)
-        builder.add(replace(node, name=f"{CORRECTION}{node.name}", operands=operands, attributes=attributes, type=node.type.plain()))
-    return saturating(replace(graph, nodes=tuple(builder.nodes.values())), context.format)
+        nodes += (held, replace(node, name=f"{CORRECTION}{node.name}", operands=operands, attributes=attributes, type=node.type.plain()))
+    return saturating(graph.with_nodes(nodes), context.format)
 
 
 def _rounding_errors(graph: Graph, node: Node, context: Context, per_channel: bool) -> Float32:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tpucc.ir import Graph, Node
+from tpucc.ir import Node
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Expression, Pooling
 from tpucc.passes.fuse_bias import is_open_product
@@ -34,42 +34,17 @@ def biased(rewriter: Rewriter, node: Node) -> Biased | None:
     return Biased(node, value, bias) if is_biased else None
 
 
-class OpenSums(Rewriter):
-    """Knows of the nodes that a pass has put which of them take a bias: open products, and these with biases already.
-
-    A long chain of sums is walked once: every node is noted as it is put, and answers for those before it.
-    """
-
-    def __init__(self, graph: Graph, by: str) -> None:
-        super().__init__(graph, by)
-        self._sums: set[str] = set()
-
-    def enter(self, node: Node) -> Node:
-        """Adds a node to the new graph, and notes what it is."""
-        made = super().enter(node)
-        found = biased(self, made)
-        if found is not None and self.takes_bias(found.value):
-            self._sums.add(made.name)
-        return made
-
-    def add_bias(self, product: Node, like: Biased) -> Node:
-        """Adds `product + bias` or `product - bias` to the new graph, as `like` has it; `product` must take one."""
-        name, type_ = self.fresh(product.name), product.type.plain()
-        made = Node(name, like.total.op, (product.name, like.bias.name), like.total.attributes, type_, like.total.origin)
-        self._sums.add(name)
-        return self.put(made)
-
-    def takes_bias(self, node: Node) -> bool:
-        """Whether a constant added to the node ends in a product, and nothing else reads the node."""
-        if node.name not in self._sums:
-            return is_open_product(self, node)
-        return self.is_free(node)
+def takes_bias(rewriter: Rewriter, node: Node) -> bool:
+    """Whether a constant added to the node ends in a product, maybe past other constants, and nothing else reads what lies between."""
+    while (found := biased(rewriter, node)) is not None and rewriter.is_free(node):
+        node = found.value
+    return is_open_product(rewriter, node)
 
 
-def sums_of(match: Match) -> OpenSums:
-    """The rewriter of a match, in a pass that uses this one."""
-    assert isinstance(match.rewriter, OpenSums)
-    return match.rewriter
+def with_bias(rewriter: Rewriter, product: Node, like: Biased) -> Node:
+    """Adds `product + bias` or `product - bias` to the new graph, as `like` has it; `product` must take one."""
+    name, type_ = rewriter.fresh(product.name), product.type.plain()
+    return rewriter.put(Node(name, like.total.op, (product.name, like.bias.name), like.total.attributes, type_, like.total.origin))
 
 
 # Constants that are added move to the product of the sum.
@@ -78,7 +53,7 @@ def sums_of(match: Match) -> OpenSums:
 # steps of a recurrent network share one), `b` would be added by the vector unit; in `x @ k + (h @ r + b)` it is the product's.
 
 
-@rules_pass("reassociate-bias", "adds the constant of a sum to a product in that sum, as its bias", level=2, using=OpenSums)
+@rules_pass("reassociate-bias", "adds the constant of a sum to a product in that sum, as its bias", level=2)
 def reassociate_bias() -> Iterator[Rule]:
     """Moves constants with one value a column to a product that takes them in.
 
@@ -98,14 +73,14 @@ def reassociate_bias() -> Iterator[Rule]:
 
 def _past_outer(m: Match) -> Expression | None:
     """`(a + p) + b`: the outer constant goes to the product of the inner sum."""
-    sums, outer = sums_of(m), biased(m.rewriter, m.root)
-    if outer is None or m.inner.type.shape != m.root.type.shape or sums.takes_bias(m.inner):
+    outer = biased(m.rewriter, m.root)
+    if outer is None or m.inner.type.shape != m.root.type.shape or takes_bias(m.rewriter, m.inner):
         return None
-    operands = sums.operands(m.inner)
+    operands = m.rewriter.operands(m.inner)
     added = [x for x, sign in zip(operands, facts_of(m.inner.op).signs, strict=True) if sign > 0]
     for product in reversed(added):
         if _takes_bias(m, product):
-            made = sums.add_bias(product, outer)
+            made = with_bias(m.rewriter, product, outer)
             return applied(m.inner, *(made if each.name == product.name else each for each in operands))
     return None
 
@@ -116,20 +91,20 @@ def _past_inner(m: Match) -> Expression | None:
         return None
     product = m.product
     for each in reversed(found):
-        product = sums_of(m).add_bias(product, each)
+        product = with_bias(m.rewriter, product, each)
     m.further.extend(each.total for each in found)
     return applied(m.root, found[-1].value, product)
 
 
 def _takes_bias(m: Match, product: Node) -> bool:
-    return product.type.shape == m.root.type.shape and sums_of(m).takes_bias(product)
+    return product.type.shape == m.root.type.shape and takes_bias(m.rewriter, product)
 
 
 def _biased_sums(m: Match) -> list[Biased]:
     """Of `(a + b) + c` both sums, the outer first, where b and c are constants and a takes none."""
     found: list[Biased] = []
     total = m.inner
-    while _is_free_sum(m, total) and not sums_of(m).takes_bias(total) and (inner := biased(m.rewriter, total)) is not None:
+    while _is_free_sum(m, total) and not takes_bias(m.rewriter, total) and (inner := biased(m.rewriter, total)) is not None:
         found.append(inner)
         total = inner.value
     return found
@@ -146,7 +121,7 @@ def _is_free_sum(m: Match, node: Node) -> bool:
 # it is only another way to count the same rows.
 
 
-@rules_pass("sink-views", "moves a reshape after a product behind the bias or activation that follows", level=1, using=OpenSums)
+@rules_pass("sink-views", "moves a reshape after a product behind the bias or activation that follows", level=1)
 def sink_views() -> Iterator[Rule]:
     """Rewrites `reshape(p) + b` to `reshape(p + b)` and `f(reshape(p))` to `reshape(f(p))`.
 
@@ -162,7 +137,7 @@ def _below_bias(m: Match) -> Node | None:
     found = biased(m.rewriter, m.root)
     if found is None or found.bias.type.rank > m.product.type.rank:
         return None
-    total = sums_of(m).add_bias(m.product, found)
+    total = with_bias(m.rewriter, m.product, found)
     return as_reshape(m.moved(m.view, total), total.name)
 
 
@@ -174,7 +149,7 @@ def _below_function(m: Match) -> Node:
 
 def _sinks(m: Match) -> bool:
     """Whether the reshape keeps the product's columns, and the product takes in what follows."""
-    return not is_pinned(m.root) and m.view.type.columns == m.product.type.columns and sums_of(m).takes_bias(m.product)
+    return not is_pinned(m.root) and m.view.type.columns == m.product.type.columns and takes_bias(m.rewriter, m.product)
 
 
 # Activations move from behind a pool to the product before it.
@@ -183,7 +158,7 @@ def _sinks(m: Match) -> bool:
 # `max(f(a), f(b))`. Next to the product the activation unit applies it on the way, at no cost; behind the pool it is a layer of its own.
 
 
-@rules_pass("hoist-activations", "moves the activation after a max_pool before it, to the product there", level=2, using=OpenSums)
+@rules_pass("hoist-activations", "moves the activation after a max_pool before it, to the product there", level=2)
 def hoist_activations() -> Iterator[Rule]:
     """Rewrites `f(max_pool(x))` to `max_pool(f(x))` where f never falls, x is a product with or without a bias, and neither x nor the
     pool has another use.
@@ -199,4 +174,4 @@ def _hoisted(m: Match) -> Node:
 
 def _keeps_order(m: Match) -> bool:
     """Whether the function never falls, and becomes the activation of what the pool reads."""
-    return facts_of(m.root.op).monotone(m.root.attributes) and sums_of(m).takes_bias(m.x)
+    return facts_of(m.root.op).monotone(m.root.attributes) and takes_bias(m.rewriter, m.x)

@@ -9,8 +9,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError
-from tpucc.ir import Graph, GraphBuilder, Node, Range, TensorType
+from tpucc.ir import Graph, Node, Range, TensorType
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.numerics import AnyArray, dequantise, quantise
@@ -21,7 +23,7 @@ from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.names import clip, dequantize, quantize
 from tpucc.ops.opdef import Table
 from tpucc.ops.quantize import QuantizeAttributes
-from tpucc.passes.base import Context, Pass, require_choice
+from tpucc.passes.base import Context, graph_pass, require_choice
 from tpucc.passes.input_arrays import (
     VALUES,
     InputArrays,
@@ -34,7 +36,6 @@ from tpucc.passes.input_arrays import (
 )
 from tpucc.passes.not_finite import FirstNotFinite
 from tpucc.passes.place import require_placed
-from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Extremes, Meter, Tails
 from tpucc.passes.rewriter import Names, as_constant, held_array
 
 NO_CALIBRATION = "no calibration inputs"
@@ -47,76 +48,94 @@ SYNTHETIC_VALUES = 2**24
 """Values of synthetic inputs that are held at one time, or one batch if that has more: few rows of millions tell a range, too."""
 RANDOM_INPUTS = 'these inputs are random: name examples with calibration "FILE.npz" or --calibrate, or declare ranges, as in [0.1, 4.0]'
 SIGNIFICANT_BITS = 10
+METHODS = ("minmax", "percentile")
 ROWS = 512
 """About so many rows of the calibration inputs are used."""
 
 
-@dataclass(frozen=True)
-class Calibrate(Pass):
+@graph_pass("calibrate", "measures the range of each value on the calibration inputs", level=0)
+def calibrate(graph: Graph, context: Context, *, method: str = "minmax", percentile: float = 99.99, rows: int = ROWS) -> Graph:
     """Gives a range to every value that needs one.
 
     | `method` | the range |
     |---|---|
     | "minmax" | from the smallest to the largest value |
     | "percentile" | the smallest that leaves out at most the largest and the smallest `100 - percentile` % of the values |
-    | "mse" | the one with the least squared error of quantising: a finer step for many values against saturation of a few |
-    | "entropy" | the one after which the distribution of the values has changed least |
 
     At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all. Without any, inputs are made up; quantising
     says so where a layer reads such a range.
+
+    Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite.
     """
+    require_choice("method of calibration", method, METHODS)
+    if not 50 < percentile <= 100:
+        raise UsageError(Diagnostic("E0518", f"the percentile must be above 50 and at most 100, found {percentile:g}"))
+    if rows < 0:
+        raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {rows}"))
+    given = given_examples(graph, context)
+    require_placed(graph, "calibrating")
+    probed = ProbeGraph.of(graph, context.format)
+    if not probed.measured:
+        return graph
+    share = 0 if method == "minmax" else (100 - percentile) / 100
+    if given is None:
+        parts = list(examples(graph, given, rows))
+        found = _ranges(probed, parts, len(parts), share, RANDOM_INPUTS)
+        return probed.ranged({name: replace(range_, synthetic=True) for name, range_ in found.items()})
+    return probed.ranged(_ranges(probed, examples(graph, given, rows), batch_count(graph.inputs, given, rows), share))
 
-    name = "calibrate"
-    summary = "measures the range of each value on the calibration inputs"
-    level = 0
 
-    method: str = "minmax"
-    percentile: float = 99.99
-    rows: int = ROWS
+def _ranges(probed: ProbeGraph, parts: Iterable[InputArrays], count: int, share: float, *help: str) -> dict[str, Range]:
+    """The ranges of what is measured, over `count` batches of inputs: a share of the values is left out at each end. `help` is for the
+    error, too."""
+    cuts = {name: math.floor(share * (probed.graph[name].type.size * count) + 1e-6) for name in probed.measured}
+    meters: dict[str, Extremes | Tails] = {name: Tails(cut) if cut else Extremes() for name, cut in cuts.items()}
 
-    def run(self, graph: Graph, context: Context) -> Graph:
-        """Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite."""
-        self._require_options()
-        given = given_examples(graph, context)
-        require_placed(graph, "calibrating")
-        probed = ProbeGraph.of(graph, context.format)
-        if not probed.measured:
-            return graph
-        if given is None:
-            parts = list(examples(graph, given, self.rows))
-            found = self._ranges(probed, parts, len(parts), context.format, RANDOM_INPUTS)
-            return probed.ranged({name: replace(range_, synthetic=True) for name, range_ in found.items()})
-        count = batch_count(graph.inputs, given, self.rows)
-        return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count, context.format))
+    def measure(node: Node, value: AnyArray) -> None:
+        if (meter := meters.get(node.name)) is not None:
+            meter.add(value, _extremes(value))
 
-    def _require_options(self) -> None:
-        require_choice("method of calibration", self.method, METHODS)
-        if not 50 < self.percentile <= 100:
-            raise UsageError(Diagnostic("E0518", f"the percentile must be above 50 and at most 100, found {self.percentile:g}"))
-        if self.rows < 0:
-            raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
+    for part in parts:
+        try:
+            evaluate(probed.graph, part, watch=measure)
+        except FloatingPointError:
+            raise _not_finite(probed.graph, part, help) from None
+    return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
-    def _ranges(self, probed: ProbeGraph, parts: Iterable[InputArrays], count: int, to: IntegerFormat, *help: str) -> dict[str, Range]:
-        """The ranges of what is measured, over `count` batches of inputs, for integers of the format `to`; `help` is for the error, too."""
-        meters = {name: self._meter(probed.graph[name].type.size * count, to) for name in probed.measured}
 
-        def measure(node: Node, value: AnyArray) -> None:
-            if (meter := meters.get(node.name)) is not None:
-                meter.add(value, _extremes(value))
+# A meter sees the values of one tensor batch by batch, with the smallest and the largest of each batch; then it says the range.
 
-        for part in parts:
-            try:
-                evaluate(probed.graph, part, watch=measure)
-            except FloatingPointError:
-                raise _not_finite(probed.graph, part, help) from None
-        return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
-    def _meter(self, size: int, to: IntegerFormat) -> Meter:
-        """What chooses the range of `size` values."""
-        if self.method in CHOICES:
-            return Binned(CHOICES[self.method], to)
-        cut = 0 if self.method == "minmax" else math.floor((100 - self.percentile) / 100 * size + 1e-6)
-        return Tails(cut) if cut else Extremes()
+class Extremes:
+    """The smallest and the largest value. Models of thousands of small values spend their calibration here."""
+
+    def __init__(self) -> None:
+        self._low, self._high = math.inf, -math.inf
+
+    def add(self, _: AnyArray, extremes: Range) -> None:
+        self._low, self._high = min(self._low, extremes.low), max(self._high, extremes.high)
+
+    def range(self) -> Range:
+        return Range(self._low, self._high)
+
+
+class Tails:
+    """The smallest and the largest value when the `cut` smallest and the `cut` largest are left out; keeps no others."""
+
+    def __init__(self, cut: int) -> None:
+        self._cut = cut
+        self._lowest = self._highest = np.empty(0, np.float32)
+
+    def add(self, values: AnyArray, _: Range) -> None:
+        values = values.reshape(-1)
+        self._lowest = self._least(np.concatenate([self._lowest, values]))
+        self._highest = -self._least(-np.concatenate([self._highest, values]))
+
+    def range(self) -> Range:
+        return Range(float(self._lowest.max()), float(self._highest.min()))
+
+    def _least(self, values: AnyArray) -> AnyArray:
+        return values if values.size <= self._cut + 1 else np.partition(values, self._cut)[: self._cut + 1]
 
 
 def given_examples(graph: Graph, context: Context) -> InputArrays | None:
@@ -153,12 +172,10 @@ class ProbeGraph:
 
     @classmethod
     def of(cls, graph: Graph, format: IntegerFormat) -> ProbeGraph:
-        builder = GraphBuilder(graph.name, graph.source)
-        for node in graph:
-            builder.add(node)
-        before = {node.name: builder.add(_stopped(node)).name for node in graph if _lacks_pre(node)}
-        probe = saturating(replace(graph, nodes=tuple(builder.nodes.values())), format)
-        return cls(graph, probe, (*_without_range(graph), *before.values()), before)
+        names = Names(graph)
+        before = {node.name: names.fresh(node.name) for node in graph if _lacks_pre(node)}
+        stopped = (_stopped(graph[name], probe) for name, probe in before.items())
+        return cls(graph, saturating(graph.with_nodes((*graph, *stopped)), format), (*_without_range(graph), *before.values()), before)
 
     def ranged(self, found: Mapping[str, Range]) -> Graph:
         """The operator graph with what was found."""
@@ -203,9 +220,9 @@ def _lacks_pre(node: Node) -> bool:
     return activation is not None and isinstance(activation[0].legalisation, Table)
 
 
-def _stopped(node: Node) -> Node:
+def _stopped(node: Node, name: str) -> Node:
     assert isinstance(node.attributes, Fused)
-    return replace(node, attributes=without_activation(node.attributes), type=node.type.plain())
+    return replace(node, name=name, attributes=without_activation(node.attributes), type=node.type.plain())
 
 
 def _extremes(values: AnyArray) -> Range:

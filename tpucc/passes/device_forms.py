@@ -47,9 +47,9 @@ class OnDevice(Rewriter):
         super().__init__(graph, by)
         self.on_device: set[str] = set()
 
-    def enter(self, node: Node) -> Node:
+    def put(self, node: Node, *fused: Node) -> Node:
         """Adds a node to the new graph, and notes whether the device computes it."""
-        made = super().enter(node)
+        made = super().put(node, *fused)
         if is_devices(made, self.operands(made), not self.on_device.isdisjoint(made.operands), self.constants):
             self.on_device.add(made.name)
         return made

@@ -15,14 +15,13 @@ from tpucc.passes.base import Context, Pass, UserPass, options_of, with_options
 from tpucc.passes.batch_norm import column_factors, decompose_batch_norm
 from tpucc.passes.batch_products import batch_products
 from tpucc.passes.biases import hoist_activations, reassociate_bias, sink_views
-from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.calibrate import calibrate
 from tpucc.passes.common_subexpressions import common_subexpressions
 from tpucc.passes.constant_folding import constant_folding
 from tpucc.passes.dead_code import dead_code
 from tpucc.passes.depthwise import depthwise
 from tpucc.passes.device_forms import computed_kernels, copy_pixels, device_forms, shuffle_lanes
 from tpucc.passes.divide_batch import divide_batch
-from tpucc.passes.equalise import equalise
 from tpucc.passes.explicit_quantisation import explicit_quantisation
 from tpucc.passes.flatten_to_convolution import flatten_to_convolution
 from tpucc.passes.folding import fold_padding, fold_scales, fold_slices
@@ -30,7 +29,7 @@ from tpucc.passes.fuse_activation import fuse_activation
 from tpucc.passes.fuse_bias import fuse_bias
 from tpucc.passes.move_integers import hoist_dequantize, move_integers
 from tpucc.passes.pack_patches import pack_patches
-from tpucc.passes.place import Placement
+from tpucc.passes.place import place
 from tpucc.passes.push_slices import push_slices
 from tpucc.passes.quantise import quantise
 from tpucc.passes.sink_transposes import sink_transposes
@@ -59,14 +58,13 @@ PASSES: tuple[Pass, ...] = (
     batch_products,
     reassociate_bias,
     hoist_dequantize,
-    equalise,
     dead_code,
     write_weights,
-    Placement(),
+    place,
     column_factors,
     explicit_quantisation,
     pack_patches,
-    Calibrate(),
+    calibrate,
     fuse_bias,
     fuse_activation,
     split_maps,
@@ -127,7 +125,7 @@ def _insert(passes: list[Pass], added: Pass) -> None:
     names = [p.name for p in passes]
     if after is not None and after not in names:
         raise unknown_name("pass", after, names, f", after which the pass {added.name} is to run{_place(added)}")
-    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Placement.name), added)
+    passes.insert(len(names) - names[::-1].index(after) if after else names.index(place.name), added)
 
 
 def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:

@@ -27,7 +27,7 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.div import OP as div
 from tpucc.ops.facts import UNCHANGED, Values, selects
 from tpucc.ops.opdef import Boundary, Clamp, Rearrangement, View
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.device_work import MOVING, computes, multiplies, needs_host
 from tpucc.passes.host_copies import with_clamps, with_copies
 from tpucc.passes.kept_layers import kept_layers
@@ -35,8 +35,8 @@ from tpucc.passes.placement_notes import KEPT, Placed
 from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_product
 
 
-@dataclass(frozen=True)
-class Placement(Pass):
+@graph_pass("place", "decides what runs on the device and what on the host", level=0)
+def place(graph: Graph, context: Context, *, float_sums: bool = False, float_divisors: bool = True, float_inputs: bool = True) -> Graph:
     """Gives every node its place.
 
     With `float_divisors`, what the host divides by, or takes a root or a logarithm of, stays in float32 from the last layer with weights
@@ -48,27 +48,17 @@ class Placement(Pass):
 
     With `float_inputs`, what scales an input's columns apart before the first product is the host's.
     """
-
-    name = "place"
-    summary = "decides what runs on the device and what on the host"
-    level = 0
-
-    float_sums: bool = False
-    float_divisors: bool = True
-    float_inputs: bool = True
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        _require_operators(graph)
-        sums = _sums_for_host(graph) if self.float_sums else frozenset()
-        layers = kept_layers(graph, context.on_host)
-        kept = sums.union(*layers)
-        decided = _decided(graph, kept, self)
-        if all(node.place == decided.places[node.name] for node in decided.graph):
-            return graph
-        placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
-        without_layers = _decided(graph, sums, self).places if layers else {}
-        explained = Placed(placed, _Work(placed, kept).lacking, decided.exact, decided.copies, layers, without_layers)
-        return placed.noting(*explained.notes())
+    _require_operators(graph)
+    sums = _sums_for_host(graph) if float_sums else frozenset()
+    layers = kept_layers(graph, context.on_host)
+    kept = sums.union(*layers)
+    decided = _decided(graph, kept, float_divisors, float_inputs)
+    if all(node.place == decided.places[node.name] for node in decided.graph):
+        return graph
+    placed = decided.graph.with_nodes(replace(node, place=decided.places[node.name]) for node in decided.graph)
+    without_layers = _decided(graph, sums, float_divisors, float_inputs).places if layers else {}
+    explained = Placed(placed, _Work(placed, kept).lacking, decided.exact, decided.copies, layers, without_layers)
+    return placed.noting(*explained.notes())
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -100,28 +90,28 @@ class _Decision:
     copies: Mapping[str, str]
 
 
-def _decided(graph: Graph, kept: Collection[str], options: Placement) -> _Decision:
+def _decided(graph: Graph, kept: Collection[str], float_divisors: bool, float_inputs: bool) -> _Decision:
     """The places, asked for again after each change: first of what moves to the host as it is, then of clamps and copies.
 
     Each change moves a node to the host or adds one, so that there is an end.
     """
-    exact = dict.fromkeys(_scaled_inputs(_Work(graph, kept)), SCALED) if options.float_inputs else {}
+    exact = dict.fromkeys(_scaled_inputs(_Work(graph, kept)), SCALED) if float_inputs else {}
     copies: dict[str, str] = {}
     while True:
         work = _Work(graph, {*exact, *kept})
         places = _places(work)
-        if not options.float_divisors:
+        if not float_divisors:
             return _Decision(graph, places, exact, copies)
         quotients = _Quotients(work, places)
         if more := quotients.to_move():
             exact |= more
             continue
         shared = quotients.to_copy()
-        clamped = with_clamps(graph, quotients.layer_clamps({*exact, *shared}), Placement.name)
+        clamped = with_clamps(graph, quotients.layer_clamps({*exact, *shared}), place.name)
         if clamped is not graph:
             graph = clamped
         elif shared:
-            graph, made = with_copies(graph, shared, {name for name, place in places.items() if place == "host"}, Placement.name)
+            graph, made = with_copies(graph, shared, {name for name, side in places.items() if side == "host"}, place.name)
             copies |= made
             exact |= dict.fromkeys(made, STAYS)
         else:
@@ -313,7 +303,7 @@ class _Quotients:
         self._work = work
         self._graph = work.graph
         self._places = places
-        self._device = frozenset(name for name, place in places.items() if place == "device")
+        self._device = frozenset(name for name, side in places.items() if side == "device")
         self._stages = stages(work.graph, self._device)
 
     def to_move(self) -> dict[str, str]:

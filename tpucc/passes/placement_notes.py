@@ -9,7 +9,7 @@ from itertools import chain
 
 from tpucc.diagnostics import listed, some
 from tpucc.ir import Graph, Node
-from tpucc.ir.dataflow import Computed, backward, forward, leading_to, reached_from
+from tpucc.ir.dataflow import Computed, leading_to, reached_from
 from tpucc.ir.node import Side
 from tpucc.ops.matmul import OP as matmul
 from tpucc.passes.device_work import computes
@@ -78,7 +78,6 @@ class Placed:
             yield f"{why}: {shown}{where}"
         if untimed := [*self._untimed(asked)]:
             yield f"not timed: {'; '.join(untimed)}"
-        yield from self._gaining_little()
         yield from self._followers()
 
     def _why_host(self, node: Node) -> str:
@@ -118,32 +117,6 @@ class Placed:
             done.update(chain.from_iterable(inside.values()))
             if found:
                 yield f"{some(found, SHOWN)} {'is' if len(found) == 1 else 'are'} computed {when}"
-
-    def _gaining_little(self) -> Iterator[str]:
-        """A note of the kept layers without products that have nothing from the host and nothing for it. What only moves values between is
-        left aside."""
-        layers = [layer for layer in self.layers if layer[-1] in self._functions and layer not in self._idle]
-        if not layers:
-            return
-
-        def crosses(node: Node, near: Mapping[str, bool]) -> bool:
-            ends = computes(node) or node.is_input or node.name in self.graph.output_nodes
-            return not node.on_device if ends else any(near.values())
-
-        nodes = self._computed.nodes
-        from_host, for_host = forward(nodes, crosses), backward(nodes, crosses)
-        alone: list[str] = []
-        for layer in layers:
-            operands = {name for member in layer for name in self._computed.operands(self.graph[member])} - {*layer}
-            readers = [reader.name for reader in self.graph.users[layer[-1]] if reader.name in for_host]
-            near = any(from_host[name] for name in operands) or any(for_host[name] for name in readers)
-            if not near and layer[-1] not in self.graph.output_nodes:
-                alone.append(self.layers[layer])
-        if alone:
-            yield (
-                f"{listed(alone)} {'reads' if len(alone) == 1 else 'read'} integers of the device, which makes integers of what comes out:"
-                " that gains little, unless the layers around are kept as well"
-            )
 
     def _followers(self) -> Iterator[str]:
         """A note of what the device would compute without the layers that are kept: it reads only these."""

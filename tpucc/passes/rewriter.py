@@ -88,14 +88,11 @@ class Rewriter:
                 node = replace(node, type=node.type.with_synthetic(other.type.range))  # its table is of that range
         if fused:
             self._fused[node.name] = tuple(other.name for other in fused)
-        return self.enter(node)
-
-    def enter(self, node: Node) -> Node:
-        """Adds a node whose operands the old graph's node of this name has, too, or that `put` has looked at."""
         if not node.is_input and self.constants.issuperset(node.operands):
             self.constants.add(node.name)
         if node.place is None and self.graph.is_placed:
-            node = replace(node, place=self._place_of(node))
+            place = self._place if replaced is None else replaced.place
+            node = replace(node, place="host" if node.name in self.constants else place)
         self.nodes[node.name] = node
         return node
 
@@ -148,10 +145,6 @@ class Rewriter:
         self._reads[other] += self._reads[node.name]
         self._dropped.setdefault(other, []).extend(each.origin for each in (*fused, node) if each.name != other)
 
-    def reads(self, node: Node) -> int:
-        """How often the node is read, by operands and outputs."""
-        return self._reads[node.name]
-
     def is_free(self, node: Node) -> bool:
         """Whether the node that `rewrite` stands at may take in this operand: nothing else reads it, the same side computes both, and the
         source doesn't fix how it is quantised."""
@@ -171,7 +164,7 @@ class Rewriter:
         """The new graph, in which `rule` has put one node after the other; those for which it says that it has not stay."""
         for node in self:
             if not rule(self, node):
-                self.enter(node)
+                self.put(node)
         return self.build()
 
     def build(self) -> Graph:
@@ -187,12 +180,6 @@ class Rewriter:
         nodes = tuple(reversed(kept))
         same = outputs == self.graph.outputs and len(nodes) == len(self.graph) and all(map(is_, nodes, self.graph.nodes))
         return (self.graph if same else replace(self.graph, nodes=nodes, outputs=outputs)).noting(*self.notes)
-
-    def _place_of(self, node: Node) -> Side | None:
-        if node.name in self.constants:
-            return "host"
-        replaced = self.graph.by_name.get(node.name)
-        return self._place if replaced is None else replaced.place
 
     def _origin(self, node: Node) -> Origin:
         """The origins of all that the node was fused from, the first computed first, then those of the nodes that were dropped in favour of

@@ -203,8 +203,6 @@ class Rules:
     def __init__(self, name: str, *rules: Rule) -> None:
         self.name = name
         self.rules = rules
-        self._by_operator: dict[str, tuple[Rule, ...]] = {}
-        """For each operator that was met the rules whose root may be of it."""
 
     def run(self, graph: Graph, context: Context, using: type[Rewriter] = Rewriter) -> Graph:
         """The graph in which no rule holds any more, from front to back. `using` is a rewriter that knows more of its nodes."""
@@ -248,11 +246,7 @@ class Rules:
 
     def _rules_of(self, root: Node) -> Sequence[Rule]:
         """The rules whose root may be this node. Of most nodes there is none."""
-        if root.op not in self._by_operator:
-            self._by_operator[root.op] = tuple(
-                each for each in self.rules if not isinstance(each.pattern, Expression) or each.pattern.operator.made(root)
-            )
-        return [each for each in self._by_operator[root.op] if not isinstance(each.pattern, Applied) or each.pattern.family.holds(root)]
+        return [each for each in self.rules if not isinstance(each.pattern, Expression | Applied) or _has_head(each.pattern, root)]
 
 
 def _matches(form: Node | Term, node: Node, reader: Node, rewriter: Rewriter, found: Found) -> Iterator[tuple[Found, Inner]]:

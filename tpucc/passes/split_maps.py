@@ -42,14 +42,9 @@ def split_maps(graph: Graph, context: Context, *, most: int = 1024) -> Graph:
     if all(node.type.rank != 4 for node in graph):
         return graph
     require_placed(graph, "maps are split")
-    return in_bands(graph, context, most, "split-maps")
-
-
-def in_bands(graph: Graph, context: Context, most: int, by: str) -> Graph:
-    """The graph with its runs in at most `most` bands each, and a note about each; `by` is the pass. The graph itself where all fits."""
     sizes = ImageSizes(Maps(graph), context.target, context.format.bytes_per_value)
     choices = Chooser(sizes, most, context.sparing).choices()
-    return _Splitter(sizes.maps, choices, by).split().noting(*map(_note, choices)) if choices else graph
+    return _Splitter(sizes.maps, choices).split().noting(*map(_note, choices)) if choices else graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +58,10 @@ class _Source:
 class _Splitter:
     """Writes the graph anew, with bands in the place of the runs."""
 
-    def __init__(self, maps: Maps, choices: Sequence[Choice], by: str) -> None:
+    def __init__(self, maps: Maps, choices: Sequence[Choice]) -> None:
         self._maps = maps
         self._graph = maps.graph
         self._choices = choices
-        self._by = by
         self._names = Names(maps.graph)
         self._banded = {name for choice in choices for name in choice.run.names}
         self._sources: dict[str, list[_Source]] = {}
@@ -154,7 +148,7 @@ class _Splitter:
 
     def _add(self, wanted: str, of: Node, operands: Sequence[str], attributes: Attributes, type_: TensorType, op: str = "") -> Node:
         """Adds a node on behalf of another one, with its operator unless another is given."""
-        made = Node(self._names.fresh(wanted), op or of.op, tuple(operands), attributes, type_, of.origin.by(self._by), of.place)
+        made = Node(self._names.fresh(wanted), op or of.op, tuple(operands), attributes, type_, of.origin.by(split_maps.name), of.place)
         self._done.append(made)
         return made
 
@@ -165,7 +159,7 @@ class _Splitter:
     def _joined(self, node: Node) -> Node:
         """The whole of an exit."""
         pieces = tuple(self._part(source, source.piece.own) for source in self._sources[node.name])
-        return concat.node(node.name, pieces, ConcatAttributes(1), self._held_type(node), node.origin.by(self._by), node.place)
+        return concat.node(node.name, pieces, ConcatAttributes(1), self._held_type(node), node.origin.by(split_maps.name), node.place)
 
     def _held_type(self, node: Node) -> TensorType:
         """The node's type, with what says how its copies are held: then joining them rounds nothing.

@@ -10,6 +10,7 @@ from tpucc.playground.server import Server
 
 
 def main() -> None:
+    """Serves the folder that the command line names until Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m tpucc.playground", description="Serves a playground with this Python behind it.")
     parser.add_argument("folder", type=Path, help="what docs/playground/build_playground.py has built")
     parser.add_argument("--port", type=int, default=0, help="the port to listen on (default: a free one)")

@@ -41,7 +41,7 @@ def _side(model: Model, stack: ExitStack) -> tuple[Made | None, Diagnostics]:
 
 
 def _of_sides(two: Two, a: Diagnostics, b: Diagnostics) -> Iterator[dict[str, Any]]:
-    """Those of b, and those that a alone has."""
+    """The diagnostics of b, and then the diagnostics that a alone has, each with its side."""
     names = {"a": two.said[0], "b": two.said[1], "both": f"{two.said[0]} and {two.said[1]}"}
     sided = [("both" if each in a else "b", each) for each in b] + [("a", each) for each in a if each not in b]
     for side, each in sided:

@@ -109,18 +109,14 @@ def judged(model: Model) -> Judged:
         lines += [f"note: {note}" for note in found.notes]
         lines += ["your pass changed nothing in this model"] if model.passes and not compilation.rewritten else []
         diagnostics = [plain_diagnostic(finding, None) for finding in found.findings]
-        page = (
-            rewrites_page(_rewritten(compilation))
-            if compilation.rewritten
-            else ""
-            if model.passes
-            else program_page(runtime, "The program")
-        )
+        page = "" if model.passes else program_page(runtime, "The program")
+        if compilation.rewritten:
+            page = rewrites_page(_rewritten(compilation))
         return Judged(diagnostics, equal=found.equal, text="\n".join(lines), cycles=found.cycles, page=page)
 
 
 def _rewritten(compilation: Compilation) -> Iterator[tuple[str, Graph, Graph]]:
-    """Of each pass of the visitor's that changed the graph its name, and the graph before and after it."""
+    """Each pass of the visitor's that changed the graph: its name, and the graph before and after it."""
     graphs = [(made.stage, made.value) for made in compilation.snapshots if isinstance(made.value, Graph)]
     for (_, before), (name, after) in pairwise(graphs):
         if name in compilation.rewritten and after is not before:

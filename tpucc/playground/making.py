@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, Error, Source
+from tpucc.diagnostics import Error, Source
 from tpucc.driver import compile_source
 from tpucc.explain.timed import Timed
 from tpucc.interop.programs import folder as programs_folder
@@ -62,7 +62,7 @@ def _compiled(model: Model, folder: Path) -> Made:
         compilation = compile_source(Source(model.name, model.source), folder, _options(model, folder))
     except Error as error:
         found = [
-            replace(each, message=_called(each.message.replace(f"{folder}{os.sep}", ""), model), help=_help(each))
+            replace(each, message=_called(each.message.replace(f"{folder}{os.sep}", ""), model), help=tuple(map(for_page, each.help)))
             for each in error.diagnostics
         ]
         source = error.source and replace(error.source, name=error.source.name.removeprefix("-D "))
@@ -76,10 +76,6 @@ def _called(message: str, model: Model) -> str:
     for name in (PASS, *(f"{stage}.py" for stage in model.stages)):
         message = message.replace(f"the file {name}", "your Python").replace(name, "your Python")
     return for_page(message)
-
-
-def _help(found: Diagnostic) -> tuple[str, ...]:
-    return tuple(for_page(each) for each in found.help)
 
 
 def for_page(text: str) -> str:

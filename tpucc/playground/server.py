@@ -86,6 +86,7 @@ class Server(LoopbackServer):
 
     @property
     def address(self) -> str:
+        """The address of the page, with the secret."""
         return f"{self.root}{self.secret}/"
 
     def stop(self) -> None:

@@ -10,7 +10,7 @@ KEPT = 10_000
 
 
 def shortened(text: str, lost: int = 0) -> str:
-    """The first `KEPT` characters, and how many more there were: those of the text, and `lost` that it has lost before."""
+    """The first `KEPT` characters, and how many more there were: the rest of the text, and `lost` that were lost before."""
     more = lost + max(0, len(text) - KEPT)
     return text[:KEPT] + (f"\n… {more:,} more characters are not kept\n" if more else "")
 

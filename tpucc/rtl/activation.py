@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyrtl import Const, WireVector, as_wires, select
+from pyrtl import Const, WireVector, as_wires, concat_list, select
 
 from tpucc.machines.v1 import Function
 from tpucc.rtl.accumulators import Write
@@ -14,11 +14,11 @@ from tpucc.rtl.lane import CONFIGURE, FUNCTION_BITS, Operands, Parameters, lane
 from tpucc.rtl.queue import Queue
 from tpucc.rtl.shape import BLOCK_BITS, COUNT_BITS, Shape
 from tpucc.rtl.walk import offset, steps
-from tpucc.rtl.wires import lanes_of, packed
+from tpucc.rtl.wires import lanes_of
 
 
 def fields(shape: Shape) -> dict[str, int]:
-    """Of every instruction of the unit. Without windows, a window is one row."""
+    """The fields of every instruction of the unit, and their bits. Without windows, a window is one row."""
     row = shape.buffer_bits
     return {
         "function": FUNCTION_BITS,
@@ -92,7 +92,7 @@ def activation_unit(
     a, b = (_lanes(row, head[splat]) for row, splat in zip(rows, ("splat", "splat2"), strict=True))
     operands = (Operands(head["function"], *each, of.first, of.active) for each in zip(a, b, sums, strict=True))
     result = [lane(number, each, parameters, compute) for number, each in enumerate(operands)]
-    return Write(of.writes, of.dest, packed(result))
+    return Write(of.writes, of.dest, concat_list(result))
 
 
 def _lanes(row: WireVector, splat: WireVector) -> list[WireVector]:

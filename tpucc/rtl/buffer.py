@@ -21,7 +21,9 @@ class Buffer:
         self.rows = MemBlock(shape.row_bits, shape.buffer_bits, "unified_buffer", READS, WRITES, asynchronous=True)
 
     def read(self, row: WireVector) -> WireVector:
+        """The row of this number, in the same cycle."""
         return self.rows[row]
 
     def write(self, write: Write) -> None:
+        """Adds a port that writes."""
         self.rows[write.row] <<= MemBlock.EnabledWrite(write.data, write.enable)

@@ -28,7 +28,6 @@ class Chip:
     host: host.HostMemory
     weights: weights.WeightMemory
     parameters: lane.Parameters
-    buffer: Buffer
 
 
 def chip(shape: Shape, array: Array = array, compute: Steps = STEPS) -> Chip:
@@ -75,4 +74,4 @@ def _chip(shape: Shape, block: Block, array: Array, compute: Steps) -> Chip:
     writes = {"activation_writes": activated, "host_writes_buffer": port.to_buffer, "host_writes_host": port.to_host}
     for name, write in {**writes, **{f"accumulators_{column}": bank for column, bank in enumerate(banks)}}.items():
         outputs(**written(name, write))
-    return Chip(shape, block, memory, weight_memory, parameters, buffer)
+    return Chip(shape, block, memory, weight_memory, parameters)

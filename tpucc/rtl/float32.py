@@ -14,7 +14,7 @@ from pyrtl import Const, WireVector, as_wires, concat, or_all_bits, select, shif
 
 SIGNIFICAND = 24
 BIAS = 300
-"""Of exponents, which are kept positive: a product of the smallest float32 numbers is not below it."""
+"""What is added to exponents, so that they are positive: the exponent of a product of the smallest float32 numbers is, too."""
 EXPONENT = 10
 WHOLE = 10
 """Bits of a rounded number: more than twice the range of int8, so that the clamp sees that it is too large."""

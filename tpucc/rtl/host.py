@@ -25,7 +25,7 @@ class Transfer(IntEnum):
 
 
 def fields(shape: Shape) -> dict[str, int]:
-    """Of a transfer, `index` being the tile of weight memory that it writes; or of an interrupt, `index` being the host's step."""
+    """The fields of a transfer, whose `index` is the tile that it writes; or of an interrupt, whose `index` is the host's step."""
     return {"kind": 2, "host": HOST_BITS, "row": shape.buffer_bits, "index": TILE_BITS, "inner": COUNT_BITS}
 
 

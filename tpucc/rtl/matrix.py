@@ -14,7 +14,7 @@ from tpucc.rtl.wires import delayed, lanes_of
 
 
 def fields(shape: Shape) -> dict[str, int]:
-    """Of a `matrix_multiply` or a `convolve`."""
+    """The fields of a `matrix_multiply` or a `convolve`, and their bits."""
     row = shape.buffer_bits
     return {
         **dict.fromkeys(("switch", "accumulate", "unsigned"), 1),

@@ -30,4 +30,5 @@ def outputs(**wires: WireVector) -> None:
 
 
 def written(name: str, write: Write) -> dict[str, WireVector]:
+    """The wires of a write by the names of their outputs."""
     return {name: write.enable, f"{name}_row": write.row, f"{name}_data": write.data}

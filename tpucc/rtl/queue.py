@@ -27,7 +27,7 @@ class Queue:
     """
 
     def __init__(self, unit: Engine, fields: Mapping[str, int], progress: Progress, go: WireVector) -> None:
-        self.unit, self.layout = unit, Layout({**fields, **WAITS})
+        self.layout = Layout({**fields, **WAITS})
         self.memory = MemBlock(self.layout.width, QUEUE_BITS, f"{unit}_queue", asynchronous=True)
         self.head, self.tail = (Register(NUMBER_BITS, f"{unit}_{end}") for end in ("head", "tail"))
         self.fields = self.layout.unpack(self.memory[self.head[:QUEUE_BITS]])
@@ -36,6 +36,7 @@ class Queue:
         self.ready = go & (self.head != self.tail) & waited
 
     def push(self, enable: WireVector, fields: Mapping[str, WireVector | int]) -> None:
+        """In cycles with `enable` the instruction with these fields joins the queue."""
         self.memory[self.tail[:QUEUE_BITS]] <<= MemBlock.EnabledWrite(self.layout.pack(fields), enable)
         self.tail.next <<= self.tail + enable
 
@@ -44,6 +45,7 @@ class Queue:
         return self._running | (self.ready if may_start is None else self.ready & may_start)
 
     def starts(self, active: WireVector) -> WireVector:
+        """Whether this is the first cycle of an instruction."""
         return active & ~self._running
 
     def run(self, active: WireVector, last: WireVector) -> WireVector:

@@ -36,6 +36,7 @@ class Shape:
 
     @property
     def row_bits(self) -> int:
+        """Bits of a row of values."""
         return 8 * self.lanes
 
     @property
@@ -45,6 +46,7 @@ class Shape:
 
     @property
     def accumulator_bits(self) -> int:
+        """Bits of a row's number in the accumulators."""
         return (self.accumulator_rows - 1).bit_length()
 
     @property
@@ -75,7 +77,7 @@ def shape_of(target: Target) -> Shape:
 
 
 def _obstacles(target: Target, row_cycles: float) -> Iterator[str]:
-    """Why the hardware can't be that of a target."""
+    """Why the hardware of a target can't be built."""
     name = target.name
     if target.obstacle:
         yield f"the machine {name} {target.obstacle}"

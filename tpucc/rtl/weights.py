@@ -12,7 +12,7 @@ from tpucc.rtl.shape import TILE_BITS, Shape
 from tpucc.rtl.wires import lanes_of
 
 FIELDS = {"tile": TILE_BITS}
-"""Of a `read_weights`."""
+"""The fields of a `read_weights`, and their bits."""
 ORDER_BITS = 16
 """Bits of the counts of tiles since the start."""
 
@@ -42,6 +42,7 @@ class WeightMemory:
         self.used = MemBlock(shape.lane_bits + 1, TILE_BITS, "weight_memory_used", max_write_ports=2, asynchronous=True)
 
     def read(self, tile: WireVector, row: WireVector) -> WireVector:
+        """A row of a tile, in the same cycle."""
         return select(row < self.used[tile], self.rows[concat(tile, row)], Const(0, self._shape.row_bits))
 
     def write(self, enable: WireVector, tile: WireVector, row: WireVector, data: WireVector) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyrtl import Register, WireVector, as_wires, concat_list, select
@@ -24,9 +24,9 @@ def named(wire: WireVector, name: str) -> WireVector:
     return wire_of_this_name
 
 
-def lanes_of(row: WireVector, bits: int = 8) -> list[WireVector]:
-    """The lanes of a row, lane 0 in the lowest bits."""
-    return [row[first : first + bits] for first in range(0, len(row), bits)]
+def lanes_of(row: WireVector) -> list[WireVector]:
+    """The lanes of a row, of 8 bits each, lane 0 in the lowest bits."""
+    return [row[first : first + 8] for first in range(0, len(row), 8)]
 
 
 def chosen(which: WireVector, cases: Mapping[int, WireVector], otherwise: WireVector) -> WireVector:
@@ -44,6 +44,7 @@ class Layout:
 
     @property
     def width(self) -> int:
+        """Bits of a word."""
         return sum(self.bits.values())
 
     def pack(self, fields: Mapping[str, WireVector | int]) -> WireVector:
@@ -58,13 +59,9 @@ class Layout:
         return word
 
     def unpack(self, word: WireVector) -> dict[str, WireVector]:
+        """The fields of a word."""
         fields, first = {}, 0
         for name, bits in self.bits.items():
             fields[name] = word[first : first + bits]
             first += bits
         return fields
-
-
-def packed(lanes: Sequence[WireVector]) -> WireVector:
-    """The row of these lanes."""
-    return concat_list(list(lanes))

@@ -34,10 +34,12 @@ def legend(entries: Iterable[Entry], left: float, top: float, right: float) -> D
 
 
 def box_sign(paint: Mapping[str, Value], radius: float | None = None) -> Sign:
+    """A small rectangle with these attributes, whose corners have this radius."""
     return lambda x, y: tag("rect", attributes=paint, x=x, y=y - 6, width=SIGN, height=12, rx=radius)
 
 
 def dot_sign(paint: Mapping[str, Value]) -> Sign:
+    """A dot with these attributes."""
     return lambda x, y: tag("circle", attributes=paint, cx=x + SIGN / 2, cy=y, r=5)
 
 
@@ -58,7 +60,7 @@ HALO: dict[str, Value] = {
 }
 """Attributes of text that lines may cross: it is drawn on a rim of the page's colour."""
 INK_HALO: dict[str, Value] = {**HALO, "class": "f-ink h-paper"}
-"""The same for text in the ink of names."""
+"""The attributes of such text in the ink of names."""
 
 
 def on_paper(paint: Mapping[str, Value]) -> dict[str, Value]:
@@ -86,8 +88,9 @@ def heading(
     """What stands above a picture: the title in large type, the subtitle, which says how to read it, and a swatch with its meaning for
     every kind.
 
-    Lines are broken at a width of `most`. `meanings` are those of colours that stand for something else here than in other pictures;
-    `solid` are those of bars. A long name in the title loses its middle; what the title says of it and the subtitle are written in full.
+    Lines are broken at a width of `most`. `meanings` has the meanings of colours that stand for something else here than in other pictures.
+    With `solid` the swatches have the strong colours, as bars have. A long name in the title loses its middle; what the title says of it
+    and the subtitle are written in full.
     """
     names, subtitles = broken(titled(name), LARGE, most / BOLD), broken(whole(subtitle), NORMAL, most)
     widths = [*(text_width(text, LARGE, bold=True) for text in names), *(text_width(text, NORMAL) for text in subtitles)]

@@ -146,7 +146,7 @@ RULES: Rules = {
     "h-paper": {"stroke": "paper"},
 }
 WAVE_RULES: Rules = {look: rule for i in range(len(WAVES)) for look, rule in _looks(f"row-{i}", f"w-{i}", f"v-{i}", f"u-{i}").items()}
-"""Those of the rows that flow through the array, which only its picture has."""
+"""The rules of the rows that flow through the array, which only its picture has."""
 
 
 def _paint(look: str, **more: str) -> dict[str, str]:
@@ -156,32 +156,37 @@ def _paint(look: str, **more: str) -> dict[str, str]:
 
 
 def kind_paint(kind: Kind) -> dict[str, str]:
+    """Attributes of a box or a bar of this kind: its fill and its outline."""
     return _paint(f"k-{kind}")
 
 
 def solid_paint(kind: Kind) -> dict[str, str]:
-    """Of a bar or a mark in the strong colour of its kind."""
+    """Attributes of a bar or a mark in the strong colour of its kind."""
     return _paint(f"s-{kind}")
 
 
 def ink_fill(ink: str) -> dict[str, str]:
+    """Attributes of a text or a shape that is filled with this ink."""
     return _paint(f"f-{ink}")
 
 
 def ink_line(ink: str) -> dict[str, str]:
+    """Attributes of a line in this ink."""
     return _paint(f"l-{ink}", fill="none")
 
 
 def wave_paint(row: int) -> dict[str, str]:
-    """Of a shape that belongs to this row of the input."""
+    """Attributes of a shape that belongs to this row of the input."""
     return _paint(f"w-{row % len(WAVES)}")
 
 
 def wave_solid_paint(row: int) -> dict[str, str]:
+    """Attributes of a mark in the strong colour of this row of the input."""
     return _paint(f"v-{row % len(WAVES)}")
 
 
 def wave_line(row: int) -> dict[str, str]:
+    """Attributes of a line in the colour of this row of the input."""
     return _paint(f"u-{row % len(WAVES)}", fill="none")
 
 

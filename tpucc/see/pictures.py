@@ -38,10 +38,12 @@ def _operators(graph: Graph, layers: Graph | None, words: str = SUBTITLE) -> Dia
 
 
 def layers_svg(layers: Graph, title: str = "") -> str:
+    """The layer graph; `title` is its name unless it is empty."""
     return render(layer_diagram(layers, title)).svg
 
 
 def program_svg(runtime: Timed) -> str:
+    """The dataflow of the program."""
     return render(program_diagram(runtime.program, host=_host_of(runtime))).svg
 
 
@@ -56,15 +58,18 @@ def times_of(runtime: Timed) -> Times:
 
 
 def timeline_of(runtime: Timed) -> str:
+    """The units of the device over time."""
     return timeline_svg(runtime.program, times_of(runtime))
 
 
 def memory_of(runtime: Timed) -> str:
+    """The rows of the unified buffer over time."""
     times = runtime.timeline
     return memory_svg(runtime.program, times.start, times.end, times.makespan)
 
 
 def peak_of(runtime: Timed, width: float = WIDTH, tries: str = "") -> str:
+    """Where the array's peak went, `width` pixels wide. `tries` is a sentence about what would help."""
     return peak_svg(runtime.program, runtime.stats, times_of(runtime), width, tries)
 
 

@@ -18,6 +18,8 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Rect:
+    """A rectangle by its sides, in pixels; `top` is less than `bottom`."""
+
     left: float
     top: float
     right: float
@@ -36,9 +38,11 @@ class Rect:
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
     def meets(self, other: Rect) -> bool:
+        """Whether the insides of both have a point in common."""
         return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
 
     def moved(self, dx: float, dy: float) -> Rect:
+        """The rectangle so many pixels to the right and down."""
         return Rect(self.left + dx, self.top + dy, self.right + dx, self.bottom + dy)
 
 
@@ -73,7 +77,7 @@ _ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&q
 _ILLEGAL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What XML has no way to write, and what turns the direction of the text around it."""
 _PLAIN = re.compile(r"[\w .,:;#()/*+=%-]*", re.ASCII)
-"""Of most texts and attributes, in which nothing is to be written otherwise."""
+"""The characters of most texts and attributes, none of which is escaped."""
 
 
 def escaped(text: str) -> Markup:
@@ -82,6 +86,7 @@ def escaped(text: str) -> Markup:
 
 
 def joined(parts: Iterable[Markup]) -> Markup:
+    """The parts one after the other."""
     return Markup("".join(parts))
 
 
@@ -106,6 +111,11 @@ def number_text(value: float) -> str:
     return text[:-2] if text.endswith(".0") else text
 
 
+def points_text(points: Iterable[Point]) -> str:
+    """The corners of a line or of a polygon: `0,1.5 2,3`."""
+    return " ".join(f"{number_text(x)},{number_text(y)}" for x, y in points)
+
+
 def label(text: str, x: float, y: float, size: float = SMALL, ink: str = "ink", anchor: str = "start", **more: Value) -> Markup:
     """One line of text; `y` is its baseline."""
     place = None if anchor == "start" else anchor
@@ -113,6 +123,7 @@ def label(text: str, x: float, y: float, size: float = SMALL, ink: str = "ink", 
 
 
 def line(x1: float, y1: float, x2: float, y2: float, ink: str = "rule", **more: Value) -> Markup:
+    """A straight line between two points."""
     return tag("line", attributes=ink_line(ink), x1=x1, y1=y1, x2=x2, y2=y2, **more)
 
 
@@ -126,6 +137,11 @@ def ink_rect(ink: str, x: float, y: float, width: float, height: float, *childre
     return tag("rect", *children, attributes=ink_fill(ink), x=x, y=y, width=max(0.0, width), height=max(0.0, height), **more)
 
 
+def moved(x: float, y: float, *parts: Markup) -> Markup:
+    """The parts in a group whose origin is at (x, y)."""
+    return tag("g", *parts, transform=f"translate({number_text(x)} {number_text(y)})")
+
+
 def title(text: str) -> Markup:
     """The text that a viewer shows when the pointer rests on the element."""
     return tag("title", escaped(text)) if text else NOTHING
@@ -137,6 +153,7 @@ def row(cells: Iterable[Markup], name: str = "td", **more: Value) -> Markup:
 
 
 def table(head: Iterable[str], rows: Iterable[Markup], **more: Value) -> Markup:
+    """An HTML table of these rows, with a head where there are words for it."""
     top = tag("thead", row(map(escaped, head), "th")) if head else NOTHING
     return tag("table", top, tag("tbody", joined(rows)), attributes=None, **more)
 

@@ -18,9 +18,9 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import model_of, raise_violations, verify
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import Drafts, drafts_of
-from tpucc.lowering.tileprogram import TileProgram, with_tiles_named
+from tpucc.lowering.tileprogram import MULTIPLIES, TileProgram
 from tpucc.lowering.verify import tile_violations, verify_tiles
-from tpucc.machines.v1 import Opcode
+from tpucc.machines.v1 import Flag, Opcode
 from tpucc.numerics import Int64
 from tpucc.plugins.code import user_code
 from tpucc.schedule import schedule
@@ -90,7 +90,7 @@ class GuardedBackEnd(BackEnd):
             verify_tiles(tiles, model=Source(tiles.source, ""))
             if order is None:
                 return tiles
-            named = with_tiles_named(tiles)
+            named = _with_tiles_named(tiles)
             numbers = order(named)
             ordered = replace(named, instructions=named.instructions[numbers])
             numbering = Numbering("the tile program that order got", numbers)
@@ -120,8 +120,20 @@ class GuardedBackEnd(BackEnd):
         return user_code(what, self.of_user[names[-1]]).error("E0525", message, more=found)
 
 
+def _with_tiles_named(tiles: TileProgram) -> TileProgram:
+    """The program in which each multiply names the tile that it uses, so that another order may move it. Scheduling removes a switch to the
+    tile that is in use already."""
+    code = tiles.instructions.copy()
+    multiplies = np.isin(code["opcode"], MULTIPLIES)
+    switches = multiplies & ((code["flags"] & Flag.SWITCH) != 0)
+    latest = np.maximum.accumulate(np.where(switches, np.arange(len(code)), 0))
+    code["index"][multiplies] = code["index"][latest[multiplies]]
+    code["flags"][multiplies] |= np.uint8(Flag.SWITCH)
+    return replace(tiles, instructions=code)
+
+
 def _numbering(tiles: TileProgram, program: Program, waits: bool) -> Numbering:
-    """The numbers that the user's stages know: those without the waits, if these are theirs, or else those of the tile program."""
+    """The numbers of instructions that the user's stages know: without the waits, if the user makes them, or else in the tile program."""
     if waits:
         synchronises = program.instructions["opcode"] == Opcode.SYNCHRONIZE
         return Numbering("the listing without waits that synchronise got", np.where(synchronises, -1, np.cumsum(~synchronises) - 1))

@@ -16,7 +16,7 @@ from tpucc.numerics import Int64
 
 
 def _scheduled(machine: Machine) -> list[int]:
-    """The opcodes that scheduling adds, and those of transfers, several of which it may join to one."""
+    """The opcodes that scheduling adds, and the opcodes of transfers, several of which it may join to one."""
     asking = machine.touching(writing=machine.queue.place) if machine.queue is not None else ()
     return [machine.halt, *(spec.opcode for spec in (*machine.transfers, *asking, machine.waiting))]
 

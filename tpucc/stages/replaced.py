@@ -18,7 +18,7 @@ from tpucc.diagnostics import Diagnostic, Error
 from tpucc.lowering.plan import Lowerer
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.machine.machine import Machine
-from tpucc.numerics import Int64, read_only
+from tpucc.numerics import AnyArray, Int64, read_only
 from tpucc.plugins.code import short, short_text, user_code
 from tpucc.plugins.failures import Unfit
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
@@ -85,14 +85,20 @@ def safe_order(function: Callable[[TileProgram], Sequence[int]]) -> Callable[[Ti
         count = len(tiles)
         given = _with_own_arrays(tiles)
         order = code.call(lambda: _integers(function(given), count, "the number of each instruction, once"))
-        wrong = np.flatnonzero((order < 0) | (order >= count))
-        if len(wrong):
-            raise code.error("E0523", f"returned instruction {order[wrong[0]]:,}; there are 0 to {count - 1:,}")
-        if len(missing := np.flatnonzero(np.bincount(order, minlength=count) == 0)):
-            raise code.error("E0523", f"left out instruction {missing[0]:,} and returned another twice; expected each once")
+        if problem := problem_of_order(order):
+            raise code.error("E0523", problem)
         return order
 
     return ordered
+
+
+def problem_of_order(order: AnyArray) -> str:
+    """What is wrong with integers that should be the numbers of instructions, each once; or nothing."""
+    count, outside = len(order), np.flatnonzero((order < 0) | (order >= len(order)))
+    if len(outside):
+        return f"returned instruction {order[outside[0]]:,}; there are 0 to {count - 1:,}"
+    missing = np.flatnonzero(np.bincount(order.astype(np.int64), minlength=count) == 0)
+    return f"left out instruction {missing[0]:,} and returned another twice; expected each once" if len(missing) else ""
 
 
 def safe_synchronise(function: Synchronise) -> Synchronise:
@@ -111,7 +117,7 @@ def safe_synchronise(function: Synchronise) -> Synchronise:
 
 
 def _with_own_arrays(given: T) -> T:
-    """The same with copies of its arrays: one that is read only can be made writable by its user."""
+    """A value with copies of its arrays: the user could make an array writable that is read only."""
     values = {field.name: getattr(given, field.name) for field in fields(given)}
     own: dict[str, Any] = {name: read_only(value.copy()) for name, value in values.items() if isinstance(value, np.ndarray)}
     return replace(given, **own)

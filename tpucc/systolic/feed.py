@@ -98,6 +98,7 @@ class Reading:
 
     @property
     def done(self) -> bool:
+        """Whether all rows of all multiplies have been read."""
         return self.current == len(self.multiplies)
 
     def step(self, shift: Shift) -> tuple[int, Lanes]:

@@ -41,14 +41,17 @@ class Demo:
 
     @property
     def rows(self) -> int:
+        """Rows of elements, R."""
         return len(self.w) // self.tiles
 
     @property
     def columns(self) -> int:
+        """Columns of elements, C."""
         return int(self.w.shape[1])
 
     @property
     def count(self) -> int:
+        """Rows of the input, M."""
         return len(self.x)
 
     @property
@@ -64,12 +67,10 @@ class Demo:
     @cached_property
     def frames(self) -> tuple[Frame, ...]:
         """Every cycle of the array."""
-        multiplies = [Multiply(x, Tile(w), accumulate=t > 0) for t, (x, w) in enumerate(self._parts())]
+        parts = zip(np.split(self.x, self.tiles, axis=1), np.split(self.w, self.tiles), strict=True)
+        multiplies = [Multiply(x, Tile(w), accumulate=t > 0) for t, (x, w) in enumerate(parts)]
         cycles = list(simulate(multiplies, rows=self.rows, columns=self.columns))
         return tuple(self._frames(cycles))
-
-    def _parts(self) -> Iterator[tuple[Int32, Int32]]:
-        yield from zip(np.split(self.x, self.tiles, axis=1), np.split(self.w, self.tiles), strict=True)
 
     def _frames(self, cycles: list[Cycle]) -> Iterator[Frame]:
         summed = np.zeros((self.count, self.columns), np.int64)

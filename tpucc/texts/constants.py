@@ -16,12 +16,8 @@ class ModelConstants:
     """What `tpucc.ir.digests.Known` asks for: of a program, and where it was compiled from its source of every graph on the way."""
 
     def __init__(self, name: str, program: Program, compilation: Compilation | None = None) -> None:
-        self._name, self._program, self._compilation = name, program, compilation
+        self.name, self._program, self._compilation = name, program, compilation
         self._of_size: dict[int, dict[str, bytes]] = {}
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     def find(self, digest: str, size: int) -> bytes | None:
         """The constant of `size` bytes with this digest. Only constants of lengths that are asked for are read."""

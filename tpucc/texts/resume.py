@@ -127,7 +127,7 @@ def kind_of(text: Source) -> Kind:
     require_version(text)
     lines = (line.strip() for line in text.text.removeprefix("\ufeff").split("\n"))
     first = next((line for line in lines if line and line[0] not in ";#"), "")
-    word = first.split(" ")[0]
+    word = re.split(r"[\s;#]", first, maxsplit=1)[0]
     if word == "graph":
         return "graph"
     if word[:1] == "." or word in {opcode.mnemonic for opcode in Opcode}:
@@ -196,7 +196,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
 
 
 def verify_text(graph: Graph, places: GraphSpans, model: Source | None = None) -> None:
-    """Checks a graph that was read from a text, as `verify_stage` does: a message shows the line of the text, then that of the model."""
+    """Checks a graph that was read from a text, as `verify_stage` does: a message shows the text's line, then the model's."""
     names = {span: name for name, span in places.nodes.items()}
     try:
         verify_stage(graph.with_nodes(replace(node, origin=Origin((places.nodes[node.name],))) for node in graph))

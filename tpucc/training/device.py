@@ -47,7 +47,8 @@ class Device:
             for name, shape in self.lowered.inputs.items():
                 array, buffer = inputs[name], input_buffer(name, part, len(parts))
                 self._require_labels(buffer, array)
-                self._put(buffer, array, matrix_of(shape) if array.dtype == np.float32 else (array.size, 1))
+                held = array.astype(np.uint32).view(np.float32) if buffer in self.lowered.words else array
+                self._put(buffer, held, matrix_of(shape) if array.dtype == np.float32 else (array.size, 1))
         self._program.run()
         values = {node: self._taken(result_buffer(node), shape) for node, shape in self.lowered.results.items()}
         moved = self.lowered.moved.items()

@@ -49,11 +49,12 @@ def write_training(session: Session, folder: Path) -> tuple[str, ...]:
 
 def step_files(model: Model, step: Step, source: Source, time: StepTime, with_data: bool = False) -> dict[str, bytes]:
     """The files that `tpucc compile --train` writes; `time` is the step's."""
+    drawn = picture_of(model, parts_of(step), source)
     texts = {
         "train.graph": stamped(print_graph(step.graph, with_data=with_data), "#"),
-        "train.svg": step_svg(model, step, source),
+        "train.svg": painted(drawn.diagram, drawn.layout),
         "time.svg": step_time_svg(shown(model.graph.name), time),
-        "train.dot": dot_source(picture_of(model, parts_of(step), source).diagram),
+        "train.dot": dot_source(drawn.diagram),
     }
     return {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
@@ -64,6 +65,7 @@ def program_files(program: Program) -> dict[str, bytes]:
 
 
 def step_svg(model: Model, step: Step, source: Source) -> str:
+    """The picture of a step as SVG."""
     drawn = picture_of(model, parts_of(step), source)
     return painted(drawn.diagram, drawn.layout)
 

@@ -18,7 +18,7 @@ from tpucc.see.charts.chart import Scale, foot_axis, row_axis
 from tpucc.see.charts.errors import signed
 from tpucc.see.heading import EDGE
 from tpucc.see.palette import KINDS, Kind, ink_line, kind_paint, solid_paint
-from tpucc.see.svg import Markup, Value, ink_rect, joined, label, line, number_text, picture, tag, title
+from tpucc.see.svg import Markup, Value, ink_rect, joined, label, line, picture, points_text, tag, title
 from tpucc.see.text import NORMAL, SMALL, broken, shortened_to
 
 WIDTH, LEFT, RIGHT = 620.0, 64.0, 24.0
@@ -108,14 +108,14 @@ def norms_svg(norms: Series) -> str:
     values = [max(value, LOWEST) for series in drawn.values() for value in series]
     low = math.floor(math.log10(min(values)))
     high = max(math.ceil(math.log10(max(values))), low + 1)
-    largest = max(drawn, key=lambda key: drawn[key][-1])
-    about = f"The gradient of {shown(largest)} has the largest norm, {number(drawn[largest][-1])}"
+    largest = max(norms, key=lambda key: norms[key][-1])
+    about = f"The gradient of {shown(largest)} has the largest norm, {number(norms[largest][-1])}"
     reading = (
         "Euclidean norms in the last step of each epoch, which grow with the number of elements too. "
-        f"Every row is logarithmic, from {10.0**low:g} up to {10.0**high:g}."
+        f"Every row is logarithmic, from {10.0**low:g} up to {10.0**high:g}.{_drawn_of(len(norms), 'weights')}"
     )
     rows = [(key, partial(_norms, series, low, high)) for key, series in drawn.items()]
-    return _rows("norms", about, reading, rows, len(norms))
+    return _rows("norms", about, reading, rows)
 
 
 def ranges_svg(lows: Series, highs: Series, key: str = "ranges") -> str:
@@ -123,13 +123,17 @@ def ranges_svg(lows: Series, highs: Series, key: str = "ranges") -> str:
 
     `key` begins the ids of the picture: `ranges` are those of weights, `statistics` those of batch normalisation.
     """
-    drawn = dict(islice(highs.items(), MOST))
-    widest = max(drawn, key=lambda key: max(-lows[key][-1], drawn[key][-1]))
-    what = "statistics of batch normalisation" if key == "statistics" else "weights"
-    about = f"Of the {what}, {shown(widest)} reaches furthest: {_span(lows[widest][-1], drawn[widest][-1])}"
+    widest = max(highs, key=lambda key: max(-lows[key][-1], highs[key][-1]))
+    noun, whose = ("statistics", " of batch normalisation") if key == "statistics" else ("weights", "")
+    about = f"Of the {noun}{whose}, {shown(widest)} reaches furthest: {_span(lows[widest][-1], highs[widest][-1])}"
     reading = "From the least to the largest element after each epoch. Every row has a scale of its own, with 0 in its middle."
-    rows = [(name, partial(_range, lows[name], series)) for name, series in drawn.items()]
-    return _rows(key, about, reading, rows, len(highs))
+    rows = [(name, partial(_range, lows[name], series)) for name, series in islice(highs.items(), MOST)]
+    return _rows(key, about, reading + _drawn_of(len(highs), noun), rows)
+
+
+def _drawn_of(count: int, noun: str) -> str:
+    """A sentence about how many of these have a row, where not all have."""
+    return f" The first {MOST} of {count:,} {noun}." if count > MOST else ""
 
 
 def _norms(series: Sequence[float], low: float, high: float, top: float) -> Markup:
@@ -146,7 +150,7 @@ def _range(lows: Sequence[float], highs: Sequence[float], top: float) -> Markup:
     edges = [list(enumerate(values, 1)) for values in (highs, lows)]
     if len(highs) == 1:
         edges = [[(1, values[0]), (2, values[0])] for values in (highs, lows)]
-    points = " ".join(f"{number_text(across(n))},{number_text(up(value))}" for n, value in (*edges[0], *reversed(edges[1])))
+    points = points_text((across(n), up(value)) for n, value in (*edges[0], *reversed(edges[1])))
     band = tag("polygon", attributes=kind_paint(Kind.MATRIX), points=points, stroke_width=1)
     zero = line(NAMES, up(0), WIDTH - NUMBERS, up(0), "rule", stroke_width=1)
     return joined([band, zero, label(_span(lows[-1], highs[-1]), WIDTH - NUMBERS + 14, top + ROW / 2 + 4)])
@@ -161,14 +165,13 @@ def _cell(series: Sequence[float], low: float, high: float, top: float) -> tuple
     return Scale(1, max(2, len(series)), NAMES, WIDTH - NUMBERS - 6), Scale(low, high, top + ROW - 4, top + 4)
 
 
-def _rows(key: str, about: str, reading: str, rows: Sequence[tuple[str, Callable[[float], Markup]]], count: int) -> str:
+def _rows(key: str, about: str, reading: str, rows: Sequence[tuple[str, Callable[[float], Markup]]]) -> str:
+    """A picture with a row for each name, which is drawn from the height that it is given."""
     parts, names = [], shortened_to([name for name, _ in rows], SMALL, NAMES - EDGE - 12)
     for place, (name, (_, draw)) in enumerate(zip(names, rows, strict=True)):
         top = TOP + ROW * place
         parts.append(ink_rect("band", NAMES, top + 2, WIDTH - NAMES - NUMBERS, ROW - 4))
         parts += [label(name or "…", EDGE, top + ROW / 2 + 4), draw(top)]
-    if count > len(rows):
-        reading += f" The first {len(rows)} of {count:,} weights."
     return picture(key, about, WIDTH, TOP + ROW * len(rows) + 14, *_heading(about, reading), *parts)
 
 
@@ -189,8 +192,8 @@ def _across(scale: Scale, words: str) -> Markup:
 
 
 def _curve(points: Sequence[tuple[float, float]], across: Scale, up: Scale, paint: Mapping[str, Value], width: float) -> Markup:
-    path = " ".join(f"{number_text(across(x))},{number_text(up(y))}" for x, y in points)
-    return tag("polyline", attributes=paint, points=path, stroke_width=width, stroke_linejoin="round")
+    corners = points_text((across(x), up(y)) for x, y in points)
+    return tag("polyline", attributes=paint, points=corners, stroke_width=width, stroke_linejoin="round")
 
 
 def _marked(points: Sequence[tuple[float, float]], across: Scale, up: Scale, words: Sequence[str]) -> list[Markup]:

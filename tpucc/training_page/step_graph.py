@@ -150,7 +150,7 @@ class _Drawing:
         return replace(box, kind=largest(shares), shares=shares if len(shares) > 1 else ())
 
     def _kind_of(self, node: Node) -> Kind:
-        """As on a machine that trains: there are no operators of the host but inputs."""
+        """The kind of a node on a machine that trains, where the host computes nothing: only inputs are the host's."""
         if "conv2d" in node.op:
             return Kind.MATRIX
         kind = kind_of(node.op)

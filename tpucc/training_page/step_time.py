@@ -26,7 +26,7 @@ LEFT, LANE, GAP = 84.0, 30.0, 8.0
 COLUMN = 2.0
 """A lane is drawn in columns of so many pixels, each as high as the unit's share of its time."""
 PARTS = 1e12
-"""Of a second: the whole numbers in which times are counted here."""
+"""The parts of a second in which times are counted here, as whole numbers."""
 KEY = "step-time"
 PAINTS = dict(zip(Unit, (Kind.MATRIX, Kind.VECTOR, Kind.BOUNDARY, Kind.WEIGHTS, Kind.HOST), strict=True))
 

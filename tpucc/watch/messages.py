@@ -41,25 +41,26 @@ class Messages:
 
 def messages_page(given: Messages) -> str:
     """The page as HTML: messages without a place first, the others at their lines."""
-    source = given.source
-    placed = [m for m in given.messages if m.span is not None] if source is not None else []
-    loose = [m for m in given.messages if m.span is None or source is None]
     links = joined(tag("a", escaped(words), attributes={"data-keep-hash": "", "href": link}) for link, words in given.links.items())
     head = [tag("h1", _text(given.heading)), tag("p", _text(given.lead)) if given.lead else NOTHING, tag("nav", links or Markup(" "))]
+    loose, listing = _divided(given)
     boxes = [*map(_box, loose), *(tag("div", _text(note), class_="box") for note in given.notes)]
-    listing = _listing(source, placed) if source is not None else NOTHING
     body = joined([tag("header", *head), tag("main", *boxes, listing, Markup("\n"), data_messages="")])
     return shell(given.heading, body, style=page_files(__package__, "messages.css"))
 
 
 def source_pane(given: Messages) -> Markup:
     """What a report has in place of its source while there are errors: messages without a place, and the source with the others."""
-    source = given.source
-    placed = [m for m in given.messages if m.span is not None] if source is not None else []
-    loose = [m for m in given.messages if m not in placed]
-    listing = _listing(source, placed) if source is not None else NOTHING
+    loose, listing = _divided(given)
     head = tag("p", tag("strong", _text(given.heading)), Markup(" "), _text(given.lead), class_="lead")
     return joined([head, *map(_box, loose), listing])
+
+
+def _divided(given: Messages) -> tuple[Sequence[Diagnostic], Markup]:
+    """The messages without a place, which all are where there is no source; and the source with the others at their lines."""
+    if given.source is None:
+        return given.messages, NOTHING
+    return [message for message in given.messages if message.span is None], _listing(given.source, given.messages)
 
 
 def explanations(messages: Iterable[Diagnostic]) -> Iterator[tuple[str, str]]:

@@ -40,6 +40,7 @@ class Board:
 
     @property
     def view(self) -> View:
+        """The view that is shown now."""
         return self._view
 
     def show(self, view: View) -> None:

@@ -50,7 +50,7 @@ def waiting(name: str) -> View:
 
 
 def compiling(view: View) -> View:
-    """The same pages, while the next ones are made."""
+    """The pages of `view`, while the next pages are made."""
     return replace(view, state=replace(view.state, compiling=True))
 
 

@@ -46,8 +46,8 @@ ADDRESSES = ("ub", "acc", "host")
 class Comparison:
     """What `tpucc compare` says.
 
-    `names` are those of the sides, `end_to_end` their entries of `stats.json`. `items` is there where their batches differ. `rows` are
-    those of the accounting; they add up to `cycles`. `counts` are numbers of the programs by their names.
+    `names` are what the sides are called, `end_to_end` their entries of `stats.json`. `items` is there where their batches differ. `rows`
+    are the rows of the accounting; they add up to `cycles`. `counts` are numbers of the programs by their names.
     `layers` are sorted by the size of their difference. `notes` are the compiler's that one side alone has. `stream` are the cycles of a
     batch in a stream of them. `on_device` are the sentences of `cause` about the device's cycles.
     """
@@ -188,7 +188,7 @@ def _instructions(sides: Sides) -> str:
 
 
 def _with_other_values(sides: Sides) -> str:
-    """The same instructions: whether they compute the same."""
+    """Words for programs of equal instructions: which of their values differ."""
     a, b = sides.each(lambda side: side.program)
     values: dict[str, tuple[AnyArray, AnyArray]] = {"weights": (a.tiles, b.tiles), "constants": (a.constants, b.constants)}
     values |= {words: (a.blocks[fields], b.blocks[fields]) for words, fields in OF_BLOCKS.items()}
@@ -206,7 +206,9 @@ def _other_models(sides: Sides, layers: Sequence[LayerDifference]) -> Iterator[s
         yield "The models differ: no layer has one name and one kind on both sides."
         return
     if 2 * common < min(of_a, of_b):
-        yield f"The models differ: of A's {of_a:,} layers and B's {of_b:,}, {common:,} are of one name and kind on both sides."
+        a, b = sides.said
+        alike = f"{common:,} {'is' if common == 1 else 'are'} of one name and kind on both sides"
+        yield f"The models differ: of {of_a:,} layers of {a} and {of_b:,} of {b}, {alike}."
     alone = {side: [layer.name for layer in layers if layer.only == side] for side in "ab"}
     differences = {
         "the sizes of": [layer.names[1] for layer in layers if layer.is_resized],

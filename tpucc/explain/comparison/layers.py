@@ -27,10 +27,11 @@ SHOWN = 4
 class LayerDifference:
     """What a layer of both sides computes, or one of a side alone: its cycles, and the differences of the accounting's rows.
 
-    `names` and `lines` are those of the layer on both sides, empty and 0 on a side that has none. `kind` is that of b, or else of a.
-    `place` is the same for all layers of one product of the source. `parts` are further layers of each side, which the other side computes
-    as a part of this one, such as the sum with a bias; their cycles and rows count here. `is_resized` says that it has another number of
-    multiply-accumulates for an item on each side. `members` are the layers that this one stands for in a table, where it does for several.
+    `names` and `lines` are the layer's on both sides, empty and 0 on a side that has no such layer. `kind` is the kind on side b, or else
+    on a. `place` is the same for all layers of one product of the source. `parts` are further layers of each side, which the other side
+    computes as a part of this one, such as the sum with a bias; their cycles and rows count here. `is_resized` says that it has another
+    number of multiply-accumulates for an item on each side. `members` are the layers that this one stands for in a table, where it does for
+    several.
     """
 
     names: tuple[str, str]
@@ -51,10 +52,15 @@ class LayerDifference:
     @property
     def name(self) -> str:
         """b's name; a's in brackets if different: `lstm.8 (A: lstm.4)`. One layer that is several on a side: `fc (A: fc, relu)`."""
-        a, b = self.names
         if not any(self.parts):
-            return f"{b} (A: {a})" if a and b and a != b else b or a
+            return self.named("A")
+        b = self.names[1]
         return f"{b} ({'; '.join(f'{side}: {words}' for side, words in zip('AB', self.enumerated, strict=True) if words)})"
+
+    def named(self, other: str) -> str:
+        """b's name; a's in brackets if different, where `other` is what a is called: `lstm.8 (the version before: lstm.4)`."""
+        a, b = self.names
+        return f"{b} ({other}: {a})" if a and b and a != b else b or a
 
     @property
     def enumerated(self) -> tuple[str, str]:
@@ -78,14 +84,9 @@ class LayerDifference:
 
     @property
     def cause(self) -> str:
-        """The row that makes most of the difference."""
-        return largest_row(self)
-
-
-def largest_row(layer: LayerDifference) -> str:
-    """The name of the row that makes most of the difference of a layer; empty where there is none."""
-    sign = 1 if layer.cycles.difference > 0 else -1
-    return ROWS[max(layer.rows, key=lambda limit: sign * layer.rows[limit])].name if layer.cycles.difference else ""
+        """The name of the row that makes most of the difference; empty where there is none."""
+        sign = 1 if self.cycles.difference > 0 else -1
+        return ROWS[max(self.rows, key=lambda limit: sign * self.rows[limit])].name if self.cycles.difference else ""
 
 
 def enumerated(names: Sequence[str]) -> str:
@@ -146,7 +147,7 @@ def _subject(row: LayerDifference, said: tuple[str, str]) -> str:
         own = [f"in {side} {listed}" for side, listed in zip(said, row.enumerated, strict=True) if listed]
         return f"{printable(row.names[1])} ({printable('; '.join([*([f'line {row.line}'] if row.line else []), *own]))}) has"
     only = f", which only {said['ab'.index(row.only)]} has," if row.only else ""
-    return f"{printable(row.name)}{line}{only} {'have' if row.members else 'has'}"
+    return f"{printable(row.named(said[0]))}{line}{only} {'have' if row.members else 'has'}"
 
 
 def _other_products(layers: Sequence[LayerDifference], row: LayerDifference, said: tuple[str, str]) -> Iterator[str]:
@@ -271,7 +272,7 @@ def _wholes(matches: Sequence[_Match]) -> dict[_Match, _Match]:
 
 
 def _has(whole: _Layer, part: _Layer) -> bool:
-    """Whether the primary place of a layer, and the calls that led there, are among those of another one."""
+    """Whether a layer has the primary place of another one, `part`, and the calls that led there, among its own."""
     return part.origin.spans[0] in whole.origin.spans and set(part.origin.calls) <= set(whole.origin.calls)
 
 

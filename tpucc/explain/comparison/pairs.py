@@ -26,7 +26,7 @@ class Pair:
 
     @property
     def difference(self) -> int:
-        """How much larger that of b is."""
+        """How much larger the number of b is."""
         return self.b - self.a
 
 
@@ -39,12 +39,12 @@ class Seconds:
 
     @property
     def difference(self) -> float:
-        """How much longer that of b is, to a picosecond: what is less comes of rounding."""
+        """How much longer b takes, to a picosecond: what is less comes of rounding."""
         return round(self.b - self.a, 12)
 
     @property
     def times(self) -> float:
-        """How many times that of a that of b is."""
+        """How many times as long b takes."""
         return self.b / self.a if self.a else 1.0
 
     @property

@@ -14,6 +14,7 @@ from tpucc.explain.roofs import finishing_work
 from tpucc.explain.segments import Cause, matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Bools, effects
+from tpucc.isa.link import link_bytes
 from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
 
@@ -29,7 +30,7 @@ class Number:
     rate: Callable[[Timed], str] = lambda _: ""
     """That in words, or nothing."""
     beyond: Number | None = None
-    """Named only where its change costs more cycles than that of this other number."""
+    """Named only where its change costs more cycles than the change of this other number."""
     detail: Number | None = None
     """Some of these, named behind them."""
 
@@ -87,7 +88,7 @@ def _transfers(runtime: Timed) -> int:
 
 
 def _latency(runtime: Timed) -> float:
-    """The cycles of a transfer besides those of its bytes."""
+    """The cycles that a transfer takes to begin, before its bytes cross."""
     target = runtime.program.target
     return target.host_latency_seconds * target.clock_hz
 
@@ -104,7 +105,7 @@ BYTES = Number(
     "bytes across the link",
     lambda side: sum(side.stats["host_bytes"].values()),
     lambda side: side.program.target.clock_hz / side.program.target.host_bandwidth,
-    lambda side: f"{side.program.target.host_bandwidth / 1e9:,.1f} GB/s",
+    lambda side: f"{side.program.target.host_bandwidth / 1e9:.3g} GB/s",
 )
 TRANSFERS = Number("transfers", _transfers, _latency, lambda side: f"{_latency(side):,.0f} cycles of latency each", beyond=BYTES)
 GROUPS = (
@@ -222,7 +223,7 @@ def _begins(sides: Sides, group: Group, cycles: Pair) -> Iterator[str]:
     times, waits = sides.pair(_first_product), sides.pair(lambda side: _cycles_in(side, group, _first_product(side)))
     is_there = abs(waits.difference - cycles.difference) <= MOST * abs(cycles.difference)
     if times.difference * cycles.difference > 0 and is_there:
-        sent = sides.pair(lambda side: _sent_until(side, _first_product(side)))
+        sent = sides.pair(lambda side: bytes_sent(side, _first_product(side)))
         after = f", after {sent.b:,} bytes from the host instead of {sent.a:,}" if sent.difference else ""
         yield f"the first product begins in cycle {times.b:,} instead of {times.a:,}{after}"
 
@@ -240,11 +241,11 @@ def _cycles_in(runtime: Timed, group: Group, until: int) -> int:
     return int((np.diff(edges) * own)[edges[1:] <= until].sum())
 
 
-def _sent_until(runtime: Timed, cycle: int) -> int:
-    """The bytes that the host has sent before a cycle, to all cores."""
-    touched = effects(runtime.program.instructions)
-    rows = int(touched.rows[touched.host_reads & (runtime.timeline.end <= cycle)].sum())
-    return rows * runtime.program.target.mxu * runtime.program.cores
+def bytes_sent(runtime: Timed, cycle: int) -> int:
+    """The bytes that have crossed from the host before a cycle, to all cores."""
+    program = runtime.program
+    touched = effects(program.instructions)
+    return int(link_bytes(program, touched)[touched.host_reads & (runtime.timeline.end <= cycle)].sum()) * program.cores
 
 
 def _hidden_words(sides: Sides, group: Group, cycles: Pair, explained: float) -> str:

@@ -33,7 +33,7 @@ TIMES = ("time", "A", "B", "difference")
 
 def time_rows(found: Comparison) -> list[tuple[str, str, str, str]]:
     """The cells of each row: the time of a batch from end to end, its parts that are not zero on both sides, an item's where the batches
-    differ, and that of a batch in a stream."""
+    differ, and the time of a batch in a stream."""
     link = Seconds(*(side["link_in"] + side["device"] + side["link_out"] for side in found.end_to_end))
     rows = [
         ("end to end", found.seconds()),

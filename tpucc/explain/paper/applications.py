@@ -20,8 +20,8 @@ from tpucc.explain.sweeps.shared import Compiler
 from tpucc.interop.sources import read_source
 from tpucc.ir import Graph, Range
 from tpucc.options import Options
-from tpucc.passes.base import Context
-from tpucc.passes.calibrate import Calibrate, ProbeGraph
+from tpucc.passes.base import Context, graph_pass
+from tpucc.passes.calibrate import ProbeGraph, calibrate
 from tpucc.sim.timing import time_program
 from tpucc.target import FASTEST, Target
 
@@ -46,13 +46,11 @@ class Measured:
         return float(self.stats["seconds"])
 
 
-@dataclass(frozen=True)
-class UnitRanges(Calibrate):
+@graph_pass(calibrate.name, calibrate.summary, level=0)
+def unit_ranges(graph: Graph, context: Context) -> Graph:
     """Stands in for calibration and runs nothing: it gives -1…1 to every value that needs a range, since time depends on none."""
-
-    def run(self, graph: Graph, context: Context) -> Graph:
-        probed = ProbeGraph.of(graph, context.format)
-        return probed.ranged(dict.fromkeys(probed.measured, Range(-1.0, 1.0)))
+    probed = ProbeGraph.of(graph, context.format)
+    return probed.ranged(dict.fromkeys(probed.measured, Range(-1.0, 1.0)))
 
 
 def find_programs(folder: Path) -> dict[str, Path]:
@@ -95,6 +93,4 @@ def seconds_on(path: Path, targets: Sequence[Target]) -> list[float]:
 
 
 def _options(target: Target, activation_bits: int | None, level: int = 2) -> Options:
-    return Options(
-        target=msgspec.structs.replace(target, **FREE_HOST), level=level, passes=(UnitRanges(),), activation_bits=activation_bits
-    )
+    return Options(target=msgspec.structs.replace(target, **FREE_HOST), level=level, passes=(unit_ranges,), activation_bits=activation_bits)

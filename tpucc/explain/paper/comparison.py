@@ -98,17 +98,17 @@ Base = Mapping[str, Measured]
 
 def table3_section(base: Base) -> Section:
     """Where the cycles go, and the speed."""
-    return _section("table_3", _table3(base, TABLE3, _is_any))
+    return _section("table_3", _table3(base, TABLE3))
 
 
 def plain_section(plain: Base) -> Section:
     """Where the cycles go in programs that aren't optimised: what overlapping is worth, and what the paper's programs may have lacked."""
-    return _section("table_3_plain", _table3(plain, TABLE3, _is_known))
+    return _section("table_3_plain", _table3(plain, TABLE3, only_known=True))
 
 
 def stream_section(base: Base) -> Section:
     """Speed and input stalls in a stream of batches, where transfers cross while others compute."""
-    return _section("stream", _table3(base, STREAM, _is_known, lambda ours: ours.stats["stream"]))
+    return _section("stream", _table3(base, STREAM, lambda ours: ours.stats["stream"], only_known=True))
 
 
 def table7_section(base: Base) -> Section:
@@ -166,42 +166,34 @@ def inferences_section(base: Base) -> Section:
     return _section("table_4", figures, batch=batch)
 
 
-def _is_any(application: Application) -> bool:
-    return True
-
-
-def _is_known(application: Application) -> bool:
-    return not application.qualitative
-
-
 def _across(
     base: Base,
     row: str,
     unit: str,
     paper: Callable[[Application], float],
     ours: Callable[[Measured, Application], float],
-    chosen: Callable[[Application], bool] = _is_any,
+    only_known: bool = False,
 ) -> Iterator[Figure]:
-    """A row over all applications that are `chosen`; ours is missing where there is no program."""
+    """A row over all applications, or those whose shapes are known well enough (see `known`); ours is missing where there is no program."""
     for name, application in published().applications.items():
-        if chosen(application):
+        if not (only_known and application.qualitative):
             yield Figure(row, name.upper(), unit, paper(application), ours(base[name], application) if name in base else None)
 
 
 def _table3(
     base: Base,
     rows: Mapping[str, str],
-    chosen: Callable[[Application], bool],
     numbers: Callable[[Measured], Mapping[str, Any]] = lambda ours: ours.stats,
+    only_known: bool = False,
 ) -> tuple[Figure, ...]:
-    """Rows of table 3 by their keys; ours are of these numbers of each application."""
+    """Rows of table 3 by their keys; ours are of these numbers of each application. `only_known` as for `_across`."""
 
     def row(key: str) -> Iterator[Figure]:
         def ours(measured: Measured, _: Application) -> float:
             found = numbers(measured)
             return float(found["tops"] if key == "tops" else found["breakdown"][key])
 
-        return _across(base, rows[key], "TOPS" if key == "tops" else "%", lambda paper: paper.table3[key], ours, chosen)
+        return _across(base, rows[key], "TOPS" if key == "tops" else "%", lambda paper: paper.table3[key], ours, only_known)
 
     return tuple(figure for key in rows for figure in row(key))
 
@@ -223,7 +215,7 @@ def scaled(target: Target, factors: Mapping[str, float]) -> Target:
 PRIME = "tpu_v1_prime"
 
 
-def speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target: Target, progress: Progress) -> dict[str, Speedups]:
+def speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target: Target, progress: Progress) -> Mapping[str, Speedups]:
     """By the title of a design of figure 11, or `PRIME`: the applications whose shapes are known well enough, on it instead of on `target`,
     on which they take what `base` says."""
     designs = {variant.title: scaled(target, variant.scale) for variant in published().variants} | {PRIME: load_target(PRIME)}
@@ -232,7 +224,7 @@ def speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target:
         progress(f"{path.name}, {len(designs)} designs")
         for title, seconds in zip(designs, seconds_on(path, list(designs.values())), strict=True):
             found[title][name] = base[name].seconds / seconds
-    return dict(found)
+    return found
 
 
 def sensitivity_section(of_designs: Mapping[str, Speedups]) -> Section:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,9 +38,24 @@ class Axis:
     def flag(self) -> str:
         return flag_of(KEYWORDS[self.kind])
 
+    @cached_property
+    def types(self) -> tuple[type, ...]:
+        """For each name the type of its values in a table: int or float where all of them are numbers, else str."""
+        kinds = [{type(number_or_text(text)) for text in column} for column in zip(*self.values, strict=True)]
+        return tuple(own.pop() if len(own) == 1 else float if own == {int, float} else str for own in kinds)
+
     def pairs(self, place: int) -> Iterator[tuple[str, str]]:
         """The names with their values at a place."""
         return zip(self.names, self.values[place], strict=True)
+
+
+def number_or_text(text: str) -> Any:
+    """The number that a text is, or else the text."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    return found if type(found) in (int, float) else text
 
 
 def axis_of_text(kind: Kind, name: str, text: str) -> Axis:

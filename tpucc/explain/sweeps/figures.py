@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.explain.quantities import size
 from tpucc.explain.sweeps.plan import Plan
 from tpucc.explain.sweeps.points import Points
 from tpucc.numerics import Float64
@@ -159,7 +160,7 @@ def worded(name: str, value: float) -> str:
     if name.endswith("seconds"):
         return duration(value)
     if name.endswith("_bytes"):
-        return _size(value)
+        return size(value)
     if name.endswith("bandwidth"):
         return f"{value / 1e9:.4g} GB/s"
     if name == "clock_hz":
@@ -183,11 +184,3 @@ def heads(figures: Figures) -> Iterator[str]:
         )
     if len(figures.models) > 1:
         yield f"each of the {len(figures.models):,} models has its own best point and fronts: models aren't compared with each other"
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.4g} {unit}"
-        count /= 1024
-    return f"{count:,.4g} GiB"

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Self
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
+from tpucc.diagnostics import Diagnostic, UsageError, counted, listed, printable
 from tpucc.explain.sweeps.rows import Row, line_of_row, row_of_line
 from tpucc.files import require_regular, unreadable
 from tpucc.output_files import unwritable, write_file
@@ -224,8 +224,7 @@ def _alone(there: Sequence[str], here: Sequence[str]) -> list[tuple[str, list[st
 
 def _named(items: Sequence[str]) -> str:
     more = [f"{len(items) - FEW:,} more"] if len(items) > FEW else []
-    *most, last = [*map(_shown, items[:FEW]), *more]
-    return f"{', '.join(most)} and {last}" if most else last
+    return listed([*map(_shown, items[:FEW]), *more])
 
 
 def _shown(text: str) -> str:

@@ -81,7 +81,7 @@ class Plan:
                 require_values(parse(source), source, asked)
 
     def places(self, point: int) -> tuple[int, ...]:
-        """The model's place, and that of each axis's value."""
+        """The place of the model among the models, and of each axis's value among its values."""
         found = []
         for size in reversed(self.sizes):
             point, place = divmod(point, size)
@@ -114,7 +114,7 @@ class Plan:
 
     @cached_property
     def base(self) -> Options:
-        """The options without those of the axes. Runs the files of passes and stages."""
+        """The options that all points share. Runs the files of passes and stages."""
         return read_options(self.given)
 
     def options(self, point: int) -> Options:

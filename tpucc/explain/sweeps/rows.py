@@ -14,6 +14,7 @@ import msgspec
 
 from tpucc.diagnostics import Error, PluginError
 from tpucc.explain.bottleneck import BOTTLENECKS
+from tpucc.explain.sweeps.axes import number_or_text
 from tpucc.explain.sweeps.plan import Plan
 from tpucc.explain.sweeps.shared import Compiler
 from tpucc.explain.timed import Timed
@@ -125,9 +126,7 @@ def settings_columns(plan: Plan) -> dict[str, type]:
     """The columns that say which point it is. A param whose name another column has is `-D NAME`."""
     found: dict[str, type] = {"model": str}
     for axis in plan.axes:
-        for place, name in enumerate(axis.names):
-            kinds = {type(_value(row[place])) for row in axis.values}
-            kind = kinds.pop() if len(kinds) == 1 else float if kinds == {int, float} else str
+        for name, kind in zip(axis.names, axis.types, strict=True):
             found[name if name not in found and name not in _TAKEN else f"-D {name}"] = kind
     return found
 
@@ -142,7 +141,7 @@ def settings(plan: Plan, point: int) -> Iterator[tuple[str, Any]]:
     names = iter(list(kinds)[1:])
     for axis, _, text in plan.pairs(point):
         name = next(names)
-        value = _value(text)
+        value = number_or_text(text)
         yield name, text if kinds[name] is str else value if axis.kind == "param" else kinds[name](value)
 
 
@@ -150,12 +149,3 @@ def whole(plan: Plan, point: int, found: Row) -> dict[str, Any]:
     """A row with all columns; None where there is nothing."""
     given = {**dict(settings(plan, point)), **found, "command": plan.command(point)}
     return {name: given.get(name) for name in columns(plan)}
-
-
-def _value(text: str) -> Any:
-    """The number that a text is, or else the text."""
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return text
-    return found if type(found) in (int, float) else text

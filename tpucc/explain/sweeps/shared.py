@@ -6,7 +6,6 @@ same program. So the answers are kept beside what was made of them, and nobody n
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,7 +29,7 @@ QUESTIONS = frozenset(
     [f.name for f in msgspec.structs.fields(Target)]
     + [name for name, value in getmembers(Target) if isinstance(value, property) or (isfunction(value) and not name.startswith("_"))]
 )
-MODELS, GRAPHS, PROGRAMS = 1, 4, 4
+GRAPHS, PROGRAMS = 4, 4
 """How many results of each kind are kept: points come in an order in which neighbours share most."""
 
 
@@ -107,7 +106,8 @@ class Compiler:
 
     def __init__(self, *, extra_asks: bool = False) -> None:
         self._extra_asks = extra_asks
-        self._read = OrderedDict[Hashable, tuple[State, Known[_Passed]]]()
+        self._read: dict[Hashable, tuple[State, Known[_Passed]]] = {}
+        """The model that was asked for last: points come in an order in which all of a model's are neighbours."""
         self.made = {"models": 0, "graphs": 0, "programs": 0}
         """How much was made: what points share counts once."""
 
@@ -129,9 +129,7 @@ class Compiler:
             state = State(read_source(path, options.params), options)
             with explaining(state):
                 read_model(state, path.parent, Recorder(None, None))
-            self._read[key] = state, Known[_Passed](GRAPHS)
-            while len(self._read) > MODELS:
-                self._read.popitem(last=False)
+            self._read = {key: (state, Known[_Passed](GRAPHS))}
         return self._read[key]
 
     def _passed(self, read: State, options: Options, target: Target) -> _Passed:

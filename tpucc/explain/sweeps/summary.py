@@ -45,7 +45,7 @@ def summary(found: Points) -> str:
 
 
 def summary_json(found: Points) -> dict[str, Any]:
-    """Counts, the best point of each model, and the fronts of each cost, model by model. `best` is that of the only model."""
+    """Counts, the best point of each model, and the fronts of each cost, model by model. `best` is the best point of the only model."""
     figures = figures_of(found)
     best = [found[point] for point in figures.best()]
     return {

@@ -107,7 +107,7 @@ def values(context: Context, events: Events, memory: Memory) -> Iterator[Violati
     yield from by_rows(context, memory, events, adds & ~follows, "V0905", "adds to {row}, which isn't a sum of the same rows that goes on")
     good = adds & follows
     pairs = np.unique(np.stack([events.instruction[good], other[good]], axis=1), axis=0)
-    yield from _depths(context, memory, pairs)
+    yield from _depths(context, memory, pairs, np.unique(events.instruction[writes]))
 
 
 def _adding(context: Context, memory: Memory) -> Bools:
@@ -126,8 +126,9 @@ def _same_sum(context: Context, memory: Memory, instruction: Int64, other: Int64
     return same & of_layer
 
 
-def _depths(context: Context, memory: Memory, pairs: Int64) -> Iterator[Violation]:
-    """The violations of V0905 by the depths of passes. `pairs` are the multiplies that add, each with the one that it adds to."""
+def _depths(context: Context, memory: Memory, pairs: Int64, writing: Int64) -> Iterator[Violation]:
+    """The violations of V0905 by the depths of passes. `pairs` are the multiplies that add, each with the one that it adds to. Those of
+    the instructions that are `writing` are known."""
     program, effects = context.program, context.effects
     queue = program.machine.queue
     if queue is None or queue.depths is None or not effects.pops.any():
@@ -142,7 +143,8 @@ def _depths(context: Context, memory: Memory, pairs: Int64) -> Iterator[Violatio
     for add, to in pairs.tolist():
         total[add] = total[to] + depth[add]
     wanted = np.array([layer.weights[0] for layer in program.layers], np.int64)[program.layer_of]
-    ends = effects.multiplies.copy()
+    ends = np.zeros_like(effects.multiplies)
+    ends[writing] = effects.multiplies[writing]
     ends[first] = False
     short = ends & (wanted > 0) & (total != wanted)
     yield from context.each("V0905", short, lambda i: f"completes a sum of depth {total[i]}; that of its layer is {wanted[i]}")

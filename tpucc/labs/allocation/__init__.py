@@ -16,7 +16,7 @@ from tpucc.diagnostics import counted, some
 from tpucc.labs.allocation.drawing import NAMES, lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.child import BUDGET
-from tpucc.labs.judging import Scale, in_the_mean, integers, judged, some_right
+from tpucc.labs.judging import Scale, in_the_mean, integers, several, verdict_on
 from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
@@ -69,10 +69,8 @@ def rules(term: Term) -> Rules:
 
 def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    step = f"Every buffer begins at a row whose number can be divided by {rules.alignment}."
     host = f"The {'first' if rules.below else 'last'} {rules.below or rules.above} of the rows belong to the host: no buffer lies there."
     return {
-        "alignment_rule": step if rules.alignment > 1 else "A buffer may begin at any row.",
         "host_rule": host if rules.lost else "A buffer may lie in any of the rows.",
         "memory": MEMORY,
         "budget": BUDGET,
@@ -85,7 +83,7 @@ def _public(rules: Rules) -> Sequence[Test]:
     align = rules.alignment
     return (
         Test("three buffers", 5, partial(placed, three(align), ROWS, rules)),
-        Test("too large", 5, partial(too_large, rules)),
+        Test("too large", 5, partial(just_fits, rules, three(align))),
         Test("a program", 5, partial(program, 8, rules)),
         Test("random lives", 5, partial(all_placed, list(_families(Random(5), (layered, staircase), 6, align)), rules)),
         Test("memory", 25, partial(memory, list(_families(Random(55), (layered, staircase, cut), 4, align)), rules)),
@@ -95,9 +93,10 @@ def _public(rules: Rules) -> Sequence[Test]:
 def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other lives."""
     align = rules.alignment
+    tight = partial(several, partial(just_fits, rules), what="are right")
     return (
         Test("random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), rules)),
-        Test("a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), rules)),
+        Test("a buffer that is just large enough", 15, tight(list(_families(draw, (small,), 8, align)))),
         Test("another program", 5, partial(program, draw.randrange(9, 40), rules)),
         Test("memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), rules)),
     )
@@ -210,13 +209,9 @@ def all_placed(cases: Sequence[Lives], rules: Rules, submission: Submission) -> 
     return next((outcome for outcome in reversed(found) if outcome.passed), found[-1])
 
 
-def too_large(rules: Rules, submission: Submission) -> Outcome:
-    """`TooLarge` where one row is missing, and only there."""
-    return just_fits(three(rules.alignment), rules, submission)
-
-
-def just_fits(lives: Lives, rules: Rules, submission: Submission) -> Outcome:
-    """Buffers of whole steps of the alignment, in as many rows as they need, and in one fewer."""
+def just_fits(rules: Rules, lives: Lives, submission: Submission) -> Outcome:
+    """`TooLarge` where one row is missing, and only there: buffers of whole steps of the alignment in as many rows as they need, and in one
+    fewer."""
     lives, needed = whole(lives, rules.alignment), bound(lives, rules.alignment)
     few = needed + rules.lost - 1
     try:
@@ -243,11 +238,6 @@ def _left(rows: int, rules: Rules) -> str:
     return f"the rules leave {free}" if rules.lost else f"there are {free}"
 
 
-def tight(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
-    """Buffers that fill the rows to the last one: each case that is solved earns its share."""
-    return some_right((partial(just_fits, lives, rules, submission) for lives in cases), "are right")
-
-
 def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """How many rows are used, against the least that any allocator needs. One wrong allocation loses all points."""
     found = [(lives, ask(submission, lives, ROWS, rules)) for lives in cases]
@@ -267,9 +257,7 @@ def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
 
     machine = load_target("tiny", {"unified_buffer_rows": PROGRAM_ROWS, "accumulator_rows": 64})
     exe = api.compile_source(MODEL, params={"batch": batch}, target=machine, stages=Stages(allocate=stage))
-    verdict, problem = judged(exe)
-    if problem:
-        return Outcome(0, problem, f"-D batch={batch}")
+    verdict = verdict_on(exe, given=f"-D batch={batch}")
     message = f"equal; {_counts(*placed[-1], rules)}; {verdict.cycles:,} cycles"
     if all(not_shared(*each, rules) for each in placed):
         return Outcome(0, f"{message}. {NOT_SHARED}", f"-D batch={batch}")

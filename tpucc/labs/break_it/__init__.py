@@ -16,9 +16,10 @@ from tpucc.isa.verify import verify
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
 from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
 from tpucc.labs.break_it.rules import RULES, Faults, Plain, Rule, line, plain
-from tpucc.labs.judging import Scale, in_words, shortened
+from tpucc.labs.judging import Scale, in_words
 from tpucc.labs.lab import Outcome, Submission, Term, Test, declared, lost
 from tpucc.labs.solutions import is_archive, recorded
+from tpucc.plugins.code import short_text
 from tpucc.plugins.failures import Failed
 from tpucc.target import load_target
 
@@ -57,8 +58,8 @@ def _words(rule: Rule) -> Mapping[str, Any]:
 def _public(rule: Rule) -> Sequence[Test]:
     return (
         Test("sound programs", 5, partial(caught, _sound, False)),
-        Test("one change", 15, partial(caught, partial(_public_cases, public_changes, rule), True)),
-        Test("short programs", 5, partial(caught, partial(_public_cases, public_short, rule), False)),
+        Test("one change", 15, partial(caught, partial(_public_cases, rule, are_short=False), True)),
+        Test("short programs", 5, partial(caught, partial(_public_cases, rule, are_short=True), False)),
         Test("programs", 5, partial(readable, rule)),
         *_exposing(rule, range(SHOWN), 16),
     )
@@ -92,23 +93,14 @@ Told = Sequence[tuple[Plain, str, Faults]]
 
 
 @recorded
-def public_changes(rule: str) -> Told:
-    """The programs with one change of the public test for a rule by its name."""
-    return _told(_changed(RULES[rule], "public", SIZES, 12))
+def public_cases(rule: str, are_short: bool) -> Told:
+    """The programs of a public test for a rule by its name: short ones, or compiled ones with one change."""
+    found = _short(RULES[rule], "public", len(DETECTORS[rule])) if are_short else _changed(RULES[rule], "public", SIZES, 12)
+    return [(case.program, case.change, dict(case.faults)) for case in found]
 
 
-@recorded
-def public_short(rule: str) -> Told:
-    """The short programs of the public test."""
-    return _told(_short(RULES[rule], "public", len(DETECTORS[rule])))
-
-
-def _told(cases: Sequence[Case]) -> Told:
-    return [(case.program, case.change, dict(case.faults)) for case in cases]
-
-
-def _public_cases(told: Callable[[str], Told], rule: Rule) -> Sequence[Case]:
-    return [Case(*said) for said in told(rule.name)]
+def _public_cases(rule: Rule, are_short: bool) -> Sequence[Case]:
+    return [Case(*said) for said in public_cases(rule.name, are_short)]
 
 
 @cache
@@ -127,7 +119,7 @@ def reported(submission: Submission, program: Plain) -> set[int]:
     found = submission.call("violations", program)
     count = len(program["instructions"])
     if not isinstance(found, list) or not all(type(number) is int and 0 <= number < count for number in found[: count + 1]):
-        raise Failed("result", f"returned {shortened(str(found))}, expected a list of numbers from 0 to {count - 1}")
+        raise Failed("result", f"returned {short_text(str(found))}, expected a list of numbers from 0 to {count - 1}")
     if len(found) > count:
         raise Failed("result", f"returned {len(found):,} numbers for {counted(count, 'instruction')}")
     return set(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -12,33 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Origin, counted, listed
+from tpucc.diagnostics import counted, listed
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
 from tpucc.guest.values import Plain
-from tpucc.isa.program import LayerInfo, bare_program
-from tpucc.labs.dataflow.plans import MOTIFS, Motif, Plan, Rules, mixed, plan, rules
-from tpucc.labs.judging import all_or_nothing, in_words, some_right
+from tpucc.labs.dataflow.plans import DECLARED, MOTIFS, Motif, Plan, Rules, mixed, plan, rules
+from tpucc.labs.judging import Run, every, in_words, several
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
+from tpucc.labs.listings import program_of
 from tpucc.labs.solutions import Solution
 from tpucc.labs.timelines import Beside, characters_svg
 from tpucc.plugins.failures import Failed
 from tpucc.schedule.listing import Listing
-from tpucc.schedule.synchronise import synchronise, with_waits
+from tpucc.schedule.synchronise import synchronise
 from tpucc.target import load_target
 
 Fact = tuple[int, ...]
 """A row that is live; a row and a host's row that hold the same; an instruction that stays."""
-EXAMPLE: Motif = (("w < A; v < B; d = w", 1), ("d > C; a < 0; w < A; d = a + w; c = d", 1, 2), ("v < B; a = a + v; a > D",))
-"""The plan of the handout."""
 FUNCTIONS: Mapping[str, tuple[str, str]] = {"live": ("after", "rows"), "held": ("before", "pairs of a row and a host's row")}
 """Of each analysis, at which side of an instruction its facts are, and what they are."""
-HIDDEN: Mapping[str, Mapping[str, float]] = {
-    "live": {"rows": 3, "ends and branches": 4, "loops": 4, "every kind": 4},
-    "held": {"rows": 2, "host rows": 3, "joins": 3, "loops": 3, "every kind": 4},
-    "clean": {"live": 4, "held": 4, "again": 4, "every kind": 8},
-}
-"""The points of each kind of plans; for `clean`, of all those that one analysis decides, and of those that need both again and again."""
 NAMES = {"live": "what nobody needs", "held": "what is there already"}
 WALKS = 10
 """Walks on which the plan that is left is tried beside the whole one."""
@@ -52,12 +44,11 @@ def _kinds(function: str) -> dict[str, list[Motif]]:
 
 def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term, and the answers of its example."""
-    stop = "The host may stop after any part." if rules.anywhere else "The host stops after a part that no other follows, and only there."
-    return {"stop_rule": stop, "example": _table(_example(rules), rules)}
+    return {"example": _table(_example(rules), rules)}
 
 
 def _example(rules: Rules) -> Plan:
-    return plan(Random(0), rules, EXAMPLE, shuffled=False)
+    return plan(Random(0), rules, DECLARED["example"], shuffled=False)
 
 
 def _table(given: Plan, rules: Rules) -> str:
@@ -89,12 +80,12 @@ def _said(facts: frozenset[Fact]) -> str:
 def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
     example, draw = _example(rules), Random(13)
-    plans = {function: [*chain(*(_drawn(draw, rules, function, *kind, 2) for kind in _kinds(function).items()))] for function in HIDDEN}
+    plans = {function: [*chain(*(_drawn(draw, rules, function, *kind, 2) for kind in _kinds(function).items()))] for function in MOTIFS}
     return (
         *(Test(f"{function}: the example", 3, partial(flowing, function, rules, example)) for function in FUNCTIONS),
         Test("clean: the example", 4, partial(timed, rules, example)),
         *(
-            Test(f"{function}: plans", points, partial(several, function, plans[function], rules))
+            Test(f"{function}: plans", points, _right(several, function, plans[function], rules))
             for function, points in (("live", 12), ("held", 12), ("clean", 16))
         ),
     )
@@ -103,13 +94,13 @@ def _public(rules: Rules) -> Sequence[Test]:
 def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: one kind of plans in each test, and for each function all of them, and plans of anything."""
     tests = []
-    for function, points in HIDDEN.items():
+    for function, points in DECLARED["points"].items():
         every_kind = [mixed(draw, rules, function) for _ in range(20)]
         for kind, motifs in _kinds(function).items():
             cases = _drawn(draw, rules, function, kind, motifs)
             every_kind += _drawn(draw, rules, function, kind, motifs)
-            tests.append(Test(f"{function}: {NAMES.get(kind, kind)}", points[kind], partial(several, function, cases, rules)))
-        tests.append(Test(f"{function}: every kind", points["every kind"], partial(every, function, every_kind, rules)))
+            tests.append(Test(f"{function}: {NAMES.get(kind, kind)}", points[kind], _right(several, function, cases, rules)))
+        tests.append(Test(f"{function}: every kind", points["every kind"], _right(every, function, every_kind, rules)))
     return tests
 
 
@@ -118,15 +109,9 @@ def _drawn(draw: Random, rules: Rules, function: str, kind: str, motifs: Sequenc
     return [plan(draw, rules, motif, kind if function == "clean" else function) for motif in motifs[::step]]
 
 
-def several(function: str, cases: Sequence[Plan], rules: Rules, submission: Submission) -> Outcome:
-    """Plans, of which each earns its share; the first one that is wrong is shown."""
+def _right(earning: Callable[..., Run], function: str, cases: Sequence[Plan], rules: Rules) -> Run:
     test = cleaned if function == "clean" else partial(flowing, function)
-    return some_right((partial(test, rules, case, submission) for case in cases), "plans are right")
-
-
-def every(function: str, cases: Sequence[Plan], rules: Rules, submission: Submission) -> Outcome:
-    """Plans, of which all must be right."""
-    return all_or_nothing(several(function, cases, rules, submission))
+    return earning(partial(test, rules), cases, "plans are right")
 
 
 def _wanted(function: str, given: Plan, rules: Rules) -> list[frozenset[Fact]]:
@@ -231,10 +216,7 @@ def timed(rules: Rules, given: Plan, submission: Submission) -> Outcome:
 
 def _timed(listing: Listing) -> Timed:
     """The time of a listing on the machine `tiny`, with tpucc's waits."""
-    made = with_waits(listing, synchronise(listing))
-    layers = (LayerInfo("listing", "listing", Origin(())),)
-    layer_of = np.zeros(len(made), np.uint32)
-    return Timed(bare_program(name="listing", target=load_target("tiny"), instructions=made.records, layers=layers, layer_of=layer_of))
+    return Timed(program_of(listing, synchronise(listing), load_target("tiny"))[0])
 
 
 LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

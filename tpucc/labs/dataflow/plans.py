@@ -11,11 +11,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
-
 from tpucc.isa.effects import Instruction
 from tpucc.labs.lab import Term
-from tpucc.machine.instruction import RECORD
+from tpucc.labs.listings import listing_of
 from tpucc.machines.v1 import V1, Function, Opcode
 from tpucc.schedule.listing import Listing
 
@@ -23,10 +21,9 @@ Part = tuple[int, int, list[int]]
 """The first instruction, the one after the last, and the parts that may come next: none of a part that is the last one."""
 Motif = Sequence[Sequence[Any]]
 """Parts as `plans.toml` writes them: the instructions, and the parts that may come next."""
-MOTIFS: Mapping[str, Mapping[str, Mapping[str, Motif]]] = tomllib.loads(Path(__file__).with_name("plans.toml").read_text("utf-8"))
+DECLARED = tomllib.loads(Path(__file__).with_name("plans.toml").read_text("utf-8"))
+MOTIFS: Mapping[str, Mapping[str, Mapping[str, Motif]]] = DECLARED["motifs"]
 """By function, by kind, by name."""
-BESIDE = {"live": "z < Z; y < X; z > Y", "held": "z < Z; z > Y; z < Z; z > W", "clean": "z < Z; z > Y; z < Z; y < X; z > W"}
-"""What stands somewhere in each plan, with rows of its own, so that what is right isn't nothing."""
 LINE = re.compile(r"(\w)('?) ([<>=]) (\w)(?: \+ (\w))?")
 STEPS = 12
 """Parts of the longest walk."""
@@ -105,19 +102,13 @@ class Plan:
         return found
 
 
-def listing_of(records: Sequence[Any]) -> Listing:
-    """Instructions as a listing."""
-    code = np.array(records, RECORD)
-    return Listing(code, np.zeros(len(code), np.int64), np.arange(len(code)))
-
-
 def plan(draw: Random, rules: Rules, motif: Motif, beside: str = "", shuffled: bool = True) -> Plan:
     """The plan of a motif, with rows for its letters. Instructions `beside` it stand somewhere; all parts but the first change places."""
     texts = [text.split("; ") for text, *_ in motif]
-    if beside in BESIDE:
+    if beside in DECLARED["beside"]:
         text = draw.choice(texts)
         place = draw.randrange(len(text) + 1)
-        text[place:place] = BESIDE[beside].split("; ")
+        text[place:place] = DECLARED["beside"][beside].split("; ")
     order, letters = list(range(1, len(motif))), sorted({letter for text in texts for line in text for letter in re.findall(r"\w", line)})
     if shuffled:
         draw.shuffle(order)

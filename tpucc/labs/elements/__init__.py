@@ -13,7 +13,7 @@ from tpucc import api
 from tpucc.labs.circuits import Circuit, Driven, asked, drawn, on_chip, signed
 from tpucc.labs.elements.rules import Expected, Rules, rules
 from tpucc.labs.judging import some_right
-from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
+from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, filled, judging_seed
 from tpucc.runtime.check import random_inputs
 
 if TYPE_CHECKING:
@@ -35,28 +35,8 @@ def tag_bits(lanes: int) -> int:
 
 def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    number = "the number of the row that it is for" if rules.counts == "row" else "how many elements further down it still has to go"
-    marks = (
-        "The tag is this number plus 1. The tag 0 says that no weight arrives."
-        if rules.marks == "zero"
-        else "The lowest bit of the tag is 1 where a weight arrives, and 0 where none does. The bits above have this number."
-    )
-    way = (
-        "The tag stays what it is on the way down: an element of row r takes a weight that is for row r or for one further down."
-        if rules.counts == "row"
-        else "An element takes every weight that arrives, and gives it on with a number that is smaller by 1. A weight with the number 0 "
-        "stays: below it, none arrives."
-    )
-    switch = (
-        "1 says: take the weight of the shadow, from this cycle on. 0 says: go on with the weight in use."
-        if rules.switch == "take"
-        else "0 says: take the weight of the shadow, from this cycle on. 1 says: go on with the weight in use. The chapter's bit is the "
-        "other way round."
-    )
-    one = int(rules.switch == "take")
-    return {"number_rule": number, "marks_rule": marks, "way_rule": way, "switch_rule": switch, "takes_bit": one, "keeps_bit": 1 - one} | {
-        "tag_table": "\n".join(_tag_row(rules, row) for row in range(3)),
-    }
+    bits = {"takes_bit": int(not rules.keeps), "keeps_bit": int(rules.keeps)}
+    return {**bits, "tag_table": "\n".join(_tag_row(rules, row) for row in range(3))}
 
 
 def _tag_row(rules: Rules, row: int) -> str:
@@ -274,24 +254,15 @@ def chips(rules: Rules, overrides: Mapping[str, float], count: int, key: int, su
     draw = _draw(key)
 
     def one(number: int) -> Outcome:
-        inputs, hidden, outputs = (draw.randrange(5, 13) for _ in range(3))  # several tiles in turn
-        text = network(inputs, hidden, outputs, draw.randrange(3, 7), draw.getrandbits(16))
+        sizes = {name: draw.randrange(5, 13) for name in ("inputs", "hidden", "outputs")}  # several tiles in turn
+        text = filled(MODEL, {**sizes, "batch": draw.randrange(3, 7), "seed": draw.getrandbits(16)})
         runtime = api.compile_source(text, target="tiny", overrides=overrides).runtime
         begun = runtime.begun(runtime.parts(runtime.accepted(random_inputs(runtime, draw.getrandbits(16))))[0])
-        return on_chip(made, begun, f"network {number} of {inputs}, {hidden} and {outputs} values", text)
+        return on_chip(made, begun, "network {} of {}, {} and {} values".format(number, *sizes.values()), text)
 
     return some_right((partial(one, number) for number in range(1, count + 1)), "networks are equal")
 
 
-def network(inputs: int, hidden: int, outputs: int, batch: int, seed: int) -> str:
-    """The source of a network of two layers."""
-    return f"""param batch = {batch}
-weights random(seed={seed})
-model m(x: f32[batch, {inputs}] in [-1.0, 1.0]):
-    weight w: f32[{inputs}, {hidden}]
-    weight v: f32[{hidden}, {outputs}]
-    return relu(x @ w) @ v
-"""
-
+MODEL = Path(__file__).with_name("model.tpu").read_text("utf-8")
 
 LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden)

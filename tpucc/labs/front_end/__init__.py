@@ -25,20 +25,11 @@ A, B = np.array([1, 4, 9, 16, 25], np.float32), np.array([2, 3, 5, 7, 11], np.fl
 
 def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    repeated = "The operands repeat along the axis `axis`, too: one of size 1 there, and one that lacks this axis."
-    whole = (
-        "Nothing repeats along the axis `axis`: both operands must have the same size there. An operand that lacks this axis has size 1 "
-        "there. Where the two sizes differ, `lag` is refused."
-    )
-    differs = "| the sizes along the axis differ | E0302 | both operands |\n"
     example = rules.value({"by": 2, "axis": 0}, [A, B])
     places = [f"{values[2 if name == rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
     formula, function, _ = FUNCTIONS[rules.function]
     return {
         "function": function,
-        "behind": "ab".replace(rules.ahead, ""),
-        "repeat_rule": repeated if rules.repeats else whole,
-        "repeat_error": "" if rules.repeats else differs,
         **{name: _row(values) for name, values in (("a", A), ("b", B), ("result", example))},
         "first": f"{formula.format(*places)} = {example[0]:g}",
     }

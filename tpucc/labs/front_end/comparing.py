@@ -16,7 +16,7 @@ from tpucc.labs.front_end.rules import Given, Rules, type_of
 from tpucc.labs.judging import outcome_of, some_right
 from tpucc.labs.lab import Outcome, Submission, Wrong
 from tpucc.labs.solutions import is_archive
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.opdef import Array, RuleError
 from tpucc.plugins.failures import Failed
 
@@ -97,7 +97,7 @@ def require_values(rules: Rules, attributes: Given, operands: tuple[Array, Array
     """Raises `Wrong`, with the first difference, where these aren't the values of a call."""
     expected = rules.value(attributes, operands)
     if not np.array_equal(found, expected):
-        place = tuple(int(k) for k in np.argwhere(found != expected)[0])
+        place = place_of_largest(found != expected)
         shown = drawing(rules, attributes, operands, (expected, found), place)
         told = f"the value at {list(place)} is {expected[place]:g}"
         raise Wrong("a value differs", given=given, expected=told, found=f"{found[place]:g}", drawing=shown)

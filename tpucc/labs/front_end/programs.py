@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -17,7 +19,7 @@ from tpucc.ir.printer import print_graph
 from tpucc.labs.front_end.comparing import MOST, NONE, array_of, drawn, refused, require_values, rule_text
 from tpucc.labs.front_end.rules import Rules, type_of
 from tpucc.labs.judging import outcome_of, some_right
-from tpucc.labs.lab import Outcome, Submission, Wrong, lost
+from tpucc.labs.lab import Outcome, Submission, Wrong, filled, lost
 from tpucc.language.elaborate import elaborate
 from tpucc.language.parse import parse
 from tpucc.layers.attributes import ATTRIBUTES
@@ -32,15 +34,16 @@ from tpucc.ops.verify import verify_operators
 from tpucc.plugins.failures import Failed
 
 NAME = "lab1.tpu"
+DECLARED = tomllib.loads(Path(__file__).with_name("programs.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A source with an error: the error's code, and the words that are underlined."""
+    """A source; of one with an error, the error's code, and the words that are underlined."""
 
     text: str
-    code: str
-    place: str
+    code: str = ""
+    place: str = ""
 
 
 def operator(rules: Rules, submission: Submission) -> OpDef[Any]:
@@ -166,41 +169,25 @@ def source(call: str, x: str = "f32[4, 5]", y: str = "f32[4, 5]") -> str:
     return f"model lab1(x: {x}, y: {y}):\n    h = {call}\n    return h\n"
 
 
-def right_programs(rules: Rules, draw: Random) -> Iterator[str]:
-    """Programs that use attributes by position, by name and by default, and pass results on."""
-    m, n = draw.randrange(5, 8), draw.randrange(8, 11)
-    types = f"f32[{m}, {n}]", f"f32[{draw.randrange(2, 5)}, {m}, {n}]"
-    yield source("lag(x, y)", types[0], types[0])
-    yield source("lag(relu(x), y, axis=-2) * 2.0", *types)
-    yield source("lag(y, x, 2, -1)", *types)
-    yield source("lag(lag(x, x, axis=0, by=1), x[1:], by=0, axis=1)", *types)
-
-
-def wrong_programs(rules: Rules, draw: Random) -> Iterator[Program]:
-    """Programs with one error each."""
-    m, n = draw.randrange(5, 8), draw.randrange(8, 11)
-    types = f"f32[{m}, {n}]", f"f32[{m}, {n}]"
-    far, less = draw.randrange(2, 6), draw.randrange(3, 6)
-    yield Program(source(f"lag(x, y, axis={far})", *types), "E0304", str(far))
-    yield Program(source(f"lag(x, y, axis=-{less})", *types), "E0304", f"-{less}")
-    yield Program(source(f"lag(x, y, by={n}, axis=1)", *types), "E0308", str(n))
-    yield Program(source(f"relu(lag(x, y, {-far}, 0))", *types), "E0307", str(-far))
-    yield Program(source("lag(x, y, by=1)", types[0], f"f32[{n + 1}]"), "E0302", "lag(x, y, by=1)")
-    yield Program(source("lag(x, y, by=1)", types[0], f"i32[{m}, {n}] in [0, 3]"), "E0305", "y")
-    yield Program(source("lag(x, y)", "f32[1, 1]", "f32[1]"), "E0308", "lag(x, y)")
+def programs(kind: str, draw: Random) -> Iterator[Program]:
+    """Programs that are `right`, or `wrong`."""
+    sizes = {name: draw.randrange(*bounds) for name, bounds in DECLARED[kind]["sizes"].items()}
+    for texts in DECLARED[kind]["programs"]:
+        call, x, y, *error = (filled(text, {**sizes, "over": sizes["n"] + 1}) for text in texts)
+        yield Program(source(call, x, y), *error)
 
 
 def all_accepted(rules: Rules, seed: str, submission: Submission) -> Outcome:
     """Programs that are right; each earns its share."""
     draw = Random(seed)
-    tests = (partial(accepted, rules, draw, text, submission) for text in right_programs(rules, draw))
+    tests = (partial(accepted, rules, draw, program.text, submission) for program in programs("right", draw))
     return some_right(tests, "programs that are right were accepted", NONE)
 
 
 def all_refused(rules: Rules, seed: str, submission: Submission) -> Outcome:
     """Programs that are wrong, each of which earns its share, once a program that is right is accepted."""
     right = outcome_of(partial(accepted, rules, Random(seed), source("lag(x, y, by=1, axis=-1)"), submission))
-    tests = (partial(refused_there, rules, program, submission) for program in wrong_programs(rules, Random(seed)))
+    tests = (partial(refused_there, rules, program, submission) for program in programs("wrong", Random(seed)))
     return beside(right, some_right(tests, "programs that are wrong were refused, with the right code at the right place", NONE))
 
 

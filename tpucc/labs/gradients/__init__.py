@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -14,12 +14,12 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.ir import Graph
-from tpucc.labs.gradients.cases import FUNCTIONS, OPERATORS, PLAIN, SMALL, Case, Rules, drawn, large, rules
+from tpucc.labs.gradients.cases import FUNCTIONS, LARGE, OPERATORS, PLAIN, SMALL, Case, Rules, drawn, rules
 from tpucc.labs.gradients.rule_graphs import ALLOWED, MOST, ask, call, computed, inputs_of, listing
 from tpucc.labs.gradients.training import NEAR, STEPS, curves_text, gradients_of, network
-from tpucc.labs.judging import all_or_nothing, some_right
+from tpucc.labs.judging import Run, every, several
 from tpucc.labs.lab import Outcome, Submission, Test, Wrong, declared, judging_seed
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops import OPS
 from tpucc.see.pictures import graph_svg
 
@@ -39,11 +39,8 @@ def _words(rules: Rules) -> Mapping[str, Any]:
         op = getattr(rules, function)
         words |= {f"{function}_formula": OPERATORS[op].formula, f"{function}_details": fill(OPERATORS[op].paragraph, 150)}
         words[f"{function}_operands"] = ", ".join(operand.name for operand in OPS[op].operands)
-    abs_slope = {"larger": 1, "smaller": -1, "mean": 0}[rules.slope]
     return {
         **words,
-        "slope_of_abs": "(-1 + 1) / 2 = 0" if rules.slope == "mean" else abs_slope,
-        "dx_of_abs": 10 * abs_slope,
         "operators": ", ".join(f"`{op}`" for op in ALLOWED),
         "most": MOST,
         "steps": STEPS,
@@ -55,16 +52,19 @@ def _words(rules: Rules) -> Mapping[str, Any]:
 
 def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    one = {function: _cases(rules, function, "one") for function in FUNCTIONS}
     return (
-        *(Test(f"{function}: one value", 3, partial(several, function, one[function])) for function in FUNCTIONS),
+        *(Test(f"{function}: one value", 3, _right(several, function, _cases(rules, function, "one"))) for function in FUNCTIONS),
         *(Test(f"{function}: shapes", 8, partial(public_shapes, rules, function)) for function in FUNCTIONS),
         Test("training", 12, partial(public_training, rules)),
     )
 
 
 def public_shapes(rules: Rules, function: str, submission: Submission) -> Outcome:
-    return several(function, _cases(rules, function, _public_key()), submission)
+    return _right(several, function, _cases(rules, function, _public_key()))(submission)
+
+
+def _right(earning: Callable[..., Run], function: str, cases: Sequence[Case]) -> Run:
+    return earning(partial(compared, function), cases, "cases are right")
 
 
 def public_training(rules: Rules, submission: Submission) -> Outcome:
@@ -83,8 +83,8 @@ def _hidden(rules: Rules, _: Random, seed: str) -> Sequence[Test]:
     def tests(function: str) -> tuple[Test, ...]:
         cases = _cases(rules, function, seed)
         return (
-            Test(f"{function}: shapes", 5, partial(several, function, cases)),
-            Test(f"{function}: every shape", 8, partial(all_of, function, cases)),
+            Test(f"{function}: shapes", 5, _right(several, function, cases)),
+            Test(f"{function}: every shape", 8, _right(every, function, cases)),
             Test(f"{function}: directions", 3, partial(directions, function, _larger(rules, function, seed))),
         )
 
@@ -99,22 +99,14 @@ def _cases(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
     """The cases of a function's operator, which keep the differences that they have taken: `key` is "one", `_public_key()`, or a seed."""
     op, draw = getattr(rules, function), Random(f"{key}/{function}")
     forms = OPERATORS[op].cases("one" if key == "one" else "public" if key.startswith(PUBLICLY) else "hidden")
-    return tuple(drawn(op, forms, rules.slope, draw, PLAIN if key == "one" else SMALL))
+    return tuple(drawn(op, form, rules.slope, draw, PLAIN if key == "one" else SMALL) for form in forms)
 
 
 @cache
 def _larger(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
-    return tuple(large(getattr(rules, function), rules.slope, Random(f"{key}/{function}/large")))
-
-
-def several(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
-    """Cases, of which each earns its share; the first one that is wrong is shown."""
-    return some_right((partial(compared, function, case, submission) for case in cases), "cases are right")
-
-
-def all_of(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
-    """Cases, of which all must be right."""
-    return all_or_nothing(several(function, cases, submission))
+    """Three larger cases, away from kinks."""
+    op, draw = getattr(rules, function), Random(f"{key}/{function}/large")
+    return tuple(drawn(op, form, rules.slope, draw, LARGE) for form in draw.sample(OPERATORS[op].cases("hidden"), 3))
 
 
 def compared(function: str, case: Case, submission: Submission) -> Outcome:
@@ -132,7 +124,7 @@ def _require_exact(case: Case, index: int, graph: Graph, shown: Mapping[str, Any
         found = _computed(graph, case, dtype)
         wrong = _far(found, expected, near)
         if wrong.any():
-            place = tuple(int(k) for k in np.argwhere(wrong)[0])
+            place = place_of_largest(wrong)
             name = f"d{OPS[case.op].operands[index].name}{list(place) if place else ''}"
             kink = "; x is at a kink there" if case.is_at_kink(index, place) else ""
             message = f"{name} is {found[place]:.8g}, and by differences {expected[place]:.8g}{kink}{where}"

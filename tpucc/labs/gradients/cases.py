@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -199,18 +199,8 @@ class Kind:
 PLAIN, SMALL, LARGE = Kind(range(2, 5), 0.0, 3), Kind(range(2, 6), NEAR), Kind(range(5, 12), None)
 
 
-def drawn(op: str, forms: Sequence[Form], slope: str, draw: Random, kind: Kind = SMALL) -> Iterator[Case]:
-    """A case of each form."""
-    for form in forms:
-        yield _case(op, form, slope, draw, kind)
-
-
-def large(op: str, slope: str, draw: Random) -> Iterator[Case]:
-    """Three larger cases, away from kinks."""
-    return drawn(op, draw.sample(OPERATORS[op].cases("hidden"), 3), slope, draw, LARGE)
-
-
-def _case(op: str, form: Form, slope: str, draw: Random, kind: Kind) -> Case:
+def drawn(op: str, form: Form, slope: str, draw: Random, kind: Kind) -> Case:
+    """A case of a form."""
     count = len(OPS[op].operands)
     shapes, given = (_images(form, draw, kind), form[:1]) if op.endswith("_pool") else (_shapes(form[:count], draw, kind), form[count:])
     attributes = OPS[op].attributes(*given)

@@ -15,8 +15,8 @@ from tpucc import api
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
 from tpucc.labs.call_text import shown
-from tpucc.labs.judging import Scale, in_the_mean, judged
-from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit, words_of
+from tpucc.labs.judging import Scale, in_the_mean, verdict_on
+from tpucc.labs.lab import Exchange, Oral, Outcome, Question, Submission, Term, Test, Wrong, declared, require_fit
 from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
 from tpucc.labs.solutions import Solution, recorded
@@ -62,41 +62,23 @@ class Case:
         return plain_order(self.net, self.target, self.rules.transfers, self.seed)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What differs between terms: the rules of an order, and how many tiles the machine's FIFO holds."""
-
-    rules: Rules
-    places: int
-
-    def machine(self, family: Family) -> Target:
-        """The machine for programs of a family."""
-        return load_target("tiny", {**SIZES, "weight_fifo_tiles": self.places, **MACHINES[family]})
+def machine(rules: Rules, family: Family) -> Target:
+    """The machine for programs of a family."""
+    return load_target("tiny", {**SIZES, "weight_fifo_tiles": rules.places, **MACHINES[family]})
 
 
-def setting(term: Term) -> Setting:
-    """The setting of a term; without one, sums and transfers are free."""
-    draw, machine = term.draw("order"), term.draw("order machine")
-    if draw is None or machine is None:
-        return Setting(Rules(0, "free"), 2)
-    return Setting(Rules(draw.choice((2, 3, 4)), draw.choice(("kept", "at once"))), machine.choice((1, 2, 3)))
+def rules(term: Term) -> Rules:
+    """The rules of a term; without one, sums and transfers are free."""
+    draw, places = term.draw("order"), term.draw("order machine")
+    if draw is None or places is None:
+        return Rules()
+    return Rules(draw.choice((2, 3, 4)), draw.choice(("kept", "at once")), places.choice((1, 2, 3)))
 
 
-SUMS = {0: "As many sums may be open at one time as the accumulators have room for."}
-TRANSFERS = {
-    "free": "Transfers may stand anywhere, as far as what they read is there.",
-    "kept": "Transfers between the host and the unified buffer keep their order among themselves: the host has its list already.",
-    "at once": "Each `write_host_memory` stands right after the instruction that makes the last of its rows: results leave at once.",
-}
-
-
-def _words(given: Setting) -> Mapping[str, Any]:
+def _words(rules: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    (case,) = example(given)
+    (case,) = example(rules)
     return {
-        **words_of(given.rules),
-        "sums_rule": SUMS.get(given.rules.sums, f"At most {given.rules.sums} sums are open at one time."),
-        "transfers_rule": TRANSFERS[given.rules.transfers],
         "example": "\n".join(f"{i.index:>2} {i.text}" for i in case.tiles),
         "example_cycles": as_given(case),
         "example_best": best_cycles(case),
@@ -104,29 +86,29 @@ def _words(given: Setting) -> Mapping[str, Any]:
     }
 
 
-def _public(given: Setting) -> Sequence[Test]:
+def _public(rules: Rules) -> Sequence[Test]:
     """What `check` runs."""
-    cases = partial(_cases, given)
+    cases = partial(_cases, rules)
     return (
-        Test("two tiles", 5, partial(fast, partial(two_tiles, given))),
-        Test("valid orders", 5, partial(valid, cases(6, (reuse, beside), 1))),
-        Test("integers", 5, partial(integers, cases(61, (several,), 1))),
+        Test("two tiles", 5, partial(fast, partial(two_tiles, rules))),
+        Test("valid orders", 5, partial(valid, cases(6, (reuse, beside), 1), judging=False)),
+        Test("integers", 5, partial(valid, cases(61, (several,), 1), judging=True)),
         Test("weight tiles", 10, partial(fast, cases(62, (reuse,), 1))),
         Test("chains side by side", 10, partial(fast, cases(63, (beside,), 1))),
         Test("transfers", 10, partial(fast, cases(64, (arriving,), 1))),
     )
 
 
-def _hidden(given: Setting, draw: Random, _: str) -> Sequence[Test]:
+def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other programs."""
-    cases = partial(_cases, given)
-    seeds = [draw.randrange(2**32) for _ in range(5)]
+    cases = partial(_cases, rules)
+    seed = partial(draw.randrange, 2**32)
     return (
-        Test("valid orders", 5, partial(valid, cases(seeds[0], (several, beside), 1))),
-        Test("integers", 5, partial(integers, cases(seeds[1], (several,), 1))),
-        Test("fetches that nothing hides", 15, partial(fast, cases(seeds[2], (reuse,), 2))),
-        Test("chains side by side", 15, partial(fast, cases(seeds[3], (beside,), 2))),
-        Test("a little of all", 15, partial(fast, cases(seeds[4], (several, arriving), 1))),
+        Test("valid orders", 5, partial(valid, cases(seed(), (several, beside), 1), judging=False)),
+        Test("integers", 5, partial(valid, cases(seed(), (several,), 1), judging=True)),
+        Test("fetches that nothing hides", 15, partial(fast, cases(seed(), (reuse,), 2))),
+        Test("chains side by side", 15, partial(fast, cases(seed(), (beside,), 2))),
+        Test("a little of all", 15, partial(fast, cases(seed(), (several, arriving), 1))),
     )
 
 
@@ -134,32 +116,32 @@ Cases = Callable[[], Sequence[Case]]
 """Programs that are drawn when a test runs."""
 
 
-def example(given: Setting) -> Sequence[Case]:
+def example(rules: Rules) -> Sequence[Case]:
     """The handout's example: two tiles, two chunks of rows."""
-    return (Case(Net(((8, 4),), 8), given.machine(several), given.rules, 0),)
+    return (Case(Net(((8, 4),), 8), machine(rules, several), rules, 0),)
 
 
-def two_tiles(given: Setting) -> Sequence[Case]:
+def two_tiles(rules: Rules) -> Sequence[Case]:
     """The example, and the same with three chunks, of which the handout says no order."""
-    (case,) = example(given)
+    (case,) = example(rules)
     return case, replace(case, net=Net(((8, 4),), 12))
 
 
-def _cases(given: Setting, seed: int, families: Sequence[Family], count: int) -> Cases:
-    return partial(drawn, given, seed, families, count)
+def _cases(rules: Rules, seed: int, families: Sequence[Family], count: int) -> Cases:
+    return partial(drawn, rules, seed, families, count)
 
 
-def drawn(given: Setting, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
+def drawn(rules: Rules, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
     """Programs with something to win."""
     draw = Random(seed)
-    return tuple(_drawn(family, given.machine(family), given.rules, draw.randrange(2**32)) for family in families for _ in range(count))
+    return tuple(_drawn(family, rules, draw.randrange(2**32)) for family in families for _ in range(count))
 
 
-def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
-    draw = Random(seed)
+def _drawn(family: Family, rules: Rules, seed: int) -> Case:
+    draw, target = Random(seed), machine(rules, family)
     tried = list[tuple[float, Case]]()
     while len(tried) < TRIED and (not tried or tried[-1][0] < TO_WIN):
-        case = Case(family(draw), target, given, draw.randrange(100))
+        case = Case(family(draw), target, rules, draw.randrange(100))
         tried.append((as_given(case) / best_cycles(case), case))
     return max(tried, key=lambda entry: entry[0])[1]
 
@@ -196,17 +178,16 @@ def ask(case: Case, submission: Submission) -> Int64:
     return order
 
 
-def valid(cases: Cases, submission: Submission) -> Outcome:
-    """Every order is valid, and the machine has room for it."""
-    won = False
+def valid(cases: Cases, submission: Submission, *, judging: bool) -> Outcome:
+    """Every order is valid, and the machine has room for it. With `judging`, so is the whole program, by the verifier and by its integers.
+    Nothing is earned by orders of which none is faster than the order as given: who tries and fails would earn less."""
+    won, message = False, "the orders are valid"
     for case in cases():
         order = ask(case, submission)
         won |= cycles(case.tiles, order) < as_given(case)
-    return _if_won(won, "the orders are valid")
-
-
-def _if_won(won: bool, message: str) -> Outcome:
-    """Nothing is earned by valid orders of which none is faster than the order as given: who tries and fails would earn less."""
+        if judging:
+            exe = api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target))
+            message = f"equal; {verdict_on(exe, found=str(order.tolist())).cycles:,} cycles"
     return Outcome(1, message) if won else Outcome(0, f"{message}, and none is faster than the order as given, which earns nothing")
 
 
@@ -225,24 +206,12 @@ def fast(cases: Cases, submission: Submission) -> Outcome:
     return replace(outcome, message="\n".join(filter(None, lines)), found=str(order.tolist()), call=("order", (case.tiles,)))
 
 
-def integers(cases: Cases, submission: Submission) -> Outcome:
-    """The whole program of an order, by the verifier and by its integers."""
-    won = False
-    for case in cases():
-        order = ask(case, submission)
-        won |= cycles(case.tiles, order) < as_given(case)
-        verdict, problem = judged(api.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target)))
-        if problem:
-            raise Wrong(problem, found=str(order.tolist()))
-    return _if_won(won, f"equal; {verdict.cycles:,} cycles")
-
-
-def _made(exchange: Exchange, given: Setting) -> tuple[TileProgram, Int64]:
+def _made(exchange: Exchange, rules: Rules) -> tuple[TileProgram, Int64]:
     """A short program and its order, which is valid. Raises `Failed`."""
     tiles: TileProgram = exchange.arguments[0]
     require_fit(len(tiles) <= MOST)
     order = read_order(exchange.answer, len(tiles))
-    problem = wrong(tiles, order, given.rules)
+    problem = wrong(tiles, order, rules)
     require_fit(not problem, problem)
     return tiles, order
 
@@ -252,8 +221,8 @@ def _shown(tiles: TileProgram, order: Int64) -> dict[str, Any]:
     return {"given": f"{shown(tiles)}\nyour order: {order.tolist()}", "picture": Beside(own, "yours", spent(own)).svg}
 
 
-def _taken(exchange: Exchange, given: Setting) -> str:
-    return f"{cycles(*_made(exchange, given)):,} cycles"
+def _taken(exchange: Exchange, rules: Rules) -> str:
+    return f"{cycles(*_made(exchange, rules)):,} cycles"
 
 
 def sooner(exchange: Exchange, oral: Oral) -> Question:
@@ -264,7 +233,7 @@ def sooner(exchange: Exchange, oral: Oral) -> Question:
     for a, b in oral.draw.sample(pairs, min(EXCHANGED, len(pairs))):
         kept = order[order != a]
         back = np.insert(kept, np.flatnonzero(kept == b)[0] + 1, a)
-        if not wrong(tiles, back, oral.rules.rules) and (took := cycles(tiles, back)) > best:
+        if not wrong(tiles, back, oral.rules) and (took := cycles(tiles, back)) > best:
             one, other = (f"instruction {number} `{tiles[number].text}`" for number in (a, b))
             asked = f"In your order, {one} stands before {other}, and it came after. What does that win, and what was it for?"
             words = f"Moved back, right behind instruction {b}, it makes the program take {took:,} cycles, not {best:,}."
@@ -279,4 +248,4 @@ def twice(exchange: Exchange, oral: Oral) -> Question:
     return oral.what_if(exchange, words, (in_order(tiles, order),), lambda each: _taken(each, oral.rules), **_shown(tiles, order))
 
 
-LAB = declared(Path(__file__).parent, rules=setting, words=_words, public=_public, hidden=_hidden, asks=(sooner, twice))
+LAB = declared(Path(__file__).parent, rules=rules, words=_words, public=_public, hidden=_hidden, asks=(sooner, twice))

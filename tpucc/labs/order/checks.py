@@ -19,30 +19,30 @@ from tpucc.machines.v1 import Engine, Opcode
 from tpucc.numerics import Int64
 from tpucc.plugins.failures import Failed
 from tpucc.schedule import schedule
+from tpucc.stages.replaced import problem_of_order
 
 Transfers = Literal["free", "kept", "at once"]
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The term's rules: at most `sums` sums are open at a time, or as many as there is room for (0); and where transfers may stand.
+    """The term's rules: at most `sums` sums are open at a time, or as many as there is room for (0); where transfers may stand; and for how
+    many tiles the machine's FIFO has `places`.
 
-    `kept`: they keep their order. `at once`: each write to the host stands right after the instruction that makes the last of its rows.
+    `kept`: transfers keep their order. `at once`: each write to the host stands right after the instruction that makes the last of its
+    rows.
     """
 
-    sums: int
-    transfers: Transfers
+    sums: int = 0
+    transfers: Transfers = "free"
+    places: int = 2
 
 
 def read_order(found: Plain, count: int) -> Int64:
     """A submission's answer as numbers of instructions. Raises `Failed`."""
     order = integers(found, (count,), f"{count:,} integers")
-    outside = np.flatnonzero((order < 0) | (order >= count))
-    if len(outside):
-        raise Failed("wrong", f"returned instruction {order[outside[0]]}; there are 0 to {count - 1:,}")
-    missing = np.flatnonzero(np.bincount(order.astype(np.int64), minlength=count) == 0)
-    if len(missing):
-        raise Failed("wrong", f"left out instruction {missing[0]:,} and returned another twice; expected each once")
+    if problem := problem_of_order(order):
+        raise Failed("wrong", problem)
     return order.astype(np.int64)
 
 

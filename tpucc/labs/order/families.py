@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -138,10 +139,4 @@ def _nested(value: str, widths: tuple[int, ...], chain: int) -> str:
     return value
 
 
-HEAD = """\
-weights random(seed=6)
-
-def dense(x, units, name):
-    weight w: f32[x.shape[-1], units] = "{name}.w"
-    return x @ w
-"""
+HEAD = Path(__file__).with_name("layers.tpu").read_text("utf-8")

@@ -108,9 +108,14 @@ Motif = Callable[[Sketch], Value]
 """Adds nodes to a sketch, and returns the value that becomes an output."""
 
 
+def of(value: Motif, rest: Callable[[Sketch, Value], Value]) -> Motif:
+    """What is made of a value."""
+    return lambda sketch: rest(sketch, value(sketch))
+
+
 def of_product(rest: Callable[[Sketch, Value], Value]) -> Motif:
     """What is made of a product with constant weights."""
-    return lambda sketch: rest(sketch, sketch.product())
+    return of(Sketch.product, rest)
 
 
 def of_sum(rest: Callable[[Sketch, Value], Value]) -> Motif:
@@ -124,7 +129,7 @@ CONSTANTS: Mapping[str, Motif] = {
     "weights that the source computes": lambda s: s.x @ s.numbers(3, s.columns).transposed().call("tanh"),
     "an operator without operands": lambda s: s.x + s.call("full", (), FullAttributes((s.columns,), 0.5)) * s.numbers(),
     "an output that depends on no input": lambda s: s.numbers(2, 3) @ s.numbers(3, 2),
-    "a constant that something else reads": lambda s: _shared(s, s.numbers(s.columns)),
+    "a constant that something else reads": of(lambda s: s.numbers(s.columns), lambda s, value: _shared(s.x, value)),
     # sums with the input stay, in whatever order they are written
     "partly": lambda s: (s.numbers(s.columns) + s.x) + s.numbers(s.columns).call("relu"),
     "as many elements as the limit": lambda s: s.numbers(s.rules.limit // 2, 1) * s.numbers(2),
@@ -133,20 +138,16 @@ CONSTANTS: Mapping[str, Motif] = {
     "no larger than its operands": lambda s: s.numbers(s.rules.limit // 2 + 1, 2) + s.numbers(2),
     # operands that aren't there have no size
     "no operands, more elements": lambda s: s.call("full", (), FullAttributes((s.rules.limit + 1,), 0.5)).call("tanh"),
-    "as large as two uses": lambda s: _with_itself(s, s.numbers(s.rules.limit // 2 + 1)),
+    "as large as two uses": lambda s: s.call("concat", [s.numbers(s.rules.limit // 2 + 1)] * 2),
     # a constant whose quantisation is fixed is read as it is
     "a pinned constant": lambda s: s.x * (s.pinned(s.numbers(s.columns)) + s.numbers(s.columns).call("relu")),
     "a pinned result": lambda s: s.x - s.pinned(s.numbers(s.columns) + s.numbers(1).call("tanh")).call("relu"),
 }
 
 
-def _with_itself(sketch: Sketch, value: Value) -> Value:
-    return sketch.call("concat", (value, value))
-
-
-def _shared(sketch: Sketch, value: Value) -> Value:
+def _shared(x: Value, value: Value) -> Value:
     twice = value + value
-    return (sketch.x + value) * twice
+    return (x + value) * twice
 
 
 BIASES: Mapping[str, Motif] = {
@@ -168,21 +169,13 @@ BIASES: Mapping[str, Motif] = {
     "a column": lambda s: s.product(s.rows) + s.numbers(s.rows, 1),
     "a sum of higher rank": of_product(lambda s, p: p + s.numbers(1, 1, p.type.columns)),
     "no constant": lambda s: s.product(s.columns) + s.x.call("tanh"),
-    "no constant weights": lambda s: _with_row(s, s.x @ s.x.transposed()),
+    "no constant weights": of(lambda s: s.x @ s.x.transposed(), lambda s, p: p + s.row(p)),
     "a pinned product": of_product(lambda s, p: s.pinned(p) + s.row(p)),
     "a pinned bias": of_product(lambda s, p: p + s.pinned(s.row(p))),
-    "pinned weights": lambda s: _less_row(s, s.x @ s.pinned(s.numbers(s.columns, 3))),
+    "pinned weights": of(lambda s: s.x @ s.pinned(s.numbers(s.columns, 3)), lambda s, p: p - s.row(p)),
     # the sum is fused, and keeps its quantisation
     "a pinned sum": of_sum(lambda s, total: s.pinned(total)),
 }
-
-
-def _with_row(sketch: Sketch, value: Value) -> Value:
-    return value + sketch.row(value)
-
-
-def _less_row(sketch: Sketch, value: Value) -> Value:
-    return value - sketch.row(value)
 
 
 ACTIVATIONS: Mapping[str, Motif] = {
@@ -195,7 +188,7 @@ ACTIVATIONS: Mapping[str, Motif] = {
     "two functions": lambda s: s.function(s.function(s.with_bias())),
     "another function": lambda s: s.applied(s.draw.choice(s.rules.others), s.product()),
     "softmax": of_product(lambda s, p: p.call("softmax")),
-    "shared by a function": lambda s: _beside(s, s.with_bias()),
+    "shared by a function": of(Sketch.with_bias, lambda s, total: s.function(total) + total),
     "read by two": of_product(lambda s, p: p.call("relu") * s.function(p)),
     "an output before": of_product(lambda s, p: s.function(s.output(p))),
     "pinned before": lambda s: s.function(s.pinned(s.with_bias())),
@@ -205,10 +198,6 @@ ACTIVATIONS: Mapping[str, Motif] = {
     "without constant weights": lambda s: s.function(s.x @ s.x.transposed()),
     "without a constant bias": lambda s: s.function(s.x.call("linear", s.numbers(s.columns, 3), s.given_row())),
 }
-
-
-def _beside(sketch: Sketch, value: Value) -> Value:
-    return sketch.function(value) + value
 
 
 MOTIFS: Mapping[str, Motif] = {**CONSTANTS, **BIASES, **ACTIVATIONS}

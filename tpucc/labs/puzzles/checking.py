@@ -32,7 +32,7 @@ from tpucc.sim.timing import time_program
 
 _REASONS: dict[str, str] = tomllib.loads(Path(__file__).with_name("reasons.toml").read_text("utf-8"))
 WHY = {code: " ".join(text.split()) for code, text in _REASONS.items()}
-"""What a rule or an error means, by its code."""
+"""What a rule or an error means, by its code, and how a limit is kept, by what it limits."""
 ROUNDS = 2
 """How often numbers are drawn."""
 LINES, LETTERS = 200, 20_000
@@ -138,7 +138,7 @@ def _read(puzzle: Task, setting: Setting, text: str) -> Solution:
     except ProgramError as error:
         raise _unread(error.diagnostics[0], text) from None
     except Error as error:
-        raise Wrong(_coded(error.diagnostics[0].code, error.diagnostics[0].message)) from None
+        raise Wrong(f"{error.diagnostics[0].code}: {error.diagnostics[0].message}") from None
 
 
 def _lines(places: ListingSpans) -> tuple[int, ...]:
@@ -159,12 +159,7 @@ def _unread(found: Diagnostic, text: str) -> Wrong:
     message = _TILE.sub("", found.message, count=1) if line else found.message
     told = [text for text in found.help[:1] if not text.startswith("the instructions are")]  # the handout names fewer
     why = "\n".join(part for part in (WHY.get(found.code, ""), *told) if part)
-    return Wrong(_coded(found.code, f"{_at(line, text)}: {message}" if line else message), why, line)
-
-
-def _coded(code: str, message: str) -> str:
-    """A message after its code, which `tpucc explain` knows."""
-    return f"{code}: {message}"
+    return Wrong(f"{found.code}: {f'{_at(line, text)}: ' if line else ''}{message}", why, line)
 
 
 def _at(line: int, text: str) -> str:
@@ -188,7 +183,7 @@ def _require_valid(solution: Solution, text: str) -> None:
         return _at(_line(solution, int(match["number"].replace(",", ""))), text)
 
     why = f"{WHY.get(found.code) or RULES[found.code].description}{_meeting(solution.program, found)}"
-    raise Wrong(_coded(found.code, _SHOWN.sub(line, found.message)), why, _line(solution, found.instruction))
+    raise Wrong(f"{found.code}: {_SHOWN.sub(line, found.message)}", why, _line(solution, found.instruction))
 
 
 def _line(solution: Solution, instruction: int) -> int:
@@ -246,14 +241,10 @@ def _within(puzzle: Task, solution: Solution) -> Verdict:
     """The verdict on a program that computes the goal."""
     cycles = time_program(solution.program).makespan
     fetches = int(effects(solution.program.instructions).pushes.sum())
-    problem, why = "", ""
-    for number, most, name in (
-        (solution.written, puzzle.most.instructions, "instructions"),
-        (cycles, puzzle.most.cycles, "cycles"),
-        (fetches, puzzle.most.fetches, "fetched tiles"),
-    ):
-        if most is not None and number > most:
-            problem, why = f"the outputs are right, but the program has {number:,} {name}, and {most:,} are allowed", LIMITS[name]
+    used, problem, why = {"instruction": solution.written, "cycle": cycles, "fetched tile": fetches}, "", ""
+    for name, most in puzzle.most.items():
+        if used[name] > most:
+            problem, why = f"the outputs are right, but the program has {used[name]:,} {name}s, and {most:,} are allowed", WHY[f"{name}s"]
     if puzzle.keeps and (line := _changed(puzzle, solution)) is not None:
         problem, why = "the outputs are right, but more than waits was changed", f"the given program's instruction is `{line}`"
     same = "as few as the best known" if solution.written == puzzle.best else f"the best known has {puzzle.best}"
@@ -262,16 +253,6 @@ def _within(puzzle: Task, solution: Solution) -> Verdict:
     return Verdict(
         puzzle.title, True, not problem, problem or size, why, instructions=solution.written, cycles=cycles, program=solution.program
     )
-
-
-LIMITS = {
-    "instructions": "One instruction can do the work of several: see its strides, counts and flags.",
-    "cycles": (
-        "Somewhere an engine waits for what another could have begun earlier. Who waits for the matrix unit waits for its sums too, which "
-        "are there 8 cycles after the last row: a fetch of 8 cycles after such a wait costs 16."
-    ),
-    "fetched tiles": "A tile stays in use until a multiply switches to another one.",
-}
 
 
 def _changed(puzzle: Task, solution: Solution) -> str | None:

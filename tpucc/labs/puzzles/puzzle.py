@@ -16,7 +16,7 @@ from tpucc.isa.listing.data import matrix_lines
 from tpucc.labs.lab import AS_WRITTEN, Term, filled
 from tpucc.labs.puzzles.checking import Verdict, judged
 from tpucc.labs.puzzles.draws import DRAWS, Rules, rules
-from tpucc.labs.puzzles.setting import Most, Task
+from tpucc.labs.puzzles.setting import Task
 
 WIDTH = 78
 DECLARED = Path(__file__).with_name("puzzles.toml")
@@ -53,9 +53,7 @@ class Puzzle(Task):
         return "\n".join(self._memories())
 
     def _machine(self) -> str:
-        target, most = self.target, self.most
-        limits = ((most.instructions, "instruction"), (most.cycles, "cycle"), (most.fetches, "fetched tile"))
-        said = [counted(number, name) for number, name in limits if number]
+        target, said = self.target, [counted(number, name) for name, number in self.most.items()]
         told = f" A solution has at most {listed(said)}." if said else ""
         return (
             f"The machine has a unified buffer of {target.unified_buffer_rows} rows, {target.accumulator_rows} rows of accumulators, and a "
@@ -99,5 +97,5 @@ def puzzles(term: Term = AS_WRITTEN) -> tuple[Puzzle, ...]:
 
 def _puzzle(number: int, term: Term, term_rules: Rules, setting: str, task: str, **said: Any) -> Puzzle:
     """A puzzle of what is declared of it; a `task` is one paragraph."""
-    said |= {"directives": tuple(said.get("directives", ())), "most": Most(**said.get("most", {}))}
+    said |= {"directives": tuple(said.get("directives", ()))}
     return Puzzle(number=number, task=" ".join(task.split()), draw=partial(DRAWS[setting], term_rules), term=term, **said)

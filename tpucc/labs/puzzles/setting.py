@@ -96,21 +96,13 @@ def clamped(values: Int64) -> Int8:
     return np.clip(values, -128, 127).astype(np.int8)
 
 
-@dataclass(frozen=True)
-class Most:
-    """What a solution may use; None where any number will do."""
-
-    instructions: int | None = None
-    cycles: int | None = None
-    fetches: int | None = None
-
-
 @dataclass(frozen=True, repr=False)
 class Task:
     """A task, and what is needed to check it. `draw` makes the memories and the goal of fresh numbers.
 
     `text` is what the student begins with, after the comment that says the task. `best` is the least number of instructions that is
-    known. `directives` are those that the student may write. With `keeps`, the instructions of `text` stay, and only waits are added.
+    known, `most` how many instructions, cycles or fetched tiles a solution may have. `directives` are those that the student may write.
+    With `keeps`, the instructions of `text` stay, and only waits are added.
     `slow` are the cycles of a `text` that is right already: who needs as many has done nothing.
     """
 
@@ -122,7 +114,7 @@ class Task:
     text: str = "    halt\n"
     kind: str = "asm"
     directives: tuple[str, ...] = ()
-    most: Most = Most()
+    most: Mapping[str, int] = field(default_factory=dict)
     keeps: bool = False
     slow: int | None = None
     accumulator_rows: int = 16

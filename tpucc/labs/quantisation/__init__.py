@@ -50,16 +50,12 @@ Case = tuple[Literal["quantise", "requantise", "quantise_weights"], tuple[Any, .
 
 def _words(rule: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    steps = rule.high if rule.symmetric else rule.high - rule.low
     hand = rule.solution.expected("quantise", np.array([1.25, 1.75, -1.25], np.float32), 0.5, 3)
     hand_scale, hand_zero = rule.solution.expected("parameters", -1.0, 3.0)
     return {
-        "steps": steps,
-        "scale_rule": f"max(-low, high) / {rule.high}" if rule.symmetric else f"(high - low) / {steps}",
-        "zero_format": "" if rule.symmetric else ", computed in float64 from the scale as it was rounded",
-        "rint": ", as it should" if rule.ties == "even" else ", which isn't the rule here",
+        "steps": rule.high if rule.symmetric else rule.high - rule.low,
         "hand_scale": hand_scale,
-        "hand_zero": "The zero point is always 0." if rule.symmetric else f"Then {rule.zero_rule}: here it is {hand_zero}.",
+        "hand_zero": hand_zero,
         "hand": hand,
         "hand_rounded": hand - 3,
         "ratio": RATIOS[rule.bits],

@@ -30,9 +30,9 @@ SMALLEST = float(np.finfo(np.float32).tiny)
 class Rules:
     """The bits of an integer, where ties go, and whether the zero point of a range is always 0."""
 
-    bits: int
-    ties: Ties
-    symmetric: bool
+    bits: int = 8
+    ties: Ties = "even"
+    symmetric: bool = False
 
     @property
     def low(self) -> int:
@@ -47,11 +47,6 @@ class Rules:
     def zero_point(self, low: float, scale: float) -> float:
         """The zero point of a range that begins at `low`, in float64, before it is rounded."""
         return 0.0 if self.symmetric else min(max(self.low - min(low, 0.0) / scale, self.low), self.high)
-
-    @property
-    def zero_rule(self) -> str:
-        """The rule of the zero point in words."""
-        return "the zero point is always 0" if self.symmetric else f"the zero point is round({self.low} - low / scale), at most {self.high}"
 
     @property
     def ties_go(self) -> str:
@@ -69,9 +64,7 @@ class Rules:
 def rules(term: Term) -> Rules:
     """The rules of a term; without one they are the machine's own (docs/numerics.md)."""
     draw = term.draw("quantisation")
-    if draw is None:
-        return Rules(8, "even", False)
-    return Rules(draw.choice((6, 7, 8)), draw.choice(("away", "zero")), draw.choice((False, True)))
+    return Rules(draw.choice((6, 7, 8)), draw.choice(("away", "zero")), draw.choice((False, True))) if draw else Rules()
 
 
 def exact_integers(

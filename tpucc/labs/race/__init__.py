@@ -12,15 +12,16 @@ from typing import Any
 from tpucc.explain.comparison.pairs import spent
 from tpucc.guest.values import Plain
 from tpucc.labs.judging import Scale, geometric_mean, outcome_of
-from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared
+from tpucc.labs.lab import Outcome, Submission, Term, Test, Wrong, declared, filled
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
 from tpucc.labs.race.running import FUNCTIONS, REWRITE, Look, Run, run
 from tpucc.labs.timelines import Beside
 from tpucc.plugins.failures import Failed
-from tpucc.target import Target
+from tpucc.target import Target, parse_target
 
 CYCLES = Scale(0.37, 0.95)
 """Of the quotient of cycles and the plain program's, as a geometric mean."""
+MACHINE = Path(__file__).with_name("machine.toml").read_text("utf-8")
 LONGEST = 10_000
 """Characters of a graph that are told of a rewrite that is wrong."""
 
@@ -44,19 +45,8 @@ def rules(term: Term) -> Rules:
 
 def machine(accumulators: int, weight_bytes: float, tiles: int) -> Target:
     """A machine with so many rows of accumulators, bytes of weights a cycle, and tiles in the FIFO."""
-    words = f"an {MXU}×{MXU} matrix unit, {accumulators} rows of accumulators"
-    return Target(
-        name="race",
-        description=words,
-        mxu=MXU,
-        clock_hz=1e6,
-        accumulator_rows=accumulators,
-        unified_buffer_rows=4096,
-        weight_fifo_tiles=tiles,
-        weight_memory_bytes=2**20,
-        weight_bandwidth=weight_bytes * 1e6,
-        host_bandwidth=16e6,
-    )
+    words = {"mxu": MXU, "accumulators": accumulators, "tiles": tiles, "weight_bandwidth": weight_bytes * 1e6}
+    return parse_target(filled(MACHINE, words), "machine.toml")
 
 
 def _public(rules: Rules) -> Sequence[Test]:

@@ -140,9 +140,6 @@ def returned_graph(found: Plain, given: Graph) -> Graph:
 
 def _problems(made: Graph, given: Graph) -> Iterator[str]:
     """What a rewrite may not change, and did."""
-    for what, found in (("inputs", _inputs), ("outputs", _outputs)):
-        if (after := found(made)) != (before := found(given)):
-            yield f"changed the {what} from {', '.join(before)} to {', '.join(after)}"
     if constant := sorted(_constants(made) - _constants(given)):
         yield f"made a constant of {', '.join(constant)}: what the model returns depends on its inputs"
     for node in made:
@@ -160,13 +157,3 @@ def _constants(graph: Graph) -> set[str]:
         if node.is_input or not varying.isdisjoint(node.operands):
             varying.add(node.name)
     return {output.name for output in graph.outputs if output.node not in varying}
-
-
-def _inputs(graph: Graph) -> list[str]:
-    """Names and types with their ranges; their order says nothing."""
-    return sorted(f"{node.name}: {node.type}" for node in graph.inputs)
-
-
-def _outputs(graph: Graph) -> list[str]:
-    """Names and shapes; the range of an output may become known."""
-    return [f"{output.name}: {graph[output.node].type.brief}" for output in graph.outputs]

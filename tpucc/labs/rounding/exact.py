@@ -4,7 +4,9 @@ Python's integers."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from random import Random
 from typing import NamedTuple
 
@@ -41,20 +43,12 @@ class Number(NamedTuple):
         return f"{value} · 2^{exponent} = {math.ldexp(value, exponent)!r}"
 
 
-def nearest_even(value: int, places: int) -> int:
-    """value / 2^places, rounded to the nearest integer, ties to even; value is not negative."""
-    if places <= 0:
-        return value << -places
-    whole, rest, half = value >> places, value & ((1 << places) - 1), 1 << (places - 1)
-    return whole + (rest > half or (rest == half and whole & 1))
-
-
 def number_of(sign: int, value: int, exponent: int) -> Number:
     """The number of 24 bits that is nearest to value · 2^exponent, ties to even; value is not negative."""
     if not value:
         return Number(0, 0, 0)
     places = value.bit_length() - SIGNIFICAND
-    significand = nearest_even(value, places)
+    significand = round(value / Fraction(2) ** places)
     if significand >> SIGNIFICAND:  # a carry
         significand, places = significand >> 1, places + 1
     return Number(sign, exponent + places + BIAS + SIGNIFICAND - 1, significand)
@@ -72,20 +66,18 @@ def multiplied(a: Number, b: Number) -> Number:
 
 def to_integer(number: Number, mode: str, most: int) -> int:
     """A number rounded to an integer, at most `most` from zero. The mode `even` is the first one of every term."""
-    places, value = BIAS + SIGNIFICAND - 1 - number.exponent, number.significand
-    if places <= 0:
-        whole, rest, half = value << -places, 0, 1
-    else:
-        whole, rest, half = value >> places, value & ((1 << places) - 1), 1 << (places - 1)
-    up = {
-        "even": rest > half or (rest == half and whole & 1),
-        "away": rest >= half,
-        "up": rest > half or (rest == half and not number.sign),
-        "zero": False,
-        "down": bool(rest) and number.sign,
-    }[mode]
-    magnitude = min(whole + bool(up), most)
-    return -magnitude if number.sign else magnitude
+    value = number.significand * Fraction(2) ** (number.exponent - BIAS - SIGNIFICAND + 1)
+    return min(max(MODES[mode](-value if number.sign else value), -most), most)
+
+
+HALF = Fraction(1, 2)
+MODES: Mapping[str, Callable[[Fraction], int]] = {
+    "even": round,
+    "away": lambda value: math.trunc(value + (HALF if value > 0 else -HALF)),
+    "up": lambda value: math.floor(value + HALF),
+    "zero": math.trunc,
+    "down": math.floor,
+}
 
 
 def any_number(draw: Random, exponent: int, bits: int = SIGNIFICAND) -> Number:

@@ -63,25 +63,8 @@ class Stage:
         return Stages(lower_fc=partial(self.lower, "lower_fc"), lower_conv=partial(self.lower, "lower_conv"))
 
 
-GROUPS = (
-    "`.groups [3 3]` asks for two groups of 3 accumulator rows each; the first is g0, the second g1.",
-    "`.groups [3]` asks for a group of 3 accumulator rows; the first is g0, the second g1.",
-)
-ACCUMULATORS = (
-    "No more accumulator rows are in use at one time than the machine has. A group's rows are free again after their activation.",
-    "The accumulators are two halves of {half} rows. The groups of a `.groups` line lie in one of them: those of the first line in the "
-    "lower half, of the second in the upper, of the third in the lower again, and so on. The halves are filled in turn, and while one is "
-    "filled, the other is emptied: after the first activation of a row of a half, no line multiplies into it until all its sums are "
-    "activated. No more rows of a half are in use at one time than it has. The tests of many rows and of cycles ask for this rule; in all "
-    "tests, no more rows are in use than both halves have together.",
-)
-"""What the handout says where the accumulators are whole, and where they are two halves."""
-
-
 def _words(rule: Rules) -> Mapping[str, Any]:
     """What the handout says for this term."""
-    columns = "from the last to the first" if rule.columns_down else "from the first to the last"
-    levels = "from the last to the first" if rule.levels_down else "from the first to the last"
     n, k = (1, 0) if rule.columns_down else (0, 1), (1, 0) if rule.levels_down else (0, 1)
     lines = [] if rule.halves else [".groups [3 3]"]
     for block in n:
@@ -90,16 +73,7 @@ def _words(rule: Rules) -> Mapping[str, Any]:
             more = ", accumulate" if turn else ""
             lines.append(f"matrix_multiply ub=x.{level} acc=g{n.index(block)} rows=3 tile={2 * level + block}, switch{more}")
         lines += [f"set_configuration block={block}", f"activate acc=g{n.index(block)} ub=y.{block} inner=3"]
-    return {
-        "columns": columns,
-        "levels": levels,
-        "columns_step": -1 if rule.columns_down else 1,
-        "levels_step": -1 if rule.levels_down else 1,
-        "hand": "\n".join(lines),
-        "groups": GROUPS[rule.halves],
-        "accumulators_rule": ACCUMULATORS[rule.halves].format(half=rule.half),
-        "cycles": CYCLES,
-    }
+    return {"hand": "\n".join(lines), "cycles": CYCLES}
 
 
 def _public(rule: Rules) -> Sequence[Test]:

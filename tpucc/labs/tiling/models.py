@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from tpucc import api
 from tpucc.explain.comparison.pairs import spent
+from tpucc.labs.lab import filled
 from tpucc.labs.solutions import recorded
 from tpucc.labs.tiling.rules import Rules
 from tpucc.stages import Stages
@@ -42,40 +44,25 @@ def built_in_cycles(model: Model) -> dict[str, int]:
 
 def fc(rules: Rules, rows: int, deep: int, wide: int, bits: int = 8) -> Model:
     """`rows` rows times `deep` × `wide` weights, with a bias and a ReLU."""
-    source = f"""\
-weights random(seed={rows + 100 * deep + wide})
-model fc(x: f32[1, {rows}, {deep}] in [-1.0, 1.0]):
-    weight w: f32[{deep}, {wide}] = "w"
-    weight b: f32[{wide}] = "b"
-    return relu(x @ w + b)
-"""
-    return Model(source, rules.accumulators, bits)
+    return Model(_source("fc", rows=rows, deep=deep, wide=wide, seed=rows + 100 * deep + wide), rules.accumulators, bits)
 
 
 def conv(rules: Rules, shape: tuple[int, int, int, int], filters: int, size: int, stride: int = 1, padding: str = "same") -> Model:
     """A convolution of images (how many, lines, columns, channels) with a kernel of `size` × `size`, and a ReLU."""
     images, lines, columns, channels = shape
-    source = f"""\
-weights random(seed={lines + 10 * columns + 100 * channels + filters})
-model conv(x: f32[{images}, {lines}, {columns}, {channels}] in [-1.0, 1.0]):
-    weight w: f32[{size}, {size}, {channels}, {filters}] = "w"
-    weight b: f32[{filters}] = "b"
-    return relu(conv2d(x, w, stride={stride}, padding="{padding}") + b)
-"""
+    seed = lines + 10 * columns + 100 * channels + filters
+    of_images = {"images": images, "lines": lines, "columns": columns, "channels": channels}
+    source = _source("conv", **of_images, filters=filters, size=size, stride=stride, padding=padding, seed=seed)
     return Model(source, rules.accumulators)
 
 
 def with_zeros(rules: Rules, rows: int) -> Model:
     """Weights with tiles of nothing but zeros, at the begin and at the end of sums."""
-    source = f"""\
-weights random(seed={rows})
-model zeros(x: f32[1, {rows}, 15] in [-1.0, 1.0]):
-    weight a: f32[4, 8] = "a"
-    weight b: f32[11, 4] = "b"
-    w = concat([pad(a, ((0, 0), (0, 4))), pad(b, ((0, 0), (8, 0)))], axis=0)
-    return relu(x @ w)
-"""
-    return Model(source, rules.accumulators)
+    return Model(_source("zeros", rows=rows), rules.accumulators)
+
+
+def _source(name: str, **words: object) -> str:
+    return filled(Path(__file__).with_name(f"{name}.tpu").read_text("utf-8"), words)
 
 
 def ragged(draw: Random, rules: Rules) -> Iterator[Model]:

@@ -4,49 +4,62 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
 
-from tpucc.diagnostics import Origin
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
 from tpucc.guest.values import Plain
 from tpucc.isa.effects import Effects, Walks, effects
-from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.isa.verify.hazards import RULES, check, clocks
 from tpucc.isa.verify.memories import memory_events
 from tpucc.isa.verify.rules import Context, Violation
+from tpucc.labs.lab import Term
+from tpucc.labs.listings import program_of
 from tpucc.labs.solutions import recorded
 from tpucc.machines.v1 import Engine
-from tpucc.numerics import Int64
 from tpucc.plugins.failures import Failed, Unfit
 from tpucc.schedule.hazards import conflicts
 from tpucc.schedule.listing import Listing
-from tpucc.schedule.synchronise import Wait, waits_for, with_waits
+from tpucc.schedule.synchronise import Wait, waits_for
 from tpucc.stages.replaced import read_wait
-from tpucc.target import Target
+from tpucc.target import Target, load_target
 
 NOTHING = "no instruction after it conflicts with one before it that it waits for"
 FORM = "(before instruction, engine that waits, engines waited for)"
 _ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")
 
 
+SIZES = {"unified_buffer_rows": 256, "accumulator_rows": 96}
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The term's rules: the host link's pages have `page` rows; a wait may have to be for one engine only; some listings are for a machine
-    with two matrix units (`twin`)."""
+    with two matrix units (`twin`). Cycles are those of `target`."""
 
-    page: int
-    single: bool
+    page: int = 1
+    single: bool = False
     twin: bool = False
+    target: Target = field(default_factory=partial(load_target, "tiny", SIZES))
 
     @property
     def structure(self) -> str:
         return "two matrix units" if self.twin else ""
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term; without one, pages of one row, and waits for any number of engines."""
+    draw = term.draw("waits")
+    if draw is None:
+        return Rules()
+    page, single, bandwidth = draw.choice((2, 4, 8)), draw.random() < 0.5, draw.choice((3e6, 4e6, 6e6))
+    return Rules(page, single, term.has_structure("waits"), load_target("tiny", {**SIZES, "host_bandwidth": bandwidth}))
 
 
 def pages(touched: Effects, page: int) -> Effects:
@@ -67,9 +80,9 @@ def built_in(listing: Listing, rules: Rules) -> list[Wait]:
 
 
 @recorded
-def built_in_spent(listing: Listing, rules: Rules, target: Target) -> Mapping[str, int]:
+def built_in_spent(listing: Listing, rules: Rules) -> Mapping[str, int]:
     """What the cycles with these waits are spent on: the rows of the accounting. An archive for students has them, and no waits."""
-    return spent(Timed(program_of(listing, built_in(listing, rules), target)))
+    return spent(Timed(program_of(listing, built_in(listing, rules), rules.target)[0]))
 
 
 def read_waits(found: Plain, listing: Listing, rules: Rules) -> list[Wait]:
@@ -88,22 +101,6 @@ def read_waits(found: Plain, listing: Listing, rules: Rules) -> list[Wait]:
     return sorted(waits, key=lambda wait: wait.before)
 
 
-def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> Program:
-    """A program of the listing with waits."""
-    return _numbered(listing, waits, target)[0]
-
-
-def _numbered(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple[Program, Int64]:
-    """The same, and for each of its instructions the number in the listing, -1 for a wait.
-
-    It is one layer, and all of its multiplies have one tile, as listings have no `read_weights`.
-    """
-    made = with_waits(replace(listing, placed=np.arange(len(listing))), waits)
-    layer = np.zeros(len(made), np.uint32)
-    parts = {"layers": (LayerInfo("listing", "listing", Origin(())),), "layer_of": layer, "written_tiles": 1, "machine": listing.machine}
-    return bare_program(name="listing", target=target, instructions=made.records, **parts), made.placed
-
-
 class Unordered(NamedTuple):
     """A conflict that waits leave open, and its later instruction."""
 
@@ -111,11 +108,11 @@ class Unordered(NamedTuple):
     later: int
 
 
-def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int) -> Unordered | None:
+def unordered(listing: Listing, waits: Sequence[Wait], rules: Rules) -> Unordered | None:
     """The first conflict that these waits leave open; None when all are ordered."""
-    program, numbers = _numbered(listing, waits, target)
+    program, numbers = program_of(listing, waits, rules.target)
     context = Context(program)
-    context.__dict__["effects"] = pages(context.effects, page)
+    context.__dict__["effects"] = pages(context.effects, rules.page)
     first = min(_violations(context), key=lambda found: found.instruction, default=None)
     if first is None:
         return None
@@ -126,7 +123,7 @@ def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int
     done = {"V0801": "writes", "V0802": "reads", "V0803": "writes"}[first.code]
     where = row[0] if row else "a row"
     transfer = Engine.HOST in (listing[later].engine, listing[earlier].engine)
-    paged = f" (the host link's pages have {page} rows)" if page > 1 and transfer else ""
+    paged = f" (the host link's pages have {rules.page} rows)" if rules.page > 1 and transfer else ""
     message = (
         f"{rule.code}, {rule.name}: instruction {later} `{listing[later].text}` {verb} {where}, which instruction {earlier} "
         f"`{listing[earlier].text}` {done}{paged}, and doesn't wait for it"
@@ -148,12 +145,12 @@ def _violations(context: Context) -> Iterator[Violation]:
             yield from check(context, events, known, memory)
 
 
-def needless(listing: Listing, waits: Sequence[Wait], page: int) -> tuple[Wait, str] | None:
+def needless(listing: Listing, waits: Sequence[Wait], rules: Rules) -> tuple[Wait, str] | None:
     """A wait, for one engine, without which all conflicts are still ordered, and what makes it so; None when each is needed.
 
     The waits must order all.
     """
-    ordered, engines = _conflicts(listing, page)
+    ordered, engines = _conflicts(listing, rules)
     single = _single(waits)
     for number, wait in enumerate(single):
         others = _order(engines, [*single[:number], *single[number + 1 :]])
@@ -166,9 +163,9 @@ def needless(listing: Listing, waits: Sequence[Wait], page: int) -> tuple[Wait, 
     return None
 
 
-def _conflicts(listing: Listing, page: int) -> tuple[list[tuple[int, int]], list[int]]:
+def _conflicts(listing: Listing, rules: Rules) -> tuple[list[tuple[int, int]], list[int]]:
     """The pairs of instructions that need an order, and the engine of each instruction."""
-    touched = pages(effects(listing.records, listing.machine), page)
+    touched = pages(effects(listing.records, listing.machine), rules.page)
     pairs = [(before, after) for after, needs in enumerate(conflicts(touched, listing.machine).tolist()) for before in needs if before >= 0]
     return pairs, touched.engine.tolist()
 
@@ -178,9 +175,9 @@ def _single(waits: Sequence[Wait]) -> list[Wait]:
     return [wait._replace(engines=(other,)) for wait in waits for other in wait.engines]
 
 
-def ordered_pairs(listing: Listing, waits: Sequence[Wait], page: int) -> list[tuple[int, int]]:
+def ordered_pairs(listing: Listing, waits: Sequence[Wait], rules: Rules) -> list[tuple[int, int]]:
     """The conflicts of two engines of which one doesn't wait for the other between them: other waits order these."""
-    pairs, engines = _conflicts(listing, page)
+    pairs, engines = _conflicts(listing, rules)
     direct = {(wait.engines[0], wait.engine, wait.before) for wait in _single(waits)}
     return [
         (one, other)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from random import Random
 from typing import Any
 
 import numpy as np
 
-from tpucc.machine.instruction import RECORD
+from tpucc.labs.listings import listing_of
 from tpucc.machines.twin.machine import SECOND, TWIN
 from tpucc.machines.v1 import V1, Flag, Function, Opcode
 from tpucc.schedule.listing import Listing
@@ -19,12 +20,6 @@ ROWS, SUMS = 48, 16
 """Rows of the unified buffer and of the accumulators that instructions of `mixed` and `holes` crowd in; the machine has more."""
 OUTSIDE = 128
 """The first row of results, where blocks are far apart."""
-
-
-def listing_of(records: Sequence[Any]) -> Listing:
-    """Instructions of one layer as a listing."""
-    code = np.array(list(records), RECORD) if records else np.zeros(0, RECORD)
-    return Listing(code, np.zeros(len(code), np.int64), np.arange(len(code)))
 
 
 def on_two_units(listing: Listing) -> Listing:
@@ -61,6 +56,33 @@ def activate(acc: int, row: int, rows: int, stride: int = 1) -> Any:
 def vector(source: int, row: int, rows: int, stride: int = 1) -> Any:
     """Rows to rows, on the activation unit."""
     return V1.record(Opcode.VECTOR, function=Function.TABLE, ub=source, ub_stride=stride, dest=row, dest_stride=stride, inner=rows)
+
+
+def six() -> Listing:
+    """The handout's example."""
+    return listing_of([read(0, 4), read(8, 4), multiply(0, 0, 4), activate(0, 16, 4), write(16, 4), read(0, 4)])
+
+
+def seven() -> Listing:
+    """A listing of the same kind, of which the handout says no waits."""
+    return listing_of(
+        [read(8, 4), multiply(8, 4, 4), read(0, 4), activate(4, 24, 4), multiply(0, 8, 4), write(24, 4), read(8, 4)],
+    )
+
+
+def eight() -> Listing:
+    """The host waits for instruction 2 of the activation unit, which has waited since, for what is known only to its instruction 5."""
+    blocks = ([read(row, 4), multiply(row, acc, 4), activate(acc, to, 4)] for row, acc, to in ((0, 0, 16), (8, 4, 24)))
+    return listing_of([*chain(*blocks), write(16, 4), read(8, 4)])
+
+
+def alone() -> Iterator[Listing]:
+    """Listings in which nothing conflicts: one engine; rows of the buffer and accumulators of the same numbers; rows that are only read;
+    walks through each other's gaps."""
+    yield listing_of([read(0, 8), write(0, 8), read(4, 4), write(0, 8)])
+    yield listing_of([multiply(0, 8, 8), activate(0, 8, 4), read(16, 8), activate(4, 24, 4)])
+    yield listing_of([multiply(0, 0, 4), write(0, 8), multiply(0, 4, 4), write(0, 4)])
+    yield listing_of([multiply(0, 0, 4, stride=2), activate(8, 1, 4, stride=2), multiply(0, 4, 4, stride=2)])
 
 
 def mixed(draw: Random) -> Listing:

@@ -108,17 +108,6 @@ class Estimate:
             (name, at): self.context.sizes.rows(name, self.context.supply[name][at].has, sides) for (name, at), sides in borders.items()
         }
 
-    @cached_property
-    def shared(self) -> Mapping[tuple[str, Lines], Sides]:
-        """For lines of a value in pieces the widest border of their readers, which share a copy."""
-        found: dict[tuple[str, Lines], Sides] = {}
-        for band in self.bands if self.context.supply else ():
-            for node in band.nodes:
-                name, reading = node.operands[0], band.readings[node.name]
-                if name in self.context.supply and (lines := reading.lines[0]) is not None:
-                    found[name, lines] = widest((found.get((name, lines), NO_SIDES), reading.border))
-        return found
-
     def _entries(self, names: Iterable[str]) -> StepCost:
         """The step of the device's values from outside, which live from the first band to the last at least."""
         touched: dict[Hashable, int] = {}
@@ -197,7 +186,7 @@ class _Steps:
         if one is not None:
             return self._bordered(name, _Value((name, one), rows[name, one]), lines, around, at_hand=pieces[one].has)
         sources = [_Value((name, at), rows[name, at]) for at in owners(pieces, lines)]
-        return self._copy(name, sources, lines, widest((around, self.estimate.shared.get((name, lines), NO_SIDES))))
+        return self._copy(name, sources, lines, around)
 
     def _bordered(self, name: str, source: _Value, lines: Lines, around: Sides, at_hand: Lines | None = None) -> _Value:
         """A convolution reads a value that was made for it where it is, and of others a copy that has a border."""

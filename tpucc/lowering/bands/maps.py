@@ -73,16 +73,6 @@ class Maps:
 
     def reading(self, node: Node, lines: Lines) -> Reading | None:
         """The lines from which lines of a result are computed; None where they are padding only: an image has at least one line."""
-        if (node.name, lines) not in self._readings:
-            self._readings[node.name, lines] = self._read(node, lines)
-        return self._readings[node.name, lines]
-
-    @cached_property
-    def _readings(self) -> dict[tuple[str, Lines], Reading | None]:
-        """The answers of `reading` so far."""
-        return {}
-
-    def _read(self, node: Node, lines: Lines) -> Reading | None:
         part = self._part(node, lines)
         assert part is not None, f"{node.name} isn't computed by line"
         read = tuple(None if name in self.constants else bounds[1] for name, bounds in zip(node.operands, part.operands, strict=True))

@@ -21,6 +21,7 @@ import numpy as np
 from tpucc.floating import functions
 from tpucc.floating.bfloat16 import round_to_bfloat16
 from tpucc.floating.counting import counted
+from tpucc.floating.random_numbers import uniform_of
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
@@ -75,7 +76,9 @@ _ROWS = (
     Operation("both", (MASK, MASK), MASK, np.logical_and),
     Operation("either", (MASK, MASK), MASK, np.logical_or),
     Operation("select", (MASK, FLOAT, FLOAT), FLOAT, np.where),
+    Operation("uniform", (WHOLE,) * 4, FLOAT, uniform_of),
     Operation("+", _WHOLES, WHOLE, np.add),
+    Operation("*", _WHOLES, WHOLE, np.multiply),
     Operation("xor", _WHOLES, WHOLE, np.bitwise_xor),
     Operation("left", _WHOLES, WHOLE, np.left_shift),
     Operation("right", _WHOLES, WHOLE, np.right_shift),
@@ -207,5 +210,7 @@ class _Reader:
 def number_text(value: float) -> str:
     """A float32 as an expression has it: the shortest text that is read as the same number."""
     number = np.float32(value)
+    if np.isinf(number):
+        return "1e39" if number > 0 else "-1e39"  # more than a float32 holds
     text = str(number)
     return text if np.float32(float(text)) == number and ("." in text or "e" in text) else repr(float(number))

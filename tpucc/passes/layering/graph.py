@@ -50,7 +50,6 @@ class LayerGraph:
         self._device: dict[str, Node] = {}
         self._crossed: dict[str, str] = {}
         self._balanced = _balanced(graph)
-        self._symmetric: dict[tuple[str, float], Node] = {}
         self._shared: dict[tuple[str, bytes], Node] = {}
         self.reads_synthetic = False
         """Whether parameters were found from a range that was measured on synthetic inputs."""
@@ -134,7 +133,7 @@ class LayerGraph:
         return self.add(constant.node(name, (), ConstantAttributes(array), type_, origin))
 
     def shared(self, name: str, key: bytes, make: Callable[[], Node]) -> Node:
-        """The constant that stands for the operator graph's constant `name`, made once for each `key`."""
+        """The node that stands for the operator graph's value `name`, made once for each `key`."""
         if (name, key) not in self._shared:
             self._shared[name, key] = make()
         return self._shared[name, key]
@@ -176,9 +175,7 @@ class LayerGraph:
 
     def symmetric(self, name: str, of: str, scale: float) -> Node:
         """The host's value `of` in integers with the zero point 0, under a name made from `name`."""
-        if (name, scale) not in self._symmetric:
-            self._symmetric[name, scale] = self._quantized(name, self.graph[of], Quantisation(scale, 0))
-        return self._symmetric[name, scale]
+        return self.shared(name, repr(scale).encode(), lambda: self._quantized(name, self.graph[of], Quantisation(scale, 0)))
 
     def _quantized(self, name: str, value: Node, parameters: Quantisation | None = None) -> Node:
         parameters = parameters or self.quantisation_of(value)

@@ -63,7 +63,7 @@ class Room:
         return NOTHING
 
     def _is_free(self, rect: Rect, lead: Sequence[Rect], crossed: Sequence[Rect]) -> bool:
-        """Whether nothing is in the way of a name, nor one of `crossed` in that of the line to it."""
+        """Whether nothing lies on the place of a name, and none of `crossed` on the line to it."""
         inside = self.area.left <= rect.left and rect.right <= self.area.right
         inside = inside and self.area.top <= rect.top and rect.bottom <= self.area.bottom
         return inside and not any(map(rect.meets, [*self.taken, *self.marks])) and not any(a.meets(b) for a in lead for b in crossed)
@@ -95,9 +95,9 @@ def shared_words(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 2 else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
-def are_near(one: Point, other: Point, distance: float = NEAR) -> bool:
+def are_near(one: Point, other: Point) -> bool:
     """Whether the marks of two points lie on each other, so that they share a name."""
-    return abs(one[0] - other[0]) < distance and abs(one[1] - other[1]) < distance
+    return abs(one[0] - other[0]) < NEAR and abs(one[1] - other[1]) < NEAR
 
 
 def pieces(start: Point, end: Point, first: float = 0.0) -> list[Rect]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -34,25 +35,23 @@ Area = tuple[str, Mapping[str, Value], Float64]
 
 @dataclass(frozen=True, slots=True)
 class Hatch:
-    """How a wait is drawn: the hue of its root, the angle of the lines, whether others cross them, and its name. No two roots have the same
-    lines: the hue isn't needed to tell them apart."""
+    """How a wait is drawn: the hue of its root, the angle of the lines, and whether others cross them. No two roots have the same lines, so
+    that the hue isn't needed to tell them apart."""
 
     kind: Kind
     angle: int
-    crossed: bool
-    meaning: str
+    crossed: bool = False
 
 
-_HATCHES: Mapping[Limit, tuple[Kind, int, bool]] = {
-    Limit.WEIGHT_MEMORY: (Kind.WEIGHTS, 45, False),
-    Limit.WEIGHT_SHIFT: (Kind.WEIGHTS, 0, False),
-    Limit.ACTIVATION: (Kind.VECTOR, 45, True),
-    Limit.HOST_WORK: (Kind.HOST, 0, True),
-    Limit.HOST_LINK: (Kind.HOST, 135, False),
-    Limit.DEPENDENCIES: (Kind.MATRIX, 90, False),
+WAITS: Mapping[Limit, Hatch] = {
+    Limit.WEIGHT_MEMORY: Hatch(Kind.WEIGHTS, 45),
+    Limit.WEIGHT_SHIFT: Hatch(Kind.WEIGHTS, 0),
+    Limit.ACTIVATION: Hatch(Kind.VECTOR, 45, crossed=True),
+    Limit.HOST_WORK: Hatch(Kind.HOST, 0, crossed=True),
+    Limit.HOST_LINK: Hatch(Kind.HOST, 135),
+    Limit.DEPENDENCIES: Hatch(Kind.MATRIX, 90),
 }
-WAITS: Mapping[Limit, Hatch] = MappingProxyType({limit: Hatch(*drawn, ROWS[limit].name) for limit, drawn in _HATCHES.items()})
-"""The roots of the matrix unit's waits."""
+"""The roots of the matrix unit's waits, with their hatchings; `ROWS` has their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,32 +138,31 @@ def hatches(key: str, roots: Sequence[Limit]) -> Markup:
 
 
 def hatch_fill(key: str, root: Limit) -> str:
+    """The value of `fill` for a wait with this root, in the picture whose ids `key` begins."""
     return f"url(#{hatch_name(key, root)})"
 
 
 def hatch_name(key: str, root: Limit) -> str:
+    """The id of a root's hatching in a picture."""
     return f"{key}-{root.name.lower()}"
 
 
-def cycle_axis(scale: Scale, y: float, clock_hz: float | None = None) -> Markup:
-    """A time axis: cycles, and below them the same in seconds at the target's clock, where one is given."""
-    parts = [line(scale.start, y, scale.end, y), label("cycles", MARGIN, y + 18)]
-    parts += [label("time", MARGIN, y + 33, SMALL, "soft")] if clock_hz else []
-    values = ticks(scale.high, max(2, min(8, int((scale.end - scale.start) / TICK))))
+def cycle_axis(scale: Scale, y: float, clock_hz: float) -> Markup:
+    """A time axis: cycles, and below them the same in seconds at the target's clock."""
+    parts = [line(scale.start, y, scale.end, y), label("cycles", MARGIN, y + 18), label("time", MARGIN, y + 33, SMALL, "soft")]
+    values, (unit, factor) = ticks(scale.high, max(2, min(8, int((scale.end - scale.start) / TICK)))), seconds_unit(scale.high / clock_hz)
     for value, words in zip(values, numbers(values), strict=True):
         x = scale(value)
         anchor = "end" if x > scale.end - 24 else "middle"
-        parts += [line(x, y, x, y + 5), label(words, x, y + 18, anchor=anchor)]
-        if clock_hz:
-            unit, factor = seconds_unit(scale.high / clock_hz)
-            parts.append(label(f"{number(float(f'{value / clock_hz * factor:.3g}'))} {unit}", x, y + 33, SMALL, "soft", anchor))
+        time = f"{number(float(f'{value / clock_hz * factor:.3g}'))} {unit}"
+        parts += [line(x, y, x, y + 5), label(words, x, y + 18, anchor=anchor), label(time, x, y + 33, SMALL, "soft", anchor)]
     return joined(parts)
 
 
 def matrix_signs(key: str, roots: Sequence[Limit]) -> list[Entry]:
     """What the lane of the matrix unit shows: its work, and the hatchings of waits with these roots."""
     work = (box_sign(solid_paint(Kind.MATRIX)), ROWS[Limit.MATRIX_UNIT].name)
-    return [work, *((box_sign({"fill": hatch_fill(key, root)}), WAITS[root].meaning) for root in roots)]
+    return [work, *((box_sign({"fill": hatch_fill(key, root)}), ROWS[root].name) for root in roots)]
 
 
 def coverage(starts: Int64, ends: Int64, edges: Float64, weights: Float64 | None = None) -> Float64:
@@ -194,13 +192,9 @@ def _outline(edges: Float64, low: Float64, high: Float64, scale: Scale) -> str:
     lefts = [round(scale(edge), 1) for edge in edges.tolist()]
 
     def steps(heights: Float64) -> list[tuple[float, float, float]]:
-        found: list[tuple[float, float, float]] = []
-        for left, right, height in zip(lefts, lefts[1:], np.round(heights, 1).tolist(), strict=False):
-            if found and found[-1][2] == height:
-                found[-1] = (found[-1][0], right, height)
-            else:
-                found.append((left, right, height))
-        return found
+        columns = zip(lefts, lefts[1:], np.round(heights, 1).tolist(), strict=False)
+        runs = ((height, [*own]) for height, own in groupby(columns, itemgetter(2)))
+        return [(own[0][0], own[-1][1], height) for height, own in runs]
 
     there = "".join(f"V{height:g}H{right:g}" for _, right, height in steps(high))
     back = "".join(f"V{height:g}H{left:g}" for left, _, height in reversed(steps(low)))

@@ -79,6 +79,7 @@ def reading(errors: Sequence[LayerError]) -> str:
 
 
 def measured_on(errors: Sequence[LayerError]) -> str:
+    """A sentence about the rows of calibration inputs that the errors were measured on."""
     return f"Measured on {counted(errors[-1].rows, 'row')} of the calibration inputs."
 
 
@@ -99,6 +100,7 @@ def worst(errors: Sequence[LayerError], most: int) -> list[LayerError]:
 
 
 def kind_of(error: LayerError) -> Kind:
+    """The colour of a layer, or of the boundary where a value becomes integers."""
     return Kind.BOUNDARY if error.kind == "quantize" else kind_of_layer(error.kind, error.multiplies)
 
 
@@ -123,7 +125,7 @@ def signed(value: float) -> str:
 
 
 def lowest(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    """A sentence about the values that aren't drawn: those of layers, and those that enter the device."""
+    """Which values are drawn, those of layers and those that enter the device; empty where all are."""
     return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} values, in the order of the program."
 
 

@@ -14,7 +14,7 @@ from tpucc.see.charts.beside import NamedPoint, Room, names_of_points, pieces
 from tpucc.see.charts.chart import Scale, foot_axis, log_scale, side_axis
 from tpucc.see.heading import EDGE, Entry, dot_sign, legend
 from tpucc.see.palette import Kind, ink_line, solid_paint
-from tpucc.see.svg import NOTHING, Markup, Point, Rect, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Markup, Point, Rect, picture, points_text, tag, title
 
 WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
 TOP, PLOT, BELOW = 62.0, 240.0, 44.0
@@ -73,10 +73,10 @@ def front_svg(
     )
     on_front = {point for front in fronts.values() for point in front}
     first = {(round(across(m.x) / GRAIN), round(up(m.y) / GRAIN), m.limit): m for m in reversed(marks)}
-    behind = [_dot(mark, across, up, 3.0, faint=True) for mark in first.values() if mark.point not in on_front]
     places = {mark.point: (across(mark.x), up(mark.y)) for mark in marks}
+    behind = [_dot(mark, places[mark.point], 3.0, opacity="0.7") for mark in first.values() if mark.point not in on_front]
     lines = {name: _steps([places[point] for point in front if point in places]) for name, front in fronts.items()}
-    dots = [_dot(mark, across, up, DOT, faint=False) for mark in marks if mark.point in on_front]
+    dots = [_link(mark, places[mark.point]) for mark in marks if mark.point in on_front]
     signs = legend(_signs([mark.limit for mark in marks]), EDGE, 2.0, WIDTH - EDGE)
     values, heights = _marked(across, [mark.x for mark in marks], binary), up.ticks(7)
     axes = [
@@ -94,8 +94,7 @@ def _steps(points: Sequence[Point]) -> list[Point]:
 
 
 def _line(points: Sequence[Point]) -> Markup:
-    corners = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in points)
-    return tag("polyline", attributes=ink_line("ink"), points=corners, stroke_width=1.5) if len(points) > 1 else NOTHING
+    return tag("polyline", attributes=ink_line("ink"), points=points_text(points), stroke_width=1.5) if len(points) > 1 else NOTHING
 
 
 def _line_names(lines: Mapping[str, Sequence[Point]], points: Sequence[Point]) -> Markup:
@@ -107,17 +106,15 @@ def _line_names(lines: Mapping[str, Sequence[Point]], points: Sequence[Point]) -
     return names
 
 
-def _dot(mark: Mark, across: Scale, up: Scale, radius: float, *, faint: bool) -> Markup:
-    paint = {**solid_paint(LIMITS[mark.limit]), "data-point": str(mark.point)}
-    if faint:
-        paint["fill-opacity"] = "0.7"
-    x, y = across(mark.x), up(mark.y)
-    drawn = tag("circle", NOTHING if faint else title(mark.words), attributes=paint, cx=x, cy=y, r=radius)
-    return drawn if faint else _linked(mark.point, drawn)
+def _dot(mark: Mark, place: Point, radius: float, *words: Markup, opacity: str | None = None) -> Markup:
+    """A mark at its place, which the page's script finds by the point's number."""
+    paint = {**solid_paint(LIMITS[mark.limit]), "data-point": str(mark.point), "fill-opacity": opacity}
+    return tag("circle", *words, attributes=paint, cx=place[0], cy=place[1], r=radius)
 
 
-def _linked(point: int, inside: Markup) -> Markup:
-    return tag("a", inside, href=f"#point={point}")
+def _link(mark: Mark, place: Point) -> Markup:
+    """A mark on a front, which is a link to its point and has its words."""
+    return tag("a", _dot(mark, place, DOT, title(mark.words)), href=f"#point={mark.point}")
 
 
 def _signs(limits: Sequence[str]) -> list[Entry]:
@@ -132,7 +129,9 @@ def _signs(limits: Sequence[str]) -> list[Entry]:
 def _marked(scale: Scale, values: Sequence[float], binary: bool) -> list[float]:
     """The values themselves where they are few, else round ones; `binary` ones are powers of two."""
     own = sorted(set(values))
-    if len(own) <= FEW or not binary:
-        return own if len(own) <= FEW else scale.ticks(7)
+    if len(own) <= FEW:
+        return own
+    if not binary:
+        return scale.ticks(7)
     powers = [2.0**power for power in range(64) if scale.low <= 2.0**power <= scale.high]
     return powers[:: max(1, math.ceil(len(powers) / 7))]

@@ -13,7 +13,7 @@ from tpucc.see.charts.chart import WIDTH, Scale, ticks
 from tpucc.see.charts.errors import brief, facts, kind_of, measured_on, saturation, signed
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import in_order, ink_fill, ink_line, solid_paint
-from tpucc.see.svg import Markup, ink_rect, joined, label, line, number_text, picture, tag, title
+from tpucc.see.svg import Markup, ink_rect, joined, label, line, moved, picture, tag, title
 from tpucc.see.text import NORMAL, SMALL, shortened_to, text_width
 
 COLUMNS, GAP, ROW_GAP = 3, 28.0, 30.0
@@ -79,7 +79,7 @@ def _cell(error: LayerError, x: float, y: float, names: Sequence[str]) -> Markup
         _bracket(error, across, base + 7),
         label(f"scale {number(error.scale)} · zero point {signed(error.zero_point)}", CELL / 2, base + 48, SMALL, "soft", "middle"),
     ]
-    return tag("g", *parts, transform=f"translate({number_text(x)} {number_text(y)})")
+    return moved(x, y, *parts)
 
 
 def _heading(error: LayerError, names: Sequence[str]) -> Markup:

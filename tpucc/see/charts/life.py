@@ -18,10 +18,10 @@ KEY = "life"
 LEFT, LANE, AXIS = 118.0, 36.0, 52.0
 """The room of the places' names, the height of a place, and the height of the axis."""
 PIXEL, THUMB, MOST_PIXELS = 7.0, 84.0, 28
-"""Of the small pictures of the input: the largest side of a pixel, that of the whole, and the most pixels along it."""
+"""Sizes of the small pictures of the input: the largest side of a pixel and of a picture, and the most pixels along a side."""
 MOST_FIELDS = 8
 KINDS = (Kind.HOST, Kind.HOST, Kind.WEIGHTS, Kind.VECTOR, Kind.MATRIX, Kind.MATRIX, Kind.VECTOR)
-"""Those of `PLACES`."""
+"""The kind of each of `PLACES`."""
 MEANINGS = {Kind.HOST: "host and its link", Kind.WEIGHTS: "weight memory"}
 READ = (
     "Of all that would change if that were 0, the line follows what changes most. "

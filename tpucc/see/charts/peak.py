@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tpucc.explain.accounting import ROWS
 from tpucc.explain.occupancy import cells_in_use
 from tpucc.explain.summary import Stats, end_to_end_parts, peak_words
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64
-from tpucc.see.charts.chart import WAITS, WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, side_axis, stacked
+from tpucc.see.charts.chart import WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, side_axis, stacked
 from tpucc.see.charts.timeline import Times, layer_strip
 from tpucc.see.heading import EDGE, box_sign, heading, legend
 from tpucc.see.palette import Kind, kind_paint, solid_paint
@@ -40,9 +41,8 @@ def peak_svg(program: Program, stats: Stats, times: Times, across: float = WIDTH
     """
     scale = Scale(0, max(1, times.cycles), LEFT, across - EDGE)
     edges = np.linspace(0, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
-    areas = list(_areas(program, times, edges))
-    said = [f"{words}, {100 * share.mean():.1f} %" for words, _, share in areas]
-    signs = [(box_sign(paint), words) for (_, paint, share), words in zip(areas, said, strict=True) if share.mean() >= LEAST]
+    areas = [(f"{words}, {100 * share.mean():.1f} %", paint, share) for words, paint, share in _areas(program, times, edges)]
+    signs = [(box_sign(paint), words) for words, paint, share in areas if share.mean() >= LEAST]
     name, subtitle = peak_words(stats)
     head = heading(name, f"{subtitle}. Try: {tries}" if tries else subtitle, (), most=across - 2 * EDGE)
     top = EDGE + head.height + WHOLE + STRIP
@@ -51,8 +51,7 @@ def peak_svg(program: Program, stats: Stats, times: Times, across: float = WIDTH
     parts = [hatches(KEY, times.roots), head.markup, key.markup, layer_strip(program, times, scale, top - STRIP, top)]
     parts.append(_whole(stats, scale, EDGE + head.height))
     parts.append(side_axis(Scale(0, cells, bottom, top), LEFT, scale.end, "", (0, cells / 2, cells), ("0", "cells", f"{cells:,}")))
-    drawn = ((words, paint, share) for words, (_, paint, share) in zip(said, areas, strict=True))
-    parts += stacked(drawn, edges, scale, bottom, HEIGHT)
+    parts += stacked(areas, edges, scale, bottom, HEIGHT)
     parts.append(cycle_axis(scale, bottom, program.target.clock_hz))
     return picture(KEY, f"{name}: {subtitle}", across, bottom + AXIS + key.height + 4, *parts)
 
@@ -82,6 +81,6 @@ def _areas(program: Program, times: Times, edges: Float64) -> Iterator[Area]:
     starts, ends = times.starts[own], times.ends[own]
     used = cells_in_use(program)[own] / program.target.tile_bytes
     active, useful = coverage(starts, ends, edges), coverage(starts, ends, edges, used)
-    waits = [(WAITS[root].meaning, {"fill": hatch_fill(KEY, root)}, coverage(*times.waits[root], edges)) for root in times.roots]
+    waits = [(ROWS[root].name, {"fill": hatch_fill(KEY, root)}, coverage(*times.waits[root], edges)) for root in times.roots]
     areas = [(USEFUL, solid_paint(Kind.MATRIX), useful), (UNUSED, kind_paint(Kind.MATRIX), active - useful), *waits]
     yield from (area for area in areas if area[2].any())

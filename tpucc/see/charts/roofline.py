@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.explain.names import shown
-from tpucc.explain.quantities import number, rate_text
-from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, HOST, LINK, UNIT, RooflinePoint, allow, bandwidth_text, ridge
+from tpucc.explain.quantities import bandwidth_text, number, rate_text
+from tpucc.explain.roofs import BOTTLENECKS_OF, CELLS, HOST, LINK, UNIT, RooflinePoint, allow, ridge
 from tpucc.prose import percent
 from tpucc.see.charts.beside import FEW, NamedPoint, Room, names_of_points, pieces, shared_words
 from tpucc.see.charts.chart import WIDTH, Scale, foot_axis, side_axis
 from tpucc.see.heading import EDGE, Entry, heading, legend, line_sign, on_paper
 from tpucc.see.palette import Kind, ink_line, kind_paint, solid_paint
-from tpucc.see.svg import NOTHING, Markup, Rect, Value, centred, joined, label, line, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Markup, Rect, Value, centred, joined, label, line, picture, points_text, tag, title
 from tpucc.see.text import SMALL
 from tpucc.target import Target
 
@@ -49,13 +49,14 @@ class Axes:
     up: Scale
 
     def point(self, intensity: float, rate: float) -> tuple[float, float]:
+        """Where a point stands, in pixels, by its multiply-accumulates for each byte and its operations a second."""
         return self.across(intensity), self.up(rate)
 
 
 def roofline_svg(
     target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint], width: float = WIDTH, height: float = HEIGHT
 ) -> str:
-    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. `height` is that of the axis.
+    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic. `height` is the height of the axis.
 
     Where the host link, the activation unit or cells without weights limit the model, these are dashed ceilings. A legend names all lines.
     """
@@ -99,7 +100,7 @@ def _title(target: Target, model: RooflinePoint) -> str:
 
 
 def _axes(target: Target, works: Sequence[RooflinePoint], down: tuple[float, float], right: float) -> Axes:
-    """`down` is where the axis of rates begins and ends, `right` where that of intensities ends."""
+    """`down` is where the axis of rates begins and ends, `right` where the axis of intensities ends."""
     intensities = [ridge(target, max((work.bytes_per_value for work in works), default=1)), *(work.intensity for work in works)]
     roofs = [work.roofs(target)[name] for work in works for name in work.dashed(target)]
     rates = [target.peak_ops, *(work.rate(target) for work in works), *roofs]
@@ -156,8 +157,9 @@ def _star(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> Marku
     corners = []
     for tip in range(10):
         radius, angle = (10.0 if tip % 2 == 0 else 4.2), math.pi * (tip / 5 - 0.5)
-        corners.append(f"{number_text(x + radius * math.cos(angle))},{number_text(y + radius * math.sin(angle))}")
-    shape = tag("polygon", title(_words(target, model, shown(model.name))), attributes=solid_paint(Kind.MATRIX), points=" ".join(corners))
+        corners.append((x + radius * math.cos(angle), y + radius * math.sin(angle)))
+    about = title(_words(target, model, shown(model.name)))
+    shape = tag("polygon", about, attributes=solid_paint(Kind.MATRIX), points=points_text(corners))
     names = (f"{shown(model.name)}, all layers", "all layers")
     placed = (room.place(words, (x, y), 14, bold=True) for words in names)
     return joined([next(filter(None, placed), NOTHING), shape])
@@ -173,7 +175,7 @@ def _ceilings(target: Target, axes: Axes, model: RooflinePoint, room: Room) -> M
     corner = axes.point(ridge(target, model.bytes_per_value), model.peak(target))
     lowest = max(axes.across.low, axes.up.low / (2.0 * target.weight_bandwidth))
     foot = axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
-    points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (foot, corner, (end, corner[1])))
+    points = points_text((foot, corner, (end, corner[1])))
     lines = [line(*corner, corner[0], below, "rule", stroke_dasharray="4 4")]
     lines.append(tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2))
     roofs = [(corner[0], corner[1])]

@@ -29,9 +29,9 @@ HIGH, ROOM, ARROW = 34.0, 78.0, 14.0
 """The height of a box, its least width with the arrow before it, and that arrow's."""
 SIDE, BARS, WORDS = 46.0, 64.0, 124.0
 """The longest side of the input's picture, the width of the output's bars, and the most of a type."""
-LEAST_FOLDED, MOST_CELLS, MOST_NUMBERS, MOST_LINES = 49, 56, 6, 4
-"""A row of so many values is folded if they fill a square; the most cells along a side; the numbers of rows of a
-table that are written; and the lines of the types."""
+LEAST_FOLDED, MOST_CELLS, MOST_NUMBERS, MOST_TENSORS = 49, 56, 6, 2
+"""A row of so many values is folded if they fill a square; the most cells along a side; the numbers of a row of a table that are written;
+and the inputs or outputs whose types are."""
 
 
 def strip_svg(runtime: Timed, accuracy: Accuracy | None = None, across: float = WIDTH) -> str:
@@ -116,9 +116,11 @@ def _moved(drawn: Drawn, x: float, y: float) -> Markup:
 
 
 def _types(tensors: Mapping[str, TensorType]) -> Drawn:
-    """The name of each tensor, and below it its type."""
-    lines = [line for name, kind in tensors.items() for line in ((shown(name), "ink"), (kind.brief, "soft"))]
-    return _lines([(fitted_name(text, SMALL, WORDS), ink) for text, ink in lines[:MOST_LINES]])
+    """The name of each tensor, and below it its type; of many those of the first, and how many others there are."""
+    first = list(tensors.items())[:MOST_TENSORS]
+    lines = [line for name, kind in first for line in ((shown(name), "ink"), (kind.brief, "soft"))]
+    lines += [(f"and {counted(len(tensors) - len(first), 'other')}", "soft")] if len(tensors) > len(first) else []
+    return _lines([(fitted_name(text, SMALL, WORDS), ink) for text, ink in lines])
 
 
 def _lines(lines: Sequence[tuple[str, str]]) -> Drawn:

@@ -79,10 +79,12 @@ class Canvas:
 
     @property
     def width(self) -> int:
+        """Columns that a line takes."""
         return max(LEAST_COLUMNS, min(COLUMNS, self.columns))
 
     @property
     def cells(self) -> int:
+        """Columns between the names and the shares."""
         return self.width - NAMES - SHARES
 
     @property
@@ -168,6 +170,7 @@ def most_in_cells(moments: Int64, values: Int64, edges: Float64) -> Int64:
 
 
 def plain(line: Line) -> str:
+    """The line without colours, and without blanks at its end."""
     return "".join(piece.text for piece in line).rstrip()
 
 
@@ -246,7 +249,7 @@ def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:
     """The meanings of the letters of the waits, as many to a line as fit."""
     pieces, used = [Piece(named(""))], NAMES
     for root in times.roots:
-        words = f"{ROWS[root].letter} {WAITS[root].meaning}   "
+        words = f"{ROWS[root].letter} {ROWS[root].name}   "
         if used + len(words.rstrip()) > NAMES + canvas.cells + SHARES:
             yield tuple(pieces)
             pieces, used = [Piece(named(""))], NAMES

@@ -19,7 +19,7 @@ from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH
 from tpucc.see.heading import EDGE, heading
 from tpucc.see.palette import Kind, in_order, ink_line
-from tpucc.see.svg import NOTHING, Drawn, Markup, joined, kind_rect, label, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Drawn, Markup, joined, kind_rect, label, moved, picture, tag, title
 from tpucc.see.text import NORMAL, SMALL, broken, text_width
 
 LARGEST, NUMBERED, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 24.0, 6.0, 300.0, 60.0, 28.0
@@ -50,10 +50,7 @@ def tiles_svg(program: Program | TileProgram) -> str:
         places, width, height = _flow([grids[index] for index in chosen], EDGE + head.height + 10)
         if height <= HIGHEST or count <= 1:
             break
-    parts = [
-        tag("g", grids[index].markup, transform=f"translate({number_text(x)} {number_text(y)})")
-        for index, (x, y) in zip(chosen, places, strict=True)
-    ]
+    parts = [moved(*place, grids[index].markup) for index, place in zip(chosen, places, strict=True)]
     return picture(KEY, _title(program), max(width, head.width + EDGE) + EDGE, height, head.markup, *parts)
 
 
@@ -75,11 +72,9 @@ SUBTITLE = "The filled part of a tile is used, the rest is padding; the number i
 def _shared(program: Program | TileProgram) -> str:
     """Where layers have equal tiles: what their counts add up to."""
     counts, distinct = sum(len(layer.tile_fills) for layer in program.layers), len(_used(program))
-    return (
-        f" The layers' counts add up to {counts:,}: equal tiles are stored once, and counted where they are used."
-        if counts > distinct
-        else ""
-    )
+    if counts == distinct:
+        return ""
+    return f" The layers' counts add up to {counts:,}: equal tiles are stored once, and counted where they are used."
 
 
 def largest_layers(program: Program | TileProgram) -> list[int]:
@@ -135,15 +130,13 @@ def order_of(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
     records = program.instructions
     touched = effects(records)
     if isinstance(program, TileProgram):
-        chosen = touched.pops
-        layers = records["layer"][chosen]
+        chosen, layers = touched.pops, records["layer"]
     elif isinstance(program, Program):
-        chosen = touched.pushes
-        layers = program.layer_of[chosen]
+        chosen, layers = touched.pushes, program.layer_of
     else:
         assert_never(program)
     found: dict[int, list[int]] = defaultdict(list)
-    for layer, tile in zip(layers.tolist(), records["index"][chosen].tolist(), strict=True):
+    for layer, tile in zip(layers[chosen].tolist(), records["index"][chosen].tolist(), strict=True):
         found[layer].append(tile)
     return {layer: tuple(tiles) for layer, tiles in found.items()}
 
@@ -164,13 +157,14 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind) -> Drawn
     numbered = len(layer.tile_fills) <= FEW and down <= TALL and across <= SIDE / NUMBERED
     cell = min(LARGEST, max(NUMBERED if numbered else SMALLEST, SIDE / max(down, across)))
     inputs, outputs = layer.weights
-    facts = _facts(layer, mxu, order, _direction(layer, across, order) if cell < NUMBERED else "")
+    places = places_of(layer, order)
+    facts = _facts(layer, mxu, places, _direction(places, across) if cell < NUMBERED else "")
     left, upper = SIDEWAYS, NORMAL + 32 + LINE * len(facts)
     axis = [
         label(f"{outputs:,} outputs →", left, upper - 8, SMALL, "soft"),
         label(f"{inputs:,}", left - 8, upper + SMALL, SMALL, "soft", "end"),
+        label("inputs ↓", left - 8, upper + 2 * SMALL + 3, SMALL, "soft", "end"),
     ]
-    axis.append(label("inputs ↓", left - 8, upper + 2 * SMALL + 3, SMALL, "soft", "end"))
     name = [label(shown(layer.name), 0, NORMAL, NORMAL, font_weight="bold")]
     name += [label(text, 0, NORMAL + 18 + LINE * row, SMALL, "soft") for row, text in enumerate(facts)]
     if len(layer.tile_fills) > MOST:
@@ -178,45 +172,45 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind) -> Drawn
         cells = joined([kind_rect(kind, left, upper, *size), label(f"{down:,} × {across:,} tiles", left + 12, upper + 24, NORMAL)])
     else:
         size = cell * across, max(cell * down, 2.5 * SMALL)
-        cells = joined(_cells(layer, mxu, order, kind, cell, left, upper))
+        cells = joined(_cells(layer, mxu, places, kind, cell, left, upper))
     words = max(*(text_width(text, SMALL) for text in facts), text_width(shown(layer.name), NORMAL, bold=True), left + 110)
     return Drawn(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
 
 
-def _direction(layer: LayerInfo, across: int, order: Sequence[int]) -> str:
-    """In which direction the turns go, for a grid whose cells are too small for numbers."""
-    places = {index: place for place, (index, _, _) in enumerate(layer.tile_fills)}
-    if len(order) < 2 or order[0] not in places or order[1] not in places:
+def _direction(places: Sequence[int], across: int) -> str:
+    """In which direction the turns go, by the places of the first two; for a grid whose cells are too small for numbers."""
+    if len(places) < 2 or -1 in places[:2]:
         return ""
-    step = places[order[1]] - places[order[0]]
+    step = places[1] - places[0]
     return "column by column" if step == across else "row by row" if step == 1 else ""
 
 
-def _facts(layer: LayerInfo, mxu: int, order: Sequence[int], direction: str) -> list[str]:
-    """Lines about the layer: its tiles, how often each is loaded and in which direction, and how it was blocked."""
+def _facts(layer: LayerInfo, mxu: int, places: Sequence[int], direction: str) -> list[str]:
+    """Lines about the layer: its tiles, how often each is loaded and in which direction, and how it was blocked. `places` are those of the
+    turns, as `places_of` gives them."""
     grid, count = tile_grid(layer, mxu), len(layer.tile_fills)
     words = [counted(count, "tile"), f"{percent(int(grid.used.sum()), count * mxu * mxu)} full"]
     words += [f"{grid.matrices:,} matrices, one below the other"] if grid.matrices > 1 else []
     words += [f"{grid.groups:,} groups with zeros between them"] if grid.groups > 1 else []
-    words += [text for text in (_loads(layer, order), direction) if text]
+    words += [text for text in (_loads(layer, places), direction) if text]
     return [line for text in (", ".join(words), shown(layer.choice, 240)) for line in broken(text, SMALL, SIDE + SIDEWAYS)]
 
 
-def _loads(layer: LayerInfo, order: Sequence[int]) -> str:
+def _loads(layer: LayerInfo, places: Sequence[int]) -> str:
     """How often the tiles are loaded, where it isn't once each. Tiles of nothing but zeros are left out."""
-    if not order:
+    if not places:
         return "kept from an earlier layer"
-    loaded = sum(place >= 0 for place in {*places_of(layer, order)})
-    times = number(round(len(order) / max(1, loaded), 2))
+    loaded = sum(place >= 0 for place in {*places})
+    times = number(round(len(places) / max(1, loaded), 2))
     some = f"{loaded:,} of them loaded, the others are zeros" if loaded < len(layer.tile_fills) else ""
     often = f"loaded {times} times each in all" if times != "1" else ""
     return ", ".join(text for text in (some, often) if text)
 
 
-def _cells(layer: LayerInfo, mxu: int, order: Sequence[int], kind: Kind, cell: float, left: float, top: float) -> Iterator[Markup]:
+def _cells(layer: LayerInfo, mxu: int, places: Sequence[int], kind: Kind, cell: float, left: float, top: float) -> Iterator[Markup]:
     """The layer's tiles, row by row of the grid: the used part of each, its words, and its first turn in the order of execution."""
     turns: list[list[int]] = [[] for _ in layer.tile_fills]
-    for turn, place in enumerate(places_of(layer, order), 1):
+    for turn, place in enumerate(places, 1):
         if place >= 0:
             turns[place].append(turn)
     grid, across, inner = tile_grid(layer, mxu), -(-layer.weights[1] // mxu), cell - 2.0

@@ -54,6 +54,7 @@ class Times:
 
     @classmethod
     def of(cls, timeline: Timeline, segments: Segments) -> Times:
+        """The times of a timeline, with the waits and the turns of its program's segments."""
         waited = {root: segments.root == LIMITS.index(root) for root in WAITS}
         turns = np.flatnonzero(np.diff(segments.layer, prepend=-1))
         return cls(
@@ -68,7 +69,7 @@ class Times:
 
     @property
     def roots(self) -> list[Limit]:
-        """Those of the program's waits, in the order of `chart.WAITS`."""
+        """The roots of the program's waits, in the order of `chart.WAITS`."""
         return list(self.waits)
 
 
@@ -176,7 +177,7 @@ def _areas(lane: Lane, times: Times, edges: Float64) -> Iterator[Area]:
     """The share of time in which the unit works; of the matrix unit also those in which it waits, by their roots."""
     intervals = [(lane.name, solid_paint(lane.kind), lane.starts, lane.ends)]
     if lane.name == "matrix":
-        intervals += [(WAITS[root].meaning, {"fill": hatch_fill(KEY, root)}, *times.waits[root]) for root in times.roots]
+        intervals += [(ROWS[root].name, {"fill": hatch_fill(KEY, root)}, *times.waits[root]) for root in times.roots]
     for words, paint, starts, ends in intervals:
         share = percent(int((ends - starts).sum()), times.cycles)
         yield f"{words}: {share} of the time", paint, coverage(starts, ends, edges)
@@ -185,7 +186,7 @@ def _areas(lane: Lane, times: Times, edges: Float64) -> Iterator[Area]:
 def _waited(root: Limit, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
     fill, parts = hatch_fill(KEY, root), []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        words, (left, width) = f"{WAITS[root].meaning} · cycles {start:,}–{end:,}", _extent(scale, start, end)
+        words, (left, width) = f"{ROWS[root].name} · cycles {start:,}–{end:,}", _extent(scale, start, end)
         parts.append(tag("rect", title(words), x=left, y=top, width=width, height=LANE, fill=fill))
     return joined(parts)
 
@@ -203,10 +204,11 @@ class Stretch:
     start: float
     end: float
     layers: Mapping[str, int]
-    """Their names, and the cycles that are theirs here."""
+    """The layers' names, and their cycles in this stretch."""
 
     @property
     def largest_first(self) -> list[str]:
+        """The names of its layers, the layer with the most cycles first."""
         return sorted(self.layers, key=lambda name: -self.layers[name])
 
     @property
@@ -221,6 +223,7 @@ class Stretch:
         return ", ".join(f"{name} {counted(self.layers[name], 'cycle')}" for name in self.largest_first)
 
     def with_next(self, other: Stretch) -> Stretch:
+        """This stretch and the next one as one."""
         return Stretch(self.start, other.end, dict(Counter(self.layers) + Counter(other.layers)))
 
 

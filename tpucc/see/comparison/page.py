@@ -102,7 +102,7 @@ def _rows(found: Comparison) -> Markup:
 
 
 def _row_name(name: str) -> Markup:
-    """A name that explains itself where it is a term; that of a part of the row above it is set in."""
+    """A name that explains itself where it is a term. The name of a part of the row above is set in."""
     return tag("td", term(name.strip()), class_="part" if name != name.strip() else None)
 
 

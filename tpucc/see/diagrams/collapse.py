@@ -10,15 +10,12 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 
 from tpucc.diagnostics import counted
 from tpucc.prose import percent
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge, largest, shares_of
-from tpucc.see.diagrams.grouping import Call, Group, Way, by_calls, frames_of, layers_of, repeated
+from tpucc.see.diagrams.grouping import Call, Group, Way, by_calls, common_start, frames_of, layers_of, repeated
 
-READABLE = 200
-"""Boxes that a picture may have, small ones not counted."""
 LARGEST = (800.0, 1400.0)
 """Width and height in pixels that a picture may have; what is larger is collapsed."""
 SIZES = (100, 60, 40, 28, 20, 14, 10, 7, 5, 3)
@@ -44,13 +41,9 @@ class Collapsed:
     repeats: tuple[int, ...]
 
 
-def collapsed(diagram: Diagram, readable: int = READABLE) -> Diagram:
-    """The diagram itself if it has few boxes, else one of at most `readable`: collapsed by layer, by repetition, by stretches."""
-    return collapse(diagram, readable).diagram
-
-
-def collapse(diagram: Diagram, readable: int = READABLE) -> Collapsed:
-    """As `collapsed`, with what each box stands for. Boxes that are `outside` count for nothing and stay."""
+def collapse(diagram: Diagram, readable: int) -> Collapsed:
+    """The diagram itself if it has few boxes, else one of at most `readable`: collapsed by layer, by repetition, by stretches. Boxes that
+    are `outside` count for nothing and stay."""
     inner = [index for index in diagram.main_boxes if not diagram.boxes[index].outside]
     if len(inner) <= readable:
         return Collapsed(diagram, tuple((index,) for index in range(len(diagram.boxes))), (1,) * len(diagram.boxes))
@@ -163,11 +156,12 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
     parts = (*members, *(small for index in members for small in diagram.small_boxes.get(index, ())))
     origins = tuple(dict.fromkeys(origin for index in parts for origin in diagram.boxes[index].origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
-    head, where, noun = _name(diagram, members), _span(boxes), diagram.noun_of(members)
+    where, noun, is_layer = _span(boxes), diagram.noun_of(members), _one_layer(diagram, members)
+    head = diagram.clusters[boxes[0].cluster].label if is_layer else counted(len(members), noun)
     if count > 1:
         head = f"{count:,} × {counted(len(titles), noun)}" if len(titles) > 1 else counted(count, noun)
     details = (_summary(titles), *where)
-    if call is not None and (count > 1 or not _one_layer(diagram, members)):
+    if call is not None and (count > 1 or not is_layer):
         name, line = call.name, f"line {call.line}"
         if call.whole:
             head = f"{count:,} × {name}" if count > 1 else name
@@ -191,17 +185,11 @@ def _common(diagram: Diagram, members: Sequence[int]) -> str:
     """What the names of the layers have in common: `stage1.block2`."""
     owners = {diagram.boxes[index].cluster for index in members} - {-1}
     labels = sorted(cluster.label.split(" · ")[0] for cluster in map(diagram.clusters.__getitem__, owners) if cluster.layer)
-    levels = zip(*(label.split(".") for label in labels), strict=False)
-    return ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
-
-
-def _name(diagram: Diagram, members: Sequence[int]) -> str:
-    if _one_layer(diagram, members):
-        return diagram.clusters[diagram.boxes[members[0]].cluster].label
-    return counted(len(members), diagram.noun_of(members))
+    return ".".join(common_start(label.split(".") for label in labels))
 
 
 def _one_layer(diagram: Diagram, members: Sequence[int]) -> bool:
+    """Whether all members are of one layer."""
     cluster, *others = {diagram.boxes[index].cluster for index in members}
     return not others and cluster >= 0 and diagram.clusters[cluster].layer
 
@@ -229,7 +217,7 @@ def _edges(diagram: Diagram, home: dict[int, int]) -> list[Edge]:
 
 
 def _edge_label(edges: Sequence[Edge]) -> tuple[str, ...]:
-    """That of all, if it is one; both, if two readers take different rows of one value; else how many values there are."""
+    """The label that all these edges have; both labels, if two readers take different rows of one value; else how many values there are."""
     labels, tails = list(dict.fromkeys(edge.label for edge in edges)), len({edge.tail for edge in edges})
     if len(labels) == 1 and tails == 1:
         return labels[0]
@@ -240,7 +228,7 @@ def _edge_label(edges: Sequence[Edge]) -> tuple[str, ...]:
 
 
 def _with_small(diagram: Diagram, members: list[tuple[int, ...]], boxes: list[Box], edges: list[Edge]) -> list[int]:
-    """The small boxes of those that were not collapsed stay with them; returns which those are."""
+    """Adds to `boxes` and `edges` the small boxes beside boxes that were not collapsed; returns the numbers of these small boxes."""
     alone = {indices[0]: place for place, indices in enumerate(members) if len(indices) == 1}
     found = [index for index, box in enumerate(diagram.boxes) if box.small and box.beside in alone]
     for index in found:

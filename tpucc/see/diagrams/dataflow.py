@@ -6,6 +6,7 @@ instructions: for every row of every memory it knows who wrote it last.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +17,13 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import counted
 from tpucc.ir import Graph
-from tpucc.isa.effects import Effects, Walks, effects, resolve, visited
+from tpucc.isa.effects import Effects, Resolved, effects, resolve, visited
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.machines.v1 import SPECS, Function, Opcode
 from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.see.diagrams.hostwork import HostWork, host_work, port_rows, step_rows
+from tpucc.see.diagrams.hostwork import HostPart, host_part, port_rows
 from tpucc.see.palette import Kind, kind_of_layer
 
 SMALL_PROGRAM = 48
@@ -41,6 +42,7 @@ class Access(NamedTuple):
 
     @property
     def rows(self) -> Int64:
+        """The rows, ascending, each once."""
         rows = np.arange(self.start, self.end, dtype=np.int64)
         return rows[visited(len(rows), self.steps)] if self.steps else rows
 
@@ -56,6 +58,7 @@ class Flow:
     last: dict[str, Int64] = field(default_factory=dict)
 
     def read(self, reader: int, memory: str, rows: Int64) -> None:
+        """A reader has the ascending `rows` of a memory from whoever wrote them last."""
         writers, readers = self._last(memory, int(rows[-1]) + 1)
         passing = rows[(writers[rows] >= 0) & (writers[rows] != reader) & (readers[rows] != reader)]
         readers[passing] = reader
@@ -65,6 +68,7 @@ class Flow:
             self.edges[writer, reader].append((memory, passing[own == writer]))
 
     def write(self, writer: int, memory: str, rows: Int64) -> None:
+        """A writer changes the ascending `rows` of a memory."""
         self._last(memory, int(rows[-1]) + 1)[0][rows] = writer
 
     def _last(self, memory: str, least: int) -> Int64:
@@ -82,7 +86,7 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = (), host: Se
     touched = effects(program.instructions)
     steps = touched.interrupts & (program.instructions["index"] < len(program.host_steps))
     moving = np.flatnonzero((touched.rows > 0) | steps)
-    work = host_work(program, touched, host)
+    work = host_part(program, touched, host)
     small = len(moving) <= SMALL_PROGRAM
     boxes, edges = _instructions(program, touched, moving, work) if small else _layers(program, touched, moving, layer_cycles, work)
     count = len(program.instructions)
@@ -103,42 +107,30 @@ STEPS = " A host step reads and fills rows of host memory."
 
 def _accesses(program: Program, touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Access]]]:
     """For each instruction in order what it reads, then what it writes; a host step reads and fills host memory."""
-    columns = [touched.sums.low, touched.sums.high, touched.host.low, touched.host.high]
-    rows = np.stack([column[moving] for column in columns], axis=1).tolist()
-    flags = np.stack([touched.sums.reads, touched.sums.writes, touched.host_reads, touched.host_writes], axis=1)[moving].tolist()
-    walks = [_walked(walk, moving, walk is touched.target) for walk in (touched.source, touched.source2, touched.target)]
-    for index, (acc, acc_end, host, host_end), (acc_in, acc_out, host_in, host_out), one, other, target in zip(
-        moving.tolist(), rows, flags, *walks, strict=True
-    ):
-        found = [one, other]
-        found += [Access("acc", acc, acc_end, False)] if acc_in else []
-        found += [Access("host", host, host_end, False)] if host_in else []
-        found += [Access("acc", acc, acc_end, True)] if acc_out else []
-        found += [Access("host", host, host_end, True)] if host_out else []
-        found += _host_step(program, index) if touched.interrupts[index] else []
-        yield index, [access for access in (*found, target) if access.end > access.start]
+    found: dict[int, list[Access]] = {index: [] for index in moving.tolist()}
+    for written, (memory, walks) in itertools.product((False, True), touched.touches):
+        own = moving[((walks.writes if written else walks.reads) & walks.used)[moving]]
+        bounds = (column[own].tolist() for column in (walks.low, walks.high, walks.dense))
+        for index, low, high, dense in zip(own.tolist(), *bounds, strict=True):
+            found[index].append(Access(memory.name, low, high, written, () if dense else walks.steps(index)))
+    for index, accesses in found.items():
+        yield index, accesses + (_host_step(program, index) if touched.interrupts[index] else [])
 
 
 def _host_step(program: Program, index: int) -> list[Access]:
     """What the host step of an interrupt reads and fills."""
-    reads, writes = step_rows(program, int(program.instructions["index"][index]))
-    parts = [(rows, written) for found, written in ((reads, False), (writes, True)) for rows in found]
+    reads, writes = program.step_ports[int(program.instructions["index"][index])]
+    parts = [(port_rows(program, port), written) for ports, written in ((reads, False), (writes, True)) for port in ports]
     runs = [(run, written) for rows, written in parts for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(run)]
     return [Access("host", int(run[0]), int(run[-1]) + 1, written) for run, written in runs]
 
 
-def _walked(walks: Walks, moving: Int64, written: bool) -> Iterator[Access]:
-    bounds = zip(moving.tolist(), walks.low[moving].tolist(), walks.high[moving].tolist(), walks.dense[moving].tolist(), strict=True)
-    for index, low, high, dense in bounds:
-        yield Access("ub", low, high, written, walks.steps(index) if high > low and not dense else ())
-
-
-def _instructions(program: Program, touched: Effects, moving: Int64, work: HostWork) -> tuple[list[Box], list[Edge]]:
+def _instructions(program: Program, touched: Effects, moving: Int64, work: HostPart) -> tuple[list[Box], list[Edge]]:
     flow = Flow()
     place = {index: number for number, index in enumerate(moving.tolist())}
-    tiles = resolve(program.instructions, touched).tile
+    resolved = resolve(program.instructions, touched)
     for index, accesses in _accesses(program, touched, moving):
-        for access in (*accesses, *_written_tile(program, touched, tiles, index)):
+        for access in (*accesses, *_written_tile(program, touched, resolved.tile, index)):
             (flow.write if access.written else flow.read)(place[index], access.memory, access.rows)
     ports = {index: port for port, own in work.transfers.items() for index in own}
     hosts = touched.host_reads | touched.host_writes | touched.interrupts
@@ -147,7 +139,7 @@ def _instructions(program: Program, touched: Effects, moving: Int64, work: HostW
         for index in moving.tolist()
     ]
     edges = [Edge(*ends, _rows_label(rows), rows[0][0] != "acc") for ends, rows in flow.edges.items()]
-    for index, small in _parameters(program, touched, moving):
+    for index, small in _parameters(program, touched, moving, resolved):
         edges.append(Edge(len(boxes), place[index]))
         boxes.append(Box(small, Kind.WEIGHTS, beside=place[index], origins=boxes[place[index]].origins))
     return boxes, edges
@@ -185,7 +177,7 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     return Box(title, kind, tuple(details), layer if own else -1, origins=origins, signature=title, layers=layers)
 
 
-def _host_box(program: Program, touched: Effects, index: int, work: HostWork, port: tuple[str, str] | None) -> Box:
+def _host_box(program: Program, touched: Effects, index: int, work: HostPart, port: tuple[str, str] | None) -> Box:
     """The box of one instruction of the host. A transfer of `port`, by its kind and name, comes from where the port comes from."""
     if touched.interrupts[index]:
         box, own = work.step_box(int(program.instructions["index"][index]), [index]), _host_layer(program, index)
@@ -207,24 +199,20 @@ def _buffers(program: Program, start: int, end: int) -> str:
     return names[0] + (f" and {counted(len(names) - 1, 'more', 'more')}" if names[1:] else "") if names else f"host row {start}"
 
 
-def _parameters(program: Program, touched: Effects, moving: Int64) -> Iterator[tuple[int, str]]:
+def _parameters(program: Program, touched: Effects, moving: Int64, resolved: Resolved) -> Iterator[tuple[int, str]]:
     """The tile that a multiply switches to, and the parameter block that an activation uses first."""
-    tiles = iter(program.instructions["index"][touched.pushes].tolist())
     fills = {tile: (rows, columns) for layer in program.layers for tile, rows, columns in layer.tile_fills}
-    blocks = program.instructions["index"]
-    current, named = -1, -1
-    for index in range(len(program.instructions)):
-        if touched.configures[index]:
-            current = int(blocks[index])
-        elif touched.pops[index] and (tile := next(tiles, None)) is not None:
+    named = -1
+    for index, tile, block in zip(moving.tolist(), resolved.tile[moving].tolist(), resolved.block[moving].tolist(), strict=True):
+        if touched.pops[index] and tile >= 0:
             rows, columns = fills.get(tile, (program.target.mxu, program.target.mxu))
             yield index, f"tile {tile} · {rows}×{columns}"
-        elif touched.configured[index] and current != named:
-            named = current
-            yield index, f"parameters {current}"
+        elif touched.configured[index] and block != named:
+            named = block
+            yield index, f"parameters {block}"
 
 
-def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int], work: HostWork) -> tuple[list[Box], list[Edge]]:
+def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[int], work: HostPart) -> tuple[list[Box], list[Edge]]:
     """Boxes for the layers, then for the host: its inputs before all layers, its steps where they interrupt, its outputs after all. A step
     that is a layer has that layer's box."""
     count = len(program.layers)
@@ -235,9 +223,9 @@ def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[
     interrupts = moving[touched.interrupts[moving]].tolist()
     numbers = program.instructions["index"][interrupts].tolist()
     steps = {at: work.step_box(step, work.instructions_of(step, at)) for step, at in zip(numbers, interrupts, strict=True)}
-    own = {layer: steps.pop(at) for at in interrupts if (layer := _host_layer(program, at)) >= 0}
+    hosts = {layer: steps.pop(at) for at in interrupts if (layer := _host_layer(program, at)) >= 0}
     boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "", works[layer]) for layer in range(count)]
-    for layer, box in own.items():
+    for layer, box in hosts.items():
         boxes[layer] = _of_layer(box, program.layers[layer], times[layer] if times else "")
     boxes = [replace(box, cycles=own) for box, own in zip(boxes, cycles or [0] * count, strict=False)]
     starts = np.full(count, len(touched), np.int64)
@@ -262,7 +250,7 @@ def _of_layer(box: Box, info: LayerInfo, time: str = "") -> Box:
     return replace(box, details=(*box.details, *([time] if time else [])), origins=(info.origin,), layers=(info.name,))
 
 
-def _rows_between_layers(program: Program, touched: Effects, moving: Int64, work: HostWork) -> dict[tuple[int, int], int]:
+def _rows_between_layers(program: Program, touched: Effects, moving: Int64, work: HostPart) -> dict[tuple[int, int], int]:
     """For each two boxes how many rows one reads of what the other wrote: a row once, and again each time that it is written anew.
 
     Rows pass between turns: instructions of one layer in a row, or a host step. Constants (rows of zero points, for borders) belong to no
@@ -333,15 +321,11 @@ def _works(program: Program, touched: Effects, moving: Int64) -> list[str]:
 def _layer_box(program: Program, layer: int, count: int, time: str, work: str) -> Box:
     info = program.layers[layer]
     inputs, outputs = info.weights
-    details = [f"{info.kind} {inputs:,} → {outputs:,}" if inputs else info.kind]
-    words = [counted(count, "instruction")]
-    if info.tile_fills:
-        words.insert(0, counted(len(info.tile_fills), "tile"))
-    details.append(", ".join(words))
-    if time:
-        details.append(time)
+    size = f"{info.kind} {inputs:,} → {outputs:,}" if inputs else info.kind
+    tiles = [counted(len(info.tile_fills), "tile")] if info.tile_fills else []
+    details = size, ", ".join([*tiles, counted(count, "instruction")]), *([time] if time else [])
     kind = kind_of_layer(info.kind, info.multiplies)
-    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}{work}", layers=(info.name,))
+    return Box(info.name, kind, details, origins=(info.origin,), signature=f"{info.kind} {info.weights}{work}", layers=(info.name,))
 
 
 def _in_order(boxes: list[Box], edges: list[Edge], starts: Sequence[int]) -> tuple[list[Box], list[Edge]]:

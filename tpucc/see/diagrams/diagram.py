@@ -68,7 +68,7 @@ class Box:
 
     @property
     def called(self) -> str:
-        """Its full name, which tells it from others."""
+        """The full name, which tells the box from others."""
         return self.name or self.title
 
     @property
@@ -94,6 +94,7 @@ class Box:
 
     @property
     def small(self) -> bool:
+        """Whether it stands beside another box, for constants."""
         return self.beside >= 0
 
     @property
@@ -103,6 +104,7 @@ class Box:
 
     @property
     def texts(self) -> tuple[str, ...]:
+        """Its lines as they are drawn, with names shortened."""
         return tuple(shown(self._shortened(text)) for text in (self.title, *self.details))
 
     def _shortened(self, text: str) -> str:
@@ -189,7 +191,7 @@ class Diagram:
 
     @cached_property
     def owners(self) -> tuple[int, ...]:
-        """For each box its cluster or -1; that of a small box is the one of the box it stands beside."""
+        """For each box its cluster or -1. A small box has the cluster of the box that it stands beside."""
         return tuple(self.boxes[box.beside].cluster if box.small else box.cluster for box in self.boxes)
 
     @cached_property
@@ -197,11 +199,9 @@ class Diagram:
         """For each box its longest distance from a start; a small box has the rank of the one it stands beside. Edges that run backwards
         count for nothing."""
         ranks = [0] * len(self.boxes)
-        feeding: list[list[int]] = [[] for _ in self.boxes]
-        for edge in self.edges:
-            feeding[edge.head].append(edge.tail)
         for index in self.main_boxes:
-            ranks[index] = max((ranks[tail] + 1 for tail in feeding[index] if tail < index and not self.boxes[tail].small), default=0)
+            tails = (edge.tail for edge in map(self.edges.__getitem__, self.edges_at[index]) if edge.head == index)
+            ranks[index] = max((ranks[tail] + 1 for tail in tails if tail < index and not self.boxes[tail].small), default=0)
         return tuple(ranks[box.beside] if box.small else ranks[index] for index, box in enumerate(self.boxes))
 
     def noun_of(self, indices: Iterable[int]) -> str:
@@ -216,4 +216,5 @@ class Diagram:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of all boxes, each once, in the palette's order."""
         return in_order(kind for box in self.boxes for kind in box.kinds)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import groupby, takewhile
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ LONGEST_PERIOD = 2048
 TRIES = 8
 _NAME = re.compile(r"[^\W\d]\w*")
 
+T = TypeVar("T", bound=Hashable)
 Group = list[int]
 Run = tuple[int, int, int]
 """Start, length of one period, number of periods; in groups."""
@@ -115,14 +117,19 @@ def by_calls(diagram: Diagram, layers: Way) -> list[Way]:
     """
     if not diagram.source:
         return []
-    chains = [_common_chain(diagram, layer) for layer in layers.groups]
+    chains = [common_start(_chain_of(diagram, index) for index in layer) for layer in layers.groups]
     outer = {chain[:depth] for chain in chains for depth in range(len(chain))}
     depths = range(1, 1 + max(map(len, chains), default=0))
     return [repeated(diagram, _called(diagram, layers.groups, chains, outer, depth)) for depth in depths]
 
 
+def common_start(sequences: Iterable[Sequence[T]]) -> tuple[T, ...]:
+    """What all of these sequences begin with."""
+    return tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, zip(*sequences, strict=False)))
+
+
 def repeated(diagram: Diagram, way: Way) -> Way:
-    """As the way, with one group for each run of equal groups: a run in which one call is made in each period is that call's."""
+    """The way with one group for each run of equal groups. A run in which one call is made in each period is that call's."""
     found = Way([], dict(way.repeats), dict(way.calls), way.made)
     for start, period, count in _runs([_signature(diagram, group) for group in way.groups]):
         own = way.groups[start : start + period * count]
@@ -139,12 +146,6 @@ def repeated(diagram: Diagram, way: Way) -> Way:
 
 def _chain_of(diagram: Diagram, index: int) -> Chain:
     return next((origin.calls[::-1] for origin in diagram.boxes[index].origins), ())
-
-
-def _common_chain(diagram: Diagram, layer: Group) -> Chain:
-    """The calls that led to all of these boxes."""
-    levels = zip(*(_chain_of(diagram, index) for index in layer), strict=False)
-    return tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
 def _called(diagram: Diagram, layers: list[Group], chains: Sequence[Chain], outer: Set[Chain], depth: int) -> Way:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tpucc.see.palette import Kind
 
 
 @dataclass(frozen=True)
-class HostWork:
+class HostPart:
     """The host's part of `program`. `graphs` are the prologue, the host steps and the epilogue, or none where they aren't known.
 
     `ports` are those of the prologue and those that the epilogue takes, which have boxes of their own. `transfers` are the instructions
@@ -29,8 +29,8 @@ class HostWork:
     """
 
     program: Program
-    graphs: Sequence[Graph] = ()
-    transfers: Mapping[tuple[str, str], list[int]] = field(default_factory=dict)
+    graphs: Sequence[Graph]
+    transfers: Mapping[tuple[str, str], list[int]]
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -77,7 +77,7 @@ class HostWork:
         return sorted({interrupt, *(index for port in ports for index in self.transfers.get(port, ()))})
 
 
-def host_work(program: Program, touched: Effects, graphs: Sequence[Graph] = ()) -> HostWork:
+def host_part(program: Program, touched: Effects, graphs: Sequence[Graph]) -> HostPart:
     """The host's part of a program, with the transfers of each port. Linear in the rows that cross the link."""
     owners = [("input", port) for port in program.inputs] + [("output", port) for port in program.outputs]
     owner = np.full(program.host_rows + 1, -1, np.int64)
@@ -90,16 +90,10 @@ def host_work(program: Program, touched: Effects, graphs: Sequence[Graph] = ()) 
             kind, port = owners[number]
             if number >= 0 and (kind == "input") is bool(touched.host_reads[index]):
                 found[kind, port.name].append(index)
-    return HostWork(program, graphs, found)
+    return HostPart(program, graphs, found)
 
 
 def port_rows(program: Program, port: Port) -> Int64:
     """The host rows of a port, in the order of its blocks."""
     blocks = [program.host[block] for block in port.blocks]
     return np.concatenate([np.arange(buffer.start, buffer.end, dtype=np.int64) for buffer in blocks] or [np.empty(0, np.int64)])
-
-
-def step_rows(program: Program, number: int) -> tuple[list[Int64], list[Int64]]:
-    """The host rows that a host step reads, and those that it fills: an array for each port."""
-    reads, writes = program.step_ports[number]
-    return [port_rows(program, port) for port in reads], [port_rows(program, port) for port in writes]

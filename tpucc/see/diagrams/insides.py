@@ -47,6 +47,7 @@ class Period:
 
     @property
     def length(self) -> int:
+        """Boxes of one stretch."""
         return len(self.members) // self.repeats
 
     def part(self, key: str, title: str) -> Part:
@@ -113,7 +114,7 @@ class Period:
 
 
 def _thinned(edges: Sequence[Edge], crowded: set[int]) -> tuple[Edge, ...]:
-    """Of the edges from or to a box that stands for several, one for each box at their other end, without a label."""
+    """The edges, of which a box that stands for several has one for each box at the other end, without a label."""
     found: list[Edge] = []
     seen: set[tuple[int, int]] = set()
     for edge in edges:

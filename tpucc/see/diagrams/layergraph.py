@@ -53,7 +53,8 @@ def _times(parts: Partition, segments: Mapping[str, int]) -> Mapping[str, int]:
 
 def _counts(graph: Graph) -> str:
     device = sum(node.op in LAYERS for node in graph)
-    host = sum(not _in_integers(node) and node.op not in CONSTANTS | {"input", "quantize", "dequantize"} for node in graph)
+    others = [node for node in graph if node.op not in LAYERS.keys() | CONSTANTS | {"input", "quantize", "dequantize"}]
+    host = sum(node.type.dtype not in DEVICE_FORMATS for node in others)
     return f"{counted(device, 'layer')} on the device in {_held(graph)}, {counted(host, 'operator')} on the host in float32"
 
 
@@ -61,12 +62,6 @@ def _held(graph: Graph) -> str:
     """The values on the device."""
     held = (DEVICE_FORMATS[node.type.dtype] for node in graph if node.op in LAYERS)
     return str(next(held, DEFAULT_FORMAT).numpy)
-
-
-def _in_integers(node: Node) -> bool:
-    if node.op in LAYERS:
-        return True
-    return node.type.dtype in DEVICE_FORMATS and node.op not in CONSTANTS | {"quantize", "input"}
 
 
 def _box(node: Node, graph: Graph, kind: Kind, segment: int, constants: tuple[Origin, ...]) -> Box:

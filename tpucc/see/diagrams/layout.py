@@ -30,6 +30,7 @@ class Route:
         return hull([*([self.label] if self.label else []), *(Rect(x, y, x, y) for x, y in self.points)])
 
     def moved(self, dx: float, dy: float) -> Route:
+        """The route so many pixels to the right and down."""
         points = tuple((x + dx, y + dy) for x, y in self.points)
         return replace(self, points=points, label=self.label.moved(dx, dy) if self.label else None)
 
@@ -105,7 +106,7 @@ class _Layered:
         return item
 
     def _passes_levels(self, edge: Edge) -> bool:
-        """Whether it runs forwards between boxes on levels; that of a small box, and one within a rank or backwards, doesn't."""
+        """Whether the edge runs forwards between boxes on levels. The edge of a small box doesn't, nor one within a rank or backwards."""
         return edge.tail in self.items and self.diagram.ranks[edge.tail] < self.diagram.ranks[edge.head]
 
     def _way(self, edge: Edge) -> list[_Item]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
-from itertools import takewhile
 from typing import assert_never
 
 from tpucc.diagnostics import Origin, counted, listed, printable
@@ -19,7 +18,9 @@ from tpucc.layers.kinds import LAYERS, Conv, Fc, is_by_lanes
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import MOVED
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Matrix, OnHost, Pooling, Rearrangement, Table, View
+from tpucc.ops.slice import SliceAttributes
 from tpucc.see.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.see.diagrams.grouping import common_start
 from tpucc.see.palette import Kind, kind_of_layer
 
 CONSTANTS = frozenset({"weight", "constant", "state"})
@@ -104,6 +105,7 @@ def shown_nodes(graph: Graph) -> list[Node]:
 
 
 def origins_of(nodes: Iterable[Node]) -> tuple[Origin, ...]:
+    """The origins of these nodes, each once."""
     return tuple(dict.fromkeys(node.origin for node in nodes))
 
 
@@ -200,8 +202,7 @@ def weights_name(graph: Graph, members: Iterable[str]) -> str:
     are numbers of the source."""
     operands = dict.fromkeys(operand for name in members for operand in graph.operands(graph[name]))
     keys = [_key(operand) for operand in operands if operand.op in CONSTANTS and operand.type.rank]
-    levels = zip(*(key.split(".")[:-1] for key in keys), strict=False)
-    return printable(".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)))
+    return printable(".".join(common_start(key.split(".")[:-1] for key in keys)))
 
 
 def _key(node: Node) -> str:
@@ -237,8 +238,7 @@ def constant_label(node: Node) -> str:
     value = _value(node)
     if isinstance(value, Constant) and value.data.size == 1:
         return number(float(value.data.reshape(-1)[0]))
-    key = getattr(node.attributes, "key", None)
-    return f"{key if isinstance(key, str) else node.name} {node.type.brief}"
+    return f"{_key(node)} {node.type.brief}"
 
 
 def _value(node: Node) -> object:
@@ -247,8 +247,8 @@ def _value(node: Node) -> object:
 
 def attribute_label(node: Node) -> tuple[str, ...]:
     """The attributes that say something, in a few words: `axis -1`, `[:, 0:100]`; nothing when there are none."""
-    if node.op == "slice":
-        return (_slice_label(node),)
+    if isinstance(node.attributes, SliceAttributes):
+        return (_slice_label(node.attributes),)
     words = []
     for field in fields(node.attributes):
         value = getattr(node.attributes, field.name)
@@ -265,18 +265,16 @@ def _written(value: object) -> str:
     return "×".join(map(_written, value)) if isinstance(value, tuple) else str(value)
 
 
-def _slice_label(node: Node) -> str:
-    starts, stops = getattr(node.attributes, "starts", ()), getattr(node.attributes, "stops", ())
-    squeezed = getattr(node.attributes, "squeeze", ())
-    steps = getattr(node.attributes, "steps", ()) or (1,) * len(starts)
-    parts = [str(a) if axis in squeezed else _range_text(a, b, s) for axis, (a, b, s) in enumerate(zip(starts, stops, steps, strict=False))]
-    return f"[{', '.join(parts)}]"
+def _slice_label(part: SliceAttributes) -> str:
+    """`[3, 0:100]`, as the source has it."""
+    axes = (str(places.start) if axis in part.squeeze else _range_text(places) for axis, places in enumerate(part.ranges))
+    return f"[{', '.join(axes)}]"
 
 
-def _range_text(start: int, stop: int, step: int) -> str:
+def _range_text(places: range) -> str:
     """`0:4`, `0:9:2`, or `8::-1` where a range runs down to 0."""
-    last = str(stop) if stop >= 0 else ""
-    return f"{start}:{last}" if step == 1 else f"{start}:{last}:{step}"
+    last = str(places.stop) if places.stop >= 0 else ""
+    return f"{places.start}:{last}" if places.step == 1 else f"{places.start}:{last}:{places.step}"
 
 
 IDLE = frozenset({Kind.WEIGHTS, Kind.BOUNDARY, Kind.MOVE})
@@ -318,7 +316,7 @@ class _Made:
                     self._placed[str(span)].append(node)
 
     def named(self, node: Node) -> set[Kind]:
-        """As `of`, by the name of the operator's value alone."""
+        """What computes an operator, by the name of its value alone."""
         return self._named.get(node.name, set())
 
     def of(self, node: Node) -> set[Kind]:

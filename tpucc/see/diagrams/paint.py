@@ -15,7 +15,7 @@ from tpucc.see.diagrams.diagram import Box, Diagram
 from tpucc.see.diagrams.layout import Frame, Layout, Route
 from tpucc.see.heading import EDGE, HALO, LEAST, RADIUS, heading
 from tpucc.see.palette import INKS, Kind, ink_fill, ink_line, kind_paint, solid_paint
-from tpucc.see.svg import NOTHING, Drawn, Markup, Point, Rect, Value, hull, ink_rect, joined, label, number_text, picture, tag, title
+from tpucc.see.svg import NOTHING, Drawn, Markup, Point, Rect, Value, hull, ink_rect, joined, label, moved, picture, points_text, tag, title
 from tpucc.see.text import LINE_HEIGHT, NORMAL, SMALL
 
 ARROW, ROUND = 8.0, 8.0
@@ -39,7 +39,7 @@ def painted(diagram: Diagram, layout: Layout, least: float = LEAST) -> str:
     width, height = _size(area, head)
     dx = (width - (area.width)) / 2 - area.left if not diagram.horizontal else EDGE - area.left
     dy = EDGE + head.height - area.top
-    body = tag("g", frames, routes, names, labels, marks, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
+    body = moved(dx, dy, frames, routes, names, labels, marks, boxes)
     return picture(diagram.key, diagram.title, width, height, head.markup, body)
 
 
@@ -156,11 +156,11 @@ def _route(diagram: Diagram, route: Route, name: str) -> Markup:
 
 def _path(points: Sequence[Point]) -> str:
     """A line whose corners are rounded."""
-    parts = [f"M{_place(points[0])}"]
+    parts = [f"M{points_text(points[:1])}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
-        begin, end = (_place(_towards(corner, other, min(ROUND, math.dist(corner, other) / 2))) for other in (before, after))
-        parts.append(f"L{begin}Q{_place(corner)} {end}")
-    return f"{''.join(parts)}L{_place(points[-1])}"
+        begin, end = (_towards(corner, other, min(ROUND, math.dist(corner, other) / 2)) for other in (before, after))
+        parts.append(f"L{points_text([begin])}Q{points_text([corner, end])}")
+    return f"{''.join(parts)}L{points_text(points[-1:])}"
 
 
 def _towards(start: Point, end: Point, distance: float) -> Point:
@@ -168,16 +168,11 @@ def _towards(start: Point, end: Point, distance: float) -> Point:
     return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
 
 
-def _place(point: Point) -> str:
-    return f"{number_text(point[0])},{number_text(point[1])}"
-
-
-def arrow(tip: Point, angle: float, ink: str = "soft") -> Markup:
+def arrow(tip: Point, angle: float) -> Markup:
     """The head of an arrow that points in this direction, in radians."""
     sides = (angle - 0.38, angle + 0.38)
     corners = [tip, *((tip[0] - ARROW * math.cos(side), tip[1] - ARROW * math.sin(side)) for side in sides)]
-    points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in corners)
-    return tag("polygon", attributes=ink_fill(ink), points=points)
+    return tag("polygon", attributes=ink_fill("soft"), points=points_text(corners))
 
 
 def _edge_label(diagram: Diagram, route: Route) -> Markup:

@@ -98,7 +98,7 @@ def _groups(changed: Sequence[str], old: Graph, new: Graph) -> list[Set[str]]:
                 if home.get(operand, home[name]) is not home[name]:
                     joined = home[operand] | home[name]
                     home.update(dict.fromkeys(joined, joined))
-    return [group for name, group in home.items() if name == next(each for each in home if each in group)]
+    return list({id(group): group for group in home.values()}.values())
 
 
 def _ops(group: Set[str], graph: Graph) -> str:

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from tpucc.see.diagrams.collapse import LARGEST
 from tpucc.see.diagrams.diagram import Diagram
@@ -82,11 +82,7 @@ def _costs(diagram: Diagram, layout: Layout, gaps: Sequence[float]) -> list[int]
     for left, right, weight in spans:
         steps[bisect_right(gaps, left)] += weight
         steps[bisect_right(gaps, right)] -= weight
-    costs, at = [], 0
-    for step in steps[:-1]:
-        at += step
-        costs.append(at)
-    return costs
+    return [*accumulate(steps[:-1])]
 
 
 def _pieces(route: Route, cuts: Sequence[float]) -> Iterator[tuple[int, Route]]:

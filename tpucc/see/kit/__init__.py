@@ -55,9 +55,9 @@ def embedded(values: Any) -> Markup:
 def shell(title: str, body: str, *, style: str, script: str = "") -> str:
     """A page as HTML, with the theme and the base rules before its own `style`."""
     rules = "\n".join([theme(), page_files(__package__, "kit.css"), style])
-    given = {"version": escaped(VERSION), "title": escaped(printable(title)), "style": rules, "body": body}
-    found = f"<script>\n{script}\n</script>\n" if script else ""
-    return page_template(__package__, "shell.html").substitute(given, script=found)
+    element = f"<script>\n{script}\n</script>\n" if script else ""
+    parts = {"version": escaped(VERSION), "title": escaped(printable(title)), "style": rules, "body": body, "script": element}
+    return page_template(__package__, "shell.html").substitute(parts)
 
 
 def document(
@@ -92,11 +92,11 @@ def by_width(key: str, wide: str, narrow: str) -> Markup:
 
 def numbers(facts: Iterable[tuple[str, str, str]]) -> Markup:
     """Numbers that stand out: of each its name, its value, and a remark, which may be empty."""
-    body = ((term(name), escaped(printable(value)), printable(remark)) for name, value, remark in facts)
-    cells = (
-        tag("div", tag("dt", name), tag("dd", value, tag("small", escaped(words)) if words else NOTHING)) for name, value, words in body
-    )
-    return tag("dl", joined(cells), class_="numbers")
+    cells = []
+    for name, value, remark in facts:
+        beside = tag("small", escaped(printable(remark))) if remark else NOTHING
+        cells.append(tag("div", tag("dt", term(name)), tag("dd", escaped(printable(value)), beside)))
+    return tag("dl", *cells, class_="numbers")
 
 
 def soft(words: str) -> Markup:
@@ -104,7 +104,7 @@ def soft(words: str) -> Markup:
     return tag("p", prose(words), class_="soft") if words else NOTHING
 
 
-def term(word: str, meaning: str = "") -> Markup:
+def term(word: str) -> Markup:
     """A word that shows its definition under the pointer, and when it has the keyboard's focus; plain text if there is none."""
-    found = meaning or TERMS.get(word, "")
+    found = TERMS.get(word)
     return tag("span", escaped(word), class_="term", tabindex=0, title=found) if found else escaped(word)

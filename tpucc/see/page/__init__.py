@@ -169,7 +169,7 @@ def _line(number: int, text: str, bar: Markup) -> Markup:
 
 
 KEYWORDS = ("and", "def", "elif", "else", "False", "for", "if", "in", "not", "or", "pass", "return", "True")
-"""Those of the language, which the page may not ask."""
+"""The keywords of the language, from which the page may import nothing."""
 DIRECTIVES = ("param", "weights", "calibration", "weight", "state", "model", "examples", "optimizer", "train")
 """Words that begin a statement, and are names elsewhere."""
 _TOKEN = re.compile(

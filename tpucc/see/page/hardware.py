@@ -20,7 +20,7 @@ from tpucc.sim.timing import Timeline
 _VARIABLE = re.compile(r"^\$var wire (\d{1,5}) (\S+) \S+ \$end$", re.MULTILINE)
 _CHANGE = re.compile(r"^(?:#(\d{1,12})|b([01]+) (\S+)|([01])(\S+))$", re.MULTILINE)
 MOST_CYCLES = 1_000_000
-"""Of a trace: the view has a value of each register for each cycle."""
+"""Cycles that a trace may have: the view has a value of each register for each cycle."""
 WRITES = "tpucc rtl run MODEL.tpu --vcd FILE.vcd writes one, with the options of this command"
 CYCLE = 10
 """Units of time of a cycle, in a VCD of PyRTL's."""
@@ -33,7 +33,7 @@ REGISTERS: Mapping[str, Mapping[str, str]] = {
     "activation": {"block": "block", "row": "activation_acc_offset"},
     "buffer": {},
 }
-"""Of each part of the machine, registers of the hardware and what they have."""
+"""Registers of the hardware for each part of the machine, by what they hold."""
 WORKERS = {"host": "host", "memory": "weights", "matrix": "matrix", "activation": "activation"}
 """The units of the hardware: each has registers `NAME_running` and `NAME_finished`, and works in the cycle with `NAME_starts`, too."""
 ROWS: Mapping[str, Mapping[str, str]] = {
@@ -78,7 +78,7 @@ def read_trace(text: str, name: str, program: Program) -> Trace:
 
 
 def _changed(text: str, name: str, bits: Mapping[str, int]) -> tuple[dict[str, list[tuple[int, int]]], int]:
-    """Of each signal the cycles in which it changes, with what it is from there on; and the last cycle."""
+    """For each signal the cycles in which it changes, with its value from there on; and the last cycle."""
     now, changes = 0, {signal: [(0, 0)] for signal in bits}
     for time, word, of_word, bit, of_bit in _CHANGE.findall(text):
         if time:

@@ -6,7 +6,7 @@ from tpucc.explain.life import Life, Stop, signed
 from tpucc.isa.program import Program
 from tpucc.see.charts.life import KEY, life_svg
 from tpucc.see.kit import NARROW, by_width
-from tpucc.see.svg import Markup, escaped, joined, row, tag
+from tpucc.see.svg import Markup, escaped, joined, row, table, tag
 
 HEADS = ("place", "cycles", "value", "what happens")
 
@@ -16,8 +16,7 @@ def life_view(program: Program, life: Life | str, cycles: int, width: float) -> 
     if isinstance(life, str):
         return tag("p", escaped(life), class_="lead")
     drawn = by_width(KEY, *(life_svg(program, life, cycles, across) for across in (width, NARROW)))
-    table = tag("table", tag("thead", row(map(escaped, HEADS), "th")), tag("tbody", joined(map(_row, life.stops))))
-    return joined([tag("div", drawn, class_="peak has-narrow"), tag("div", table, class_="scroll")])
+    return joined([tag("div", drawn, class_="peak has-narrow"), tag("div", table(HEADS, map(_row, life.stops)), class_="scroll")])
 
 
 def _row(stop: Stop) -> Markup:

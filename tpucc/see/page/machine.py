@@ -5,7 +5,7 @@ Times and waits are there for all instructions. Values are there for a window of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 from typing import Any
 
@@ -39,24 +39,23 @@ ARRAYS = 6
 """Layers of which a product can be opened in the array: each takes some 17 kB."""
 SHIFTER = shifter(V1)
 """What shifts tiles into the shadow of the matrix unit, among the numbers of units."""
-WORKERS = {Engine.HOST: HOST, Engine.WEIGHTS: MEMORY, Engine.MATRIX: MATRIX, Engine.ACTIVATION: ACTIVATION, SHIFTER: FIFO}
-"""The box that shows what a unit does."""
-NAMES = {
-    Engine.HOST: "host link",
-    Engine.WEIGHTS: "weight fetch",
-    SHIFTER: "weight shift",
-    Engine.MATRIX: "matrix unit",
-    Engine.ACTIVATION: "activation unit",
+WORKERS = {
+    Engine.HOST: ("host link", HOST),
+    Engine.WEIGHTS: ("weight fetch", MEMORY),
+    Engine.MATRIX: ("matrix unit", MATRIX),
+    Engine.ACTIVATION: ("activation unit", ACTIVATION),
+    SHIFTER: ("weight shift", FIFO),
 }
+"""The name of each unit, and the box that shows what it does."""
 
 
 READ = "A strip is a whole memory: filled is read, outlined written. A cell is a value: coloured above 0, grey below."
 
 
 def boxes(program: Program) -> Iterator[tuple[str, Kind, str, str]]:
-    """Of each part of the machine its key, its colour, its title, and what it is for."""
+    """The parts of the machine: the key of each, its colour, its title, and what it is for."""
     target = program.target
-    tiles = counted(len(program.tiles) + program.written_tiles, "tile")
+    tiles = counted(program.tile_count, "tile")
     side, rows = f"{target.mxu} × {target.mxu}", counted(target.accumulator_rows, "row")
     yield HOST, Kind.HOST, "Host", "Brings inputs and takes results."
     yield MEMORY, Kind.WEIGHTS, "Weight memory", f"{tiles} of {side}."
@@ -80,7 +79,7 @@ def machine_view(program: Program) -> Markup:
 def _box(name: str, kind: Kind, title: str, sentence: str) -> Markup:
     head = tag("h3", escaped(title))
     about = tag("p", escaped(sentence), class_="about")
-    worker = next((unit for unit, box in WORKERS.items() if box == name), None)
+    worker = next((unit for unit, (_, box) in WORKERS.items() if box == name), None)
     does = [] if worker is None else [tag("p", Markup(" "), tabindex=0, class_="does", data_unit=int(worker))]
     role = None if name in (FIFO, ACTIVATION, MEMORY) else "img"
     holds = [tag("div", Markup(" "), role=role, tabindex=role and 0, class_="holds")]
@@ -89,6 +88,8 @@ def _box(name: str, kind: Kind, title: str, sentence: str) -> Markup:
 
 
 def machine_payload(program: Program, touched: Effects, waiting: Waiting, recording: Recording | None) -> dict[str, Any]:
+    """What the scripts know of the machine at work, as JSON values: its parts, the rows that instructions touch, why units wait, and the
+    recorded values where there are some."""
     records = program.instructions
     return {
         "fifo": program.target.weight_fifo_tiles,
@@ -97,10 +98,10 @@ def machine_payload(program: Program, touched: Effects, waiting: Waiting, record
         "rows": plain(touched.rows),
         "memories": list(BOXES.values()),
         "reaches": _reaches(touched),
-        "sizes": {SUMS: program.target.accumulator_rows, HOST: max(1, program.host_rows)},
+        "sizes": {SUMS: program.target.accumulator_rows, HOST: max(1, program.host_rows), MEMORY: max(1, program.tile_count)},
         "wide": program.format.bytes_per_value > 1,
         "paths": [_paths(SPECS[opcode]) for opcode in Opcode],
-        "units": {int(unit): {"name": NAMES[unit], "box": WORKERS[unit]} for unit in WORKERS},
+        "units": {int(unit): {"name": name, "box": box} for unit, (name, box) in WORKERS.items()},
         "waiting": _waiting(waiting),
         "left_out": _left_out(program, recording),
         **({} if recording is None else _recorded(program, recording)),
@@ -117,7 +118,7 @@ def _paths(spec: Spec) -> list[tuple[str, str]]:
     if not reads or not writes:
         return []
     if spec.engine in (Engine.MATRIX, Engine.ACTIVATION):
-        through = WORKERS[spec.engine]
+        _, through = WORKERS[spec.engine]
         return [*((source, through) for source in reads), (through, writes[0])]
     return [(reads[0], writes[0])]
 
@@ -170,9 +171,9 @@ def _recorded(program: Program, recording: Recording) -> dict[str, Any]:
 
 
 def _arrays(program: Program, recording: Recording) -> dict[str, Any]:
-    """Of one product of each of the first layers a corner of the array at work, cycle by cycle: a page of waves in parts.
+    """Pages of waves in parts: a corner of the array at work, cycle by cycle, on one product of each of the first layers.
 
-    It is the first of those with the most rows of data: at the edge of an image a product begins in the border.
+    It is the layer's first product with the most rows of data: at the edge of an image a product begins in the border.
     """
     products: dict[int, list[Step]] = {}
     for step in recording.steps:
@@ -200,7 +201,7 @@ def _array(program: Program, step: Step, corner: Int8) -> dict[str, str]:
     return work_parts(Demo(values.astype(np.int32), corner.astype(np.int32)), words)
 
 
-def _bytes(numbers: Iterator[int] | Any) -> AnyArray:
+def _bytes(numbers: Iterable[int]) -> AnyArray:
     return np.fromiter(numbers, np.uint8)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -129,12 +129,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "lines": source_lines(program.source_text),
         "rows": [{"name": row.name, "meaning": row.meaning} for row in ROWS.values()],
         "lanes": lanes(program.target),
-        "terms": {
-            "unified buffer": GLOSSARY["unified buffer"],
-            "peak": GLOSSARY["peak"],
-            "lower bound": GLOSSARY["lower bound"],
-            "colours": COLOURS,
-        },
+        "terms": {**{word: GLOSSARY[word] for word in ("unified buffer", "peak", "lower bound")}, "colours": COLOURS},
         "spoken": {word: GLOSSARY[word] for word in SPOKEN},
         "layers": _layers(given, whose, origins),
         "calls": _calls(program, whose),
@@ -165,7 +160,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "steps": {step.stage: step.cycles for step in given.steps if step.cycles is not None},
         "rewrites": [_rewrite(each) for each in given.rewrites],
     }
-    return {**found, **origins.payload()}
+    return {**found, "origins": origins.payload()}
 
 
 def _texts(lines: Sequence[str]) -> dict[str, str]:
@@ -336,17 +331,7 @@ def _waits(given: PageInput) -> dict[str, Any]:
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(own))[: len(first)] - 1
     return {
-        "roots": [
-            {
-                "name": limit,
-                "root": ROWS[limit].root,
-                "meaning": wait.meaning,
-                "kind": wait.kind,
-                "angle": wait.angle,
-                "crossed": wait.crossed,
-            }
-            for limit, wait in WAITS.items()
-        ],
+        "roots": [{"name": limit, "root": ROWS[limit].root, "meaning": ROWS[limit].name, **asdict(WAITS[limit])} for limit in WAITS],
         "start": deltas(start[first]),
         "length": plain(end[last] - start[first]),
         "root": octets(root[first].astype(np.uint8)),

@@ -26,11 +26,12 @@ class Origins:
         self._spans: dict[Span, int] = {}
 
     def number(self, origin: Origin) -> int:
+        """The number of an origin, which it gets when it is first asked for."""
         return self._numbers.setdefault(origin, len(self._numbers))
 
-    def payload(self) -> dict[str, Any]:
-        """`spans` as text, and for each origin its lines, its spans and calls (indices of `spans`), and the pass that made it."""
-        origins = [
+    def payload(self) -> list[dict[str, Any]]:
+        """For each origin its lines, its spans and calls, of which equal ones have one number, and the pass that made it."""
+        return [
             {
                 "lines": sorted(origin.lines),
                 "line": origin.line,
@@ -40,7 +41,6 @@ class Origins:
             }
             for origin in self._numbers
         ]
-        return {"spans": [str(span) for span in self._spans], "origins": origins}
 
     def _span(self, span: Span) -> int:
         return self._spans.setdefault(span, len(self._spans))
@@ -77,6 +77,7 @@ class Lines:
 
     @property
     def texts(self) -> list[str]:
+        """The texts by their numbers."""
         return list(self._texts)
 
     def of(self, graph: Graph) -> list[int]:
@@ -84,14 +85,14 @@ class Lines:
         return [self._number(node) for node in graph]
 
     def payload(self) -> dict[str, Any]:
+        """All texts, and for each line the numbers of its text and of its origin."""
         return {"texts": "\n".join(self._texts), "text": deltas(self.text), "origin": deltas([origin for _, origin in self._lines])}
 
     def _number(self, node: Node) -> int:
         """A pass leaves most nodes as they are, and the very same, whose graphs are there until the end: those are not printed again."""
-        known = self._of_node.get(id(node))
-        if known is None:
-            known = self._of_node[id(node)] = self._new(node)
-        return known
+        if id(node) not in self._of_node:
+            self._of_node[id(node)] = self._new(node)
+        return self._of_node[id(node)]
 
     def _new(self, node: Node) -> int:
         shown = print_node(node, self._data, origins=False)

@@ -65,8 +65,9 @@ def layer_table(stats: Stats) -> Markup:
 
 def left_out(stats: Stats) -> Markup:
     """Lines about what has no row of its own: layers that share one, and the host's work at the edges; empty if there is none."""
-    shared = f"{count_layers(stats['layers'])}; the {MOST_LAYERS} that take the most cycles have rows of their own."
-    words = [*([shared] if len(stats["layers"]) > MOST_LAYERS else []), *([f"{own}."] if (own := host_words(stats)) else [])]
+    layers, host = stats["layers"], host_words(stats)
+    shared = f"{count_layers(layers)}; the {MOST_LAYERS} that take the most cycles have rows of their own."
+    words = [*([shared] if len(rows_of_layers(layers)) > MOST_LAYERS else []), *([f"{host}."] if host else [])]
     return joined(tag("p", escaped(sentence)) for sentence in words)
 
 

@@ -18,7 +18,7 @@ from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
 from tpucc.prose import percent
 from tpucc.see.page.columns import deltas, plain
-from tpucc.see.svg import Markup, escaped, joined, row, tag
+from tpucc.see.svg import Markup, escaped, joined, table, tag
 from tpucc.sim.durations import Edges, duration
 
 RATES = {
@@ -40,11 +40,10 @@ def what_if_view(runtime: Timed) -> Markup:
     stats, target, found = runtime.stats, runtime.program.target, runtime.faster
     gains = {each.field: each for each in found}
     fields = [field for field in dict.fromkeys([*gains, *SPEEDS]) if getattr(target, field)]
-    rows = joined(_row(stats, field, getattr(target, field), gains.get(field), found) for field in fields)
-    table = tag("table", tag("thead", row(map(escaped, HEADS), "th")), tag("tbody", rows))
+    rows = (_row(stats, field, getattr(target, field), gains.get(field), found) for field in fields)
     answer = tag("p", escaped(_lead(stats, found)), attributes={"aria-live": "polite"}, class_="lead")
     picture = tag("canvas", Markup(" "), attributes={"role": "img", "aria-label": "the units before and after"})
-    return joined([answer, tag("div", table, class_="scroll"), picture, tag("p", escaped(SAME), class_="soft")])
+    return joined([answer, tag("div", table(HEADS, rows), class_="scroll"), picture, tag("p", escaped(SAME), class_="soft")])
 
 
 def _lead(stats: Stats, found: Sequence[Retimed]) -> str:

@@ -39,9 +39,9 @@ SHARED = (
 )
 """Columns with few different texts: each text stands once."""
 REASONS = 4
-"""Of a cell in which nothing can be compiled, beside that of its first point."""
+"""Reasons that a cell names in which nothing can be compiled, beside the reason of its first point."""
 DIGITS = 6
-"""Of fractions in the page; the table's file has all. Whole numbers, and larger ones, have all of their whole part."""
+"""Digits of a fraction in the page; the table's file has all. Numbers above 1 have their whole part whole."""
 
 FRONT = (
     "Each chart has all points. Its line is the Pareto front: no point that costs as much or less is better. Of equal points it has the "
@@ -62,7 +62,7 @@ UNITS: Mapping[str, str] = {
     "host_bandwidth": "bytes/s",
     "clock_hz": "Hz",
 }
-"""Of columns whose names don't say them."""
+"""The units of columns whose names don't say them."""
 TIMES: Mapping[str, str] = {"end_to_end_seconds": "end to end", "stream_seconds": "in a stream", "seconds": "device"}
 """The columns of times with their names. They have one unit, which the longest of them has."""
 
@@ -83,7 +83,7 @@ def sweep_page(found: Points) -> str:
 def _title(found: Points) -> str:
     names = [printable(model.replace("\\", "/").rpartition("/")[2]) for model in found.plan.models]
     varying = [printable(axis.name) for axis in found.plan.axes if len(axis.values) > 1]
-    return f"{', '.join(names)}" + (f" over {', '.join(varying)}" if varying else "")
+    return ", ".join(names) + (f" over {', '.join(varying)}" if varying else "")
 
 
 def _sections(found: Points, figures: Figures) -> Iterator[Section]:
@@ -234,9 +234,7 @@ def _data(found: Points, figures: Figures) -> Markup:
     shared = [names.index(name) for name in SHARED]
 
     def short(row: dict[str, Any]) -> list[Any]:
-        values = list(row.values())
-        for place, value in enumerate(values):
-            values[place] = printable(value) if isinstance(value, str) else value
+        values = [printable(value) if isinstance(value, str) else value for value in row.values()]
         for place in shared:
             values[place] = None if values[place] is None else texts.setdefault(values[place], len(texts))
         return [_brief(value) if isinstance(value, float) else value for value in values]
@@ -244,9 +242,7 @@ def _data(found: Points, figures: Figures) -> Markup:
     rows = [short(row) for row in found]
     several = [name for name in settings_columns(found.plan) if len({row[names.index(name)] for row in rows}) > 1]
     shown = _shown(several, figures)
-    unit, of_a_second = seconds_unit(
-        max((value for value in figures.columns["end_to_end_seconds"].tolist() if value == value), default=0.0)
-    )
+    unit, of_a_second = seconds_unit(float(np.nanmax(figures.columns["end_to_end_seconds"], initial=0.0)))
     units = {**UNITS, **dict.fromkeys(TIMES, unit)}
     data = {
         "columns": names,

@@ -36,7 +36,7 @@ PAGE_WIDTH, PAGE_HEIGHT = 940.0, 640.0
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """Boxes in rows and columns: that of (i, j) has its corner at (x + j · across, y + i · down). `font` is 0 where numbers don't fit."""
+    """Boxes in rows and columns: box (i, j) has its corner at (x + j · across, y + i · down). `font` is 0 where numbers don't fit."""
 
     x: float
     y: float
@@ -47,6 +47,7 @@ class Lattice:
     font: float
 
     def corner(self, i: int, j: int) -> tuple[float, float]:
+        """The upper left corner of a box."""
         return self.x + j * self.across, self.y + i * self.down
 
     def within(self, i: int, j: int, right: float, down: float) -> tuple[float, float]:
@@ -55,6 +56,7 @@ class Lattice:
         return x + self.width * right, y + self.height * down
 
     def middle(self, i: int, j: int) -> tuple[float, float]:
+        """The middle of a box."""
         return self.within(i, j, 0.5, 0.5)
 
 
@@ -93,7 +95,7 @@ def roomy(work: Demo) -> Geometry:
 
 
 def fitting(work: Demo) -> Geometry:
-    """As much as fits on a screen; where elements are small, colours are left without numbers."""
+    """The picture for a screen: where elements are small, they have colours and no numbers."""
     short, long = digits(work)
     chip, pill = _boxes(LARGEST, short, long)
     reads = work.count * work.tiles
@@ -134,8 +136,8 @@ def _within(most: float, room: float, count: int) -> float:
     return max(2.0, min(most, room / count))
 
 
-def _font(width: float, height: float, characters: int, most: float = LARGEST) -> float:
-    """The largest font with which that many characters fit into a box, or 0."""
+def _font(width: float, height: float, characters: int, most: float) -> float:
+    """The largest font up to `most` with which that many characters fit into a box, or 0."""
     size = min(most, (width - 4) / (characters * DIGIT), height * 0.68)
     return round(size, 1) if size >= LEGIBLE else 0.0
 
@@ -190,7 +192,7 @@ def _lattice(x: float, y: float, across: float, down: float, characters: int) ->
 
 
 def _beside(x: float, y: float, across: float, down: float, characters: int, font: float) -> Lattice:
-    """The same beside the elements, at the height of the activations in them; `font` is that of the elements, 0 where they are bare."""
+    """Boxes beside the elements, at the height of the activations in them; `font` is the font of the elements, 0 where they are bare."""
     width, height = abs(across) - _air(across), abs(down) - _air(down)
     if not font:
         return Lattice(x, y, across, down, width, height, 0.0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tpucc.see.svg import Markup, number_text, tag
 
 SECONDS = 1.2
-"""Of a cycle."""
+"""How long a cycle lasts."""
 REST = 3
 """Cycles for which the end stays, before all begins again."""
 SETTLED = 0.5

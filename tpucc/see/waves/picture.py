@@ -31,15 +31,18 @@ def pill_paint(row: int) -> dict[str, str]:
 
 
 def box(lattice: Lattice, i: int, j: int, paint: Mapping[str, Value], **more: Value) -> Markup:
+    """A whole box of a lattice."""
     x, y = lattice.corner(i, j)
     return tag("rect", attributes=paint, x=x, y=y, width=lattice.width, height=lattice.height, **more)
 
 
 def chip(x: float, y: float, width: float, height: float, paint: Mapping[str, Value], rx: float = 5.0) -> Markup:
+    """A box around a number, whose middle is (x, y)."""
     return tag("rect", attributes=paint, x=x - width / 2, y=y - height / 2, width=width, height=height, rx=rx)
 
 
 def number_mark(value: int, x: float, y: float, font: float, ink: str = "ink", **more: Value) -> Markup:
+    """A number around (x, y)."""
     return label(signed(value), x, y + font * 0.36, font, ink, "middle", **more)
 
 
@@ -62,6 +65,7 @@ def weight_mark(geometry: Geometry, i: int, j: int, value: int, *, waits: bool) 
 
 
 def sum_mark(lattice: Lattice, i: int, j: int, value: int, row: int, complete: bool) -> Markup:
+    """A sum in an accumulator: filled and bold when it is complete."""
     x, y = lattice.middle(i, j)
     paint = wave_paint(row) if complete else pill_paint(row)
     box = chip(x, y, lattice.width, lattice.height, paint)
@@ -145,57 +149,59 @@ def _words(work: Demo, geometry: Geometry) -> Iterator[Shown]:
         yield Show(number, number + 1), joined([cycle, label(busy, MARGIN + 112, y, SMALL, "soft")])
 
 
+def _held(work: Demo, rows: str) -> Iterator[tuple[Frame, int, int]]:
+    """Each cycle with each place where a register holds something: where the field `rows` of the cycle says the row that it is of."""
+    for frame in work.frames:
+        yield from ((frame, i, j) for i, j in np.argwhere(getattr(frame.cycle, rows) != NONE).tolist())
+
+
+def _slides(frame: Frame, dx: float, dy: float = 0.0, *, fades: bool = False) -> Show:
+    """For one cycle, and at its end so far to the right and down."""
+    return Show(frame.cycle.number, frame.cycle.number + 1, dx, dy, fades)
+
+
 def _edge(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Weights on their way into the array."""
     lattice = geometry.edge
     fall = geometry.array.y + geometry.array.height * LOWER - lattice.y - lattice.height / 2
-    for frame in work.frames:
-        cycle = frame.cycle
-        for j, delay in np.argwhere(cycle.edge_row != NONE).tolist():
-            x, y = lattice.middle(delay, j)
-            x += geometry.array.width * (RIGHT - 0.5)
-            shape = chip(x, y, geometry.chip, lattice.height, WAITING)
-            text = number_mark(int(cycle.edge[j, delay]), x, y, lattice.font)
-            yield Show(cycle.number, cycle.number + 1, 0.0, -lattice.down if delay else fall), joined([shape, text])
+    for frame, j, delay in _held(work, "edge_row"):
+        x, y = lattice.middle(delay, j)
+        x += geometry.array.width * (RIGHT - 0.5)
+        shape = chip(x, y, geometry.chip, lattice.height, WAITING)
+        text = number_mark(int(frame.cycle.edge[j, delay]), x, y, lattice.font)
+        yield _slides(frame, 0.0, -lattice.down if delay else fall), joined([shape, text])
 
 
 def _setup(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Rows on their slant before the array."""
     lattice = geometry.setup
     enter = geometry.array.x + geometry.array.width * LEFT - lattice.x - lattice.width / 2
-    for frame in work.frames:
-        cycle = frame.cycle
-        for i, delay in np.argwhere(cycle.setup_row != NONE).tolist():
-            shape = activation_mark(lattice, i, delay, int(cycle.setup[i, delay]), int(cycle.setup_row[i, delay]) % work.count)
-            yield Show(cycle.number, cycle.number + 1, -lattice.across if delay else enter), shape
+    for frame, i, delay in _held(work, "setup_row"):
+        row, value = int(frame.cycle.setup_row[i, delay]) % work.count, int(frame.cycle.setup[i, delay])
+        yield _slides(frame, -lattice.across if delay else enter), activation_mark(lattice, i, delay, value, row)
 
 
 def _activations(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Activations, each one column further in the next cycle."""
     lattice = geometry.array
-    for frame in work.frames:
-        cycle = frame.cycle
-        for i, j in np.argwhere(cycle.busy).tolist():
-            leaves = j == work.columns - 1
-            x, y = lattice.within(i, j, LEFT, UPPER)
-            paint = wave_solid_paint(int(cycle.row[i, j]) % work.count)
-            shape = chip(x, y, geometry.chip, lattice.font * CHIP, paint)
-            step = lattice.across * (0.8 if leaves else 1.0)
-            text = number_mark(int(cycle.x[i, j]), x, y, lattice.font, "paper")
-            yield Show(cycle.number, cycle.number + 1, step, 0.0, leaves), joined([shape, text])
+    for frame, i, j in _held(work, "row"):
+        leaves = j == work.columns - 1
+        x, y = lattice.within(i, j, LEFT, UPPER)
+        paint = wave_solid_paint(int(frame.cycle.row[i, j]) % work.count)
+        shape = chip(x, y, geometry.chip, lattice.font * CHIP, paint)
+        text = number_mark(int(frame.cycle.x[i, j]), x, y, lattice.font, "paper")
+        yield _slides(frame, lattice.across * (0.8 if leaves else 1.0), fades=leaves), joined([shape, text])
 
 
 def _sums(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Sums, each one row further down in the next cycle, and from the last row in its accumulator."""
     lattice = geometry.array
-    for frame in work.frames:
-        cycle = frame.cycle
-        for i, j in np.argwhere(cycle.busy).tolist():
-            row = int(cycle.row[i, j]) % work.count
-            x, y = geometry.sum_middle(i, j)
-            shape = chip(x, y, geometry.pill, lattice.font * CHIP, pill_paint(row), rx=9)
-            text = number_mark(int(cycle.sums[i, j]), x, y, lattice.font, font_weight="bold")
-            yield Show(cycle.number, cycle.number + 1, *_fall(geometry, work, i, j, row)), joined([shape, text, _said(frame, i, j)])
+    for frame, i, j in _held(work, "row"):
+        row = int(frame.cycle.row[i, j]) % work.count
+        x, y = geometry.sum_middle(i, j)
+        shape = chip(x, y, geometry.pill, lattice.font * CHIP, pill_paint(row), rx=9)
+        text = number_mark(int(frame.cycle.sums[i, j]), x, y, lattice.font, font_weight="bold")
+        yield _slides(frame, *_fall(geometry, work, i, j, row)), joined([shape, text, _said(frame, i, j)])
 
 
 def _fall(geometry: Geometry, work: Demo, i: int, j: int, row: int) -> tuple[float, float]:

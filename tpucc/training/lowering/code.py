@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -16,6 +16,8 @@ ROW_FIELDS = tuple(dict.fromkeys(rows.field for rows in V2.rows if rows.memory =
 
 
 NO_FLAGS = Flag(0)
+WHOLE = frozenset({Opcode.PUSH_WEIGHTS, Opcode.TRANSPOSE})
+"""Instructions of a block of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,19 @@ class Rows:
 
     def after(self, rows: int) -> Rows:
         return Rows(self.buffer, self.row + rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Where a value lies: the first row of its first column block, and its numbers of rows and columns."""
+
+    at: Rows
+    rows: int
+    columns: int
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.rows, self.columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +81,46 @@ class Instruction:
     @property
     def buffers(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(rows.buffer for rows in self.places.values()))
+
+    def walk(self, name: str) -> tuple[int, int, int, int]:
+        """The rows that a field's place is the first of: outer steps and their pitch, inner ones and their stride."""
+        fields = self.fields
+        if self.opcode is Opcode.TRANSPOSE and name == "ub":
+            return 1, 0, fields["window_inner"], 1
+        outer, inner = fields["outer"], fields["inner"]
+        return outer, fields.get(f"{name}_pitch", inner), inner, fields.get(f"{name}_stride", 1)
+
+    def span(self, name: str) -> int:
+        """The number of rows from the first one of a place to its last."""
+        outer, pitch, inner, stride = self.walk(name)
+        return (outer - 1) * pitch + (inner - 1) * stride + 1
+
+    @property
+    def adds(self) -> bool:
+        """Whether its result may depend on what its rows held before."""
+        kept = self.opcode is Opcode.MOVE_LANES and Flag.CLEAR not in self.flags
+        return kept or self.opcode is Opcode.MATRIX_MULTIPLY
+
+    def parts(self, rows: int, expression: Callable[[int, int], int]) -> Iterator[Instruction]:
+        """Instructions that do the same, of at most so many rows each. Blocks stay whole. `expression` gives the number of an expression
+        whose first row has this number."""
+        fields = self.fields
+        if self.opcode in WHOLE:
+            yield self
+            return
+        for outer in range(fields["outer"]):
+            for inner in range(0, fields["inner"], rows):
+                own = fields | {"outer": 1, "inner": min(rows, fields["inner"] - inner)}
+                places, before = {}, outer * fields["inner"] + inner
+                for name, place in self.places.items():
+                    _, pitch, _, stride = self.walk(name)
+                    places[name] = place.after(outer * pitch + inner * stride)
+                    own |= {f"{name}_pitch": 0} if f"{name}_pitch" in own else {}
+                if self.opcode is Opcode.VECTOR:
+                    own["index"] = expression(fields["index"], before)
+                if "host" in own:
+                    own["host"] += before
+                yield Instruction(self.opcode, self.flags & ~Flag.SWITCH if before else self.flags, own, places, self.y, self.layer)
 
 
 @dataclass(slots=True)
@@ -97,8 +152,11 @@ class Code:
     def transpose(self, x: Rows, y: Rows, rows: int, lanes: int) -> None:
         self._add(Opcode.TRANSPOSE, {"ub": x, "dest": y}, "dest", inner=lanes, window_inner=rows)
 
-    def move(self, x: Rows, y: Rows, rows: int, start: int, to: int, lanes: int) -> None:
-        self._add(Opcode.MOVE_LANES, {"ub": x, "dest": y}, "dest", inner=rows, window_outer=start, index=to, window_inner=lanes)
+    def move(self, x: Access, y: Access, outer: int, inner: int, start: int, to: int, lanes: int, clear: bool) -> None:
+        """Lanes `start`… of the rows of x at the lanes `to`… of rows of y, whose other lanes stay, or become 0."""
+        fields = _steps((("ub", x), ("dest", y)), outer)
+        fields |= {"outer": outer, "inner": inner, "window_outer": start, "index": to, "window_inner": lanes}
+        self._add(Opcode.MOVE_LANES, {"ub": x.rows, "dest": y.rows}, "dest", Flag.CLEAR if clear else NO_FLAGS, **fields)
 
     def reduce(self, function: IntEnum, x: Rows, y: Rows, rows: int, lanes: int) -> None:
         self._add(Opcode.REDUCE, {"ub": x, "dest": y}, "dest", function=function, inner=rows, window_inner=lanes)
@@ -107,13 +165,16 @@ class Code:
         """The expression `text` of sources a, b and c. The third is dense."""
         fields = {"function": EXPRESSIONS[len(sources)], "index": self.expressions.setdefault(text, len(self.expressions))}
         places, flags = {"dest": y.rows}, Flag(0)
-        walks = [*zip(("ub", "ub2"), sources, strict=False), ("dest", y)]
-        for name, access in walks:
-            fields |= {f"{name}_pitch": access.pitch if outer > 1 else 0, f"{name}_stride": access.stride}
+        fields |= _steps((*zip(("ub", "ub2"), sources, strict=False), ("dest", y)), outer)
         for name, flag, access in zip(("ub", "ub2", "acc"), (Flag.SPLAT_A, Flag.SPLAT_B, Flag.SPLAT_C), sources, strict=False):
             places[name] = access.rows
             flags |= flag if access.splat else Flag(0)
         self._add(Opcode.VECTOR, places, "dest", flags, outer=outer, inner=inner, **fields)
+
+    def after_rows(self, index: int, rows: int) -> int:
+        """The number of an expression whose rows are numbered from a later one on."""
+        text = next(text for text, number in self.expressions.items() if number == index)
+        return self.expressions.setdefault(text.replace("row *", f"(row + {rows}) *"), len(self.expressions)) if rows else index
 
     def _add(self, opcode: Opcode, places: dict[str, Rows], y: str, flags: Flag = NO_FLAGS, **fields: int) -> None:
         self.instructions.append(Instruction(opcode, flags, {"outer": 1, **fields}, places, y, self.layer))
@@ -121,6 +182,14 @@ class Code:
     def last_writes(self) -> Iterator[tuple[int, int]]:
         """For each buffer that is written, its number and the last instruction that writes it."""
         yield from {rows.buffer: index for index, each in enumerate(self.instructions) if (rows := each.places.get(each.y))}.items()
+
+
+def _steps(walks: Iterable[tuple[str, Access]], outer: int) -> dict[str, int]:
+    """The fields with the steps of walks."""
+    found: dict[str, int] = {}
+    for name, access in walks:
+        found |= {f"{name}_pitch": access.pitch if outer > 1 else 0, f"{name}_stride": access.stride}
+    return found
 
 
 if any(operand.field == "outer" and operand.default is None for spec in SPECS.values() for operand in spec.operands):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tpucc.machines.v2.expressions import MOST_NUMBERS, MOST_OPERATIONS, SOURCES, number_text
-from tpucc.training.lowering.trace import Kind, Value
+from tpucc.training.lowering.trace import WALKS, Draw, Kind, Value
 
-WALKS = 2
-"""Sources that may repeat rows: the third has no steps."""
+DRAW_OPERATIONS, DRAW_NUMBERS = 9, 4
+"""What the text of a `Draw` has."""
 INFIX = frozenset({"+", "-", "*", "/", ">", ">=", "<", "<=", "==", "!="})
 
 
@@ -42,7 +42,7 @@ class Tree:
     @property
     def by_columns(self) -> bool:
         """Whether it depends on the numbers of columns."""
-        return any(operand.kind is Kind.COLUMN for value in self._values() for operand in value.operands)
+        return any(isinstance(value.what, Draw) or any(map(_is_column, value.operands)) for value in self._values())
 
     def _values(self) -> list[Value]:
         found, waiting = [], [self.root]
@@ -59,6 +59,10 @@ class Tree:
 
     def _text(self, value: Value, letters: Mapping[int, str], first: int) -> str:
         words = [self._operand(operand, letters, first) for operand in value.operands]
+        if isinstance(value.what, Draw):
+            seed, step, item = (f"bits({word})" for word in words[:3])
+            counter = f"(({item} * {value.what.items}) + ((row * {value.shape[-1]}) + (lane + {first})))"
+            return f"uniform({seed}, {step}, {counter}, {value.what.use})"
         if value.what == "copy":
             return words[0]
         if value.what in INFIX:
@@ -110,8 +114,15 @@ class Fusion:
         sources = dict.fromkeys((*own, *(source for tree in trees for source in tree.sources)))
         inner: frozenset[int] = reduce(frozenset.union, ({each.number} | self.tree(each).inner for each in joined), frozenset())
         columns, masks = (sum(test(each) for each in value.operands) for test in (_is_column, lambda each: each.mask and each in own))
-        operations = sum(tree.operations for tree in trees) + 1 + 2 * columns + masks
-        numbers = sum(tree.numbers for tree in trees) + columns + masks + sum(each.kind is Kind.NUMBER for each in value.operands)
+        drawn = isinstance(value.what, Draw)
+        operations = sum(tree.operations for tree in trees) + (DRAW_OPERATIONS if drawn else 1) + 2 * columns + masks
+        numbers = (
+            DRAW_NUMBERS * drawn
+            + sum(tree.numbers for tree in trees)
+            + columns
+            + masks
+            + sum(each.kind is Kind.NUMBER for each in value.operands)
+        )
         return Tree(value, inner, tuple(sources), operations, numbers)
 
     def _found_inner(self, values: Sequence[Value]) -> frozenset[int]:

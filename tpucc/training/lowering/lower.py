@@ -45,7 +45,8 @@ class Lowered:
     """A graph as a program, for so many `parts` of a batch.
 
     `states` are the shapes of states and weights by the names of their nodes, `inputs` those of the inputs of a part, `results` those of
-    the results. `moved` has the node of each state's next value, `labels` the buffers whose numbers must be classes.
+    the results. `moved` has the node of each state's next value, `labels` the buffers whose numbers must be classes. Integers of the
+    buffers of `words` lie there as their bits, others as floats.
     """
 
     program: Program
@@ -55,6 +56,7 @@ class Lowered:
     results: Mapping[str, tuple[int, ...]]
     moved: Mapping[str, str]
     labels: tuple[Labels, ...]
+    words: frozenset[str]
 
     def rows(self, name: str) -> slice:
         """The rows of a buffer of HBM."""
@@ -137,6 +139,7 @@ class _Lowering:
         self._next = {state: first[node].value for state, node in moved.items()}
         self._results = {node: first[node].value for node in results}
         self._reached = tuple(reachable([*self._results.values(), *self._next.values()]))
+        self._products = _products(self._reached, len(groups))
         self._code = Code(target.mxu)
         self._hbm: list[HostBuffer] = []
         self._stretches = [_Stretch(states) for states in _stretches(self._graph)]
@@ -167,7 +170,7 @@ class _Lowering:
         kept = {node.name: node.type.shape for node in self._graph if _is_kept(node)}
         inputs = {node.name: node.type.shape for node in self._graph.inputs}
         results = {name: self._graph[name].type.shape for name in self._results}
-        return Lowered(program, self._parts, kept, inputs, results, self._moved, tuple(self._trace.labels))
+        return Lowered(program, self._parts, kept, inputs, results, self._moved, tuple(self._trace.labels), frozenset(self._trace.words))
 
     def _traced(self) -> list[dict[str, Symbol]]:
         """The symbols of all nodes, for each part; those of nodes after a reduction stand with the first."""
@@ -221,7 +224,7 @@ class _Lowering:
         results = {node: self._code.buffer(result_buffer(node), self._rows(self._graph[node])) for node in self._results}
         places, copied = self._places(results)
         named = {symbol.value.number: name for own in reversed(self._symbols) for name, symbol in own.items()}
-        values = Values(self._code, fusion, places, named)
+        values = Values(self._code, self._trace, fusion, places, named)
         self._give(values)
         for value in self._reached:
             if value.kind in COMPUTED and value.number not in fusion.inner:
@@ -233,6 +236,8 @@ class _Lowering:
 
     def _compute(self, value: Value, values: Values) -> None:
         self._code.layer = value.group
+        if value.kind is Kind.PRODUCT:
+            self._code.layer = next(number for number, products in enumerate(self._products) if value in products)
         with _told_of(value):
             values.matrix(value)
 
@@ -310,19 +315,33 @@ class _Lowering:
             at = at.after(self._rows(node))
 
     def _layers(self) -> Iterator[LayerInfo]:
-        """A layer for each group, with the size of its product."""
-        products = {value.group: value for value in self._reached if value.kind is Kind.PRODUCT}
-        for number, group in enumerate(self._groups):
-            origin = group.nodes[0].origin
-            if (product := products.get(number)) is None:
-                yield LayerInfo(group.name, group.kind, origin)
-            else:
-                (rows, depth), columns = product.operands[0].shape, product.shape[1]
-                yield LayerInfo(group.name, group.kind, origin, self._parts * rows * depth * columns, (depth, columns))
+        """A layer for each group, with the size of its products, and for further products of it."""
+        for number, products in enumerate(self._products):
+            group = self._groups[products[0].group if number >= len(self._groups) else number]
+            name = group.name if number < len(self._groups) else f"{group.name} depth {_depth(products[0])}"
+            macs = sum(product.size * _depth(product) for product in products)
+            size = (_depth(products[0]), products[-1].shape[1]) if products else (0, 0)
+            yield LayerInfo(name, group.kind, group.nodes[0].origin, macs, size)
 
 
 COMPUTED = (Kind.ELEMENT, Kind.SUM, Kind.LARGEST, Kind.PRODUCT)
 """What instructions compute; the rest is read as it lies."""
+
+
+def _depth(product: Value) -> int:
+    return product.operands[0].shape[1]
+
+
+def _products(values: Sequence[Value], groups: int) -> list[list[Value]]:
+    """The products of each group that have the depth of its first one; then those of its other depths, depth by depth."""
+    found: list[list[Value]] = [[] for _ in range(groups)]
+    others: dict[tuple[int, int], list[Value]] = {}
+    for value in values:
+        if value.kind is Kind.PRODUCT:
+            first = found[value.group]
+            alike = not first or _depth(first[0]) == _depth(value)
+            (first if alike else others.setdefault((value.group, _depth(value)), [])).append(value)
+    return [*found, *others.values()]
 
 
 @dataclass(slots=True)

@@ -10,32 +10,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tpucc.training.lowering.code import Code, Rows
-from tpucc.training.lowering.trace import Value
+from tpucc.training.lowering.code import Code, Matrix, Rows
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A factor: a value that lies as a matrix [rows, columns]. A `turned` one stands for the transposed matrix."""
+    """A factor as it lies. A `turned` one stands for the transposed matrix."""
 
-    value: Value
-    at: Rows
-    rows: int
-    columns: int
+    matrix: Matrix
     turned: bool
 
     @property
+    def at(self) -> Rows:
+        return self.matrix.at
+
+    @property
     def height(self) -> int:
-        return self.columns if self.turned else self.rows
+        return self.matrix.columns if self.turned else self.matrix.rows
 
     @property
     def width(self) -> int:
-        return self.rows if self.turned else self.columns
+        return self.matrix.rows if self.turned else self.matrix.columns
 
     @property
     def transposed(self) -> Side:
         """The transposed factor, which lies as it does."""
-        return Side(self.value, self.at, self.rows, self.columns, not self.turned)
+        return Side(self.matrix, not self.turned)
 
 
 Turned = Callable[[Side], Side]
@@ -64,8 +64,9 @@ def _stream(code: Code, x: Side, stationary: Side, y: Rows) -> None:
     for right in range(0, width, lanes):
         for deep in range(0, depth, lanes):
             down, across = (right, deep) if stationary.turned else (deep, right)
-            block = stationary.at.after(across // lanes * stationary.rows + down)
-            rows, columns = min(lanes, stationary.rows - down), min(lanes, stationary.columns - across)
+            lies = stationary.matrix
+            block = lies.at.after(across // lanes * lies.rows + down)
+            rows, columns = min(lanes, lies.rows - down), min(lanes, lies.columns - across)
             code.push(block, rows, columns, stationary.turned)
             code.multiply(x.at.after(deep // lanes * height), y.after(right // lanes * height), height, accumulate=deep > 0)
 

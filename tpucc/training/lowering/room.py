@@ -3,6 +3,9 @@
 A buffer is there from its first use to its last one. One with a home in HBM is loaded at its first use. Where rows are missing, the buffer
 whose next use is furthest away leaves (Belady, "A Study of Replacement Algorithms for a Virtual-Storage Computer", 1966), whole: it is
 stored in HBM first, unless HBM has the same values, and loaded again when it is needed. A buffer that isn't complete stays.
+
+What one instruction needs may be too much, too. Then it is done in parts: of a buffer that isn't there, the rows of a part are loaded, or
+stored as soon as they are computed.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from tpucc.diagnostics import Diagnostic, LimitError
 from tpucc.isa.program import HostBuffer
@@ -21,6 +25,9 @@ from tpucc.schedule.allocate import Gaps, Stay
 from tpucc.schedule.listing import blank
 from tpucc.target import Target
 from tpucc.training.lowering.code import ROW_FIELDS, Buffer, Code, Instruction
+
+PARTS = 16
+"""A part of an instruction has at most this share of vector memory's rows."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -37,8 +44,8 @@ class Placed:
 
 def place(code: Code, hbm: Sequence[HostBuffer], target: Target) -> Placed:
     """Places the buffers of some code. Raises `LimitError` E0950 where what one instruction needs doesn't fit."""
-    room = _Room(code, hbm, V2.values.size(target))
-    for index, instruction in enumerate(code.instructions):
+    room = _Room(code, hbm, V2.values.size(target))  # adds buffers to the code
+    for index, instruction in enumerate(tuple(code.instructions)):
         room.step(index, instruction)
     return room.placed()
 
@@ -56,6 +63,8 @@ class _Buffer:
     start: int = -1
     since: int = 0
     last: int = -1
+    in_parts: bool = False
+    """Some of its rows are computed, and lie in HBM alone."""
 
 
 class _Room:
@@ -67,7 +76,7 @@ class _Room:
         for index in reversed(range(len(code.instructions))):
             for number in code.instructions[index].buffers:
                 self._buffers[number].uses.append(index)
-        self._rows, self._gaps, self._hbm = rows, Gaps(rows), list(hbm)
+        self._code, self._rows, self._gaps, self._hbm = code, rows, Gaps(rows), list(hbm)
         self._end = max((buffer.end for buffer in hbm), default=0)
         self._records: list[Records] = []
         self._layers: list[int] = []
@@ -79,18 +88,77 @@ class _Room:
     def step(self, index: int, instruction: Instruction) -> None:
         """Adds an instruction, after the transfers that it needs."""
         needed = instruction.buffers
-        self._make_resident(needed, index, instruction.layer)
-        rows = {name: self._buffers[place.buffer].start + place.row for name, place in instruction.places.items()}
-        self._add(instruction.opcode, instruction.flags, instruction.fields | rows, instruction.layer, needed)
+        if self._make_resident(needed, index, instruction.layer):
+            self._put(instruction, {number: self._buffers[number].start for number in needed})
+        else:
+            if instruction.adds and not self._make_resident((instruction.places[instruction.y].buffer,), index, instruction.layer):
+                self._refuse(needed)
+            for part in instruction.parts(self._rows // PARTS, self._code.after_rows):
+                self._put_part(part, index)
         for number in needed:
             buffer = self._buffers[number]
-            if (written := instruction.places.get(instruction.y)) is not None and written.buffer == number:
-                buffer.home = -1
+            buffer.in_parts &= buffer.complete > index
             buffer.uses.pop()
+            if buffer.start < 0:
+                continue
             if buffer.uses:
                 heapq.heappush(self._far, (-buffer.uses[-1], number))
             else:
                 self._leave(number)
+
+    def _put(self, instruction: Instruction, starts: Mapping[int, int]) -> None:
+        """Adds an instruction whose buffers begin at these rows."""
+        rows = {name: starts[place.buffer] + place.row for name, place in instruction.places.items()}
+        self._add(instruction.opcode, instruction.flags, instruction.fields | rows, instruction.layer, instruction.buffers)
+        if (written := instruction.places.get(instruction.y)) is not None and self._buffers[written.buffer].start >= 0:
+            self._buffers[written.buffer].home = -1
+
+    def _put_part(self, part: Instruction, index: int) -> None:
+        """Adds a part of an instruction. Where the rows that it needs don't fit beside what is resident, a buffer of it leaves."""
+        while (taken := self._taken(part, index)) is None:
+            leaving = [number for number in part.buffers if self._buffers[number].start >= 0 and self._buffers[number].complete < index]
+            if not leaving:
+                self._refuse(part.buffers)
+            self._evict(leaving[0], part.layer)
+        written = part.places[part.y].buffer if part.y else -1
+        starts = {number: self._buffers[number].start for number in part.buffers}
+        for number, (own, first) in taken.items():
+            starts[number] = self._buffers[own].start - first
+            if number != written:
+                self._transfer(Opcode.LOAD, self._buffers[number].home + first, own, part.layer)
+        self._put(part, starts)
+        for number, (own, first) in taken.items():
+            self._buffers[own].last = len(self._records) - 1
+            if number == written:
+                self._transfer(Opcode.STORE, self._home(number) + first, own, part.layer)
+                self._buffers[number].in_parts = True
+            self._leave(own)
+
+    def _taken(self, part: Instruction, index: int) -> dict[int, tuple[int, int]] | None:
+        """Rows for those buffers of a part that aren't resident: for each the number of a new buffer, and which of its rows is the first
+        there. None where they don't fit, or where rows must be resident: those of a sum, and those that are written with gaps."""
+        found: dict[int, tuple[int, int, int]] = {}
+        for number in part.buffers:
+            if self._buffers[number].start >= 0:
+                continue
+            places = [(name, place.row) for name, place in part.places.items() if place.buffer == number]
+            first, end = min(row for _, row in places), max(row + part.span(name) for name, row in places)
+            is_written = part.y in dict(places)
+            resident = is_written and (part.adds or len(places) > 1 or part.span(part.y) > part.fields["inner"])
+            start = -1 if resident else self._space(end - first, part.buffers, index, part.layer)
+            if start < 0:
+                for taken, _, rows in found.values():
+                    self._gaps.give(taken, rows)
+                return None
+            found[number] = start, first, end - first
+        return {number: (self._add_part(number, *rows, part.layer), rows[1]) for number, rows in found.items()}
+
+    def _add_part(self, number: int, start: int, first: int, rows: int, layer: int) -> int:
+        """The number of a new buffer of some rows of another one, which is resident."""
+        of = Buffer(f"{self._buffers[number].of.name}+{first}", rows, layer)
+        self._code.buffers.append(of)
+        self._buffers.append(_Buffer(of, -1, [], -1, start, len(self._records)))
+        return len(self._buffers) - 1
 
     def placed(self) -> Placed:
         records = self._records
@@ -99,35 +167,46 @@ class _Room:
             joined[position] = record[0]
         return Placed(joined, tuple(self._layers), tuple(self._stays), tuple(self._hbm), self._spilled)
 
-    def _make_resident(self, needed: Sequence[int], index: int, layer: int) -> None:
-        """Makes all buffers that an instruction needs resident. Where they find no place among others, all that may leave does so first.
-        Raises `LimitError` E0950 where they don't fit even then."""
+    def _make_resident(self, needed: Sequence[int], index: int, layer: int) -> bool:
+        """Makes all buffers that an instruction needs resident, if they fit. Where they find no place among others, all that may leave does
+        so first."""
+        if any(self._buffers[number].in_parts for number in needed):
+            return False
+        if sum(self._buffers[number].of.rows for number in needed) > self._rows:
+            return False
         if all(self._found(number, needed, index, layer) for number in needed):
-            return
+            return True
         for number, buffer in enumerate(self._buffers):
             if buffer.start >= 0 and buffer.complete < index:
                 self._evict(number, layer)
-        if not all(self._found(number, needed, index, layer) for number in needed):
-            names = ", ".join(f"{self._buffers[number].of.name} of {self._buffers[number].of.rows:,} rows" for number in needed)
-            message = f"vector memory has {self._rows:,} rows, and these don't fit together: {names}"
-            mend = "a value stands there whole: fewer items make those of the batch smaller, narrower layers the weights"
-            raise LimitError(Diagnostic("E0950", message, help=(mend,)))
+        return all(self._found(number, needed, index, layer) for number in needed)
+
+    def _refuse(self, needed: Sequence[int]) -> NoReturn:
+        names = ", ".join(f"{self._buffers[number].of.name} of {self._buffers[number].of.rows:,} rows" for number in needed)
+        message = f"vector memory has {self._rows:,} rows, and these don't fit together: {names}"
+        mend = "a value that is computed piece by piece stands there whole: fewer items make those of the batch smaller"
+        raise LimitError(Diagnostic("E0950", message, help=(mend,)))
 
     def _found(self, number: int, needed: Sequence[int], index: int, layer: int) -> bool:
-        """Finds rows for a buffer that isn't resident, evicting buffers that aren't `needed`, and loads it if HBM has its values; False if
-        there are none."""
+        """Finds rows for a buffer that isn't resident, and loads it if HBM has its values; False if there are none."""
         buffer = self._buffers[number]
         if buffer.start >= 0:
             return True
-        while (start := self._gaps.take(buffer.of.rows)) < 0:
-            if (furthest := self._furthest(needed, index)) < 0:
-                return False
-            self._evict(furthest, layer)
+        if (start := self._space(buffer.of.rows, needed, index, layer)) < 0:
+            return False
         buffer.start, buffer.since = start, len(self._records)
         heapq.heappush(self._far, (-buffer.uses[-1], number))
         if buffer.home >= 0:
-            self._add(Opcode.LOAD, Flag(0), {"host": buffer.home, "dest": start, "inner": buffer.of.rows, "outer": 1}, layer, (number,))
+            self._transfer(Opcode.LOAD, buffer.home, number, layer)
         return True
+
+    def _space(self, rows: int, needed: Sequence[int], index: int, layer: int) -> int:
+        """The first of so many free rows; buffers that aren't `needed` leave for them. -1 where that isn't enough."""
+        while (start := self._gaps.take(rows)) < 0:
+            if (furthest := self._furthest(needed, index)) < 0:
+                return -1
+            self._evict(furthest, layer)
+        return start
 
     def _furthest(self, needed: Sequence[int], index: int) -> int:
         """The complete buffer whose next use is furthest away, of those that aren't needed now; -1 if there is none."""
@@ -153,12 +232,22 @@ class _Room:
         """Stores a buffer in rows of HBM of its own, unless HBM has its values."""
         buffer = self._buffers[number]
         if buffer.home < 0:
+            self._spilled += buffer.of.rows
+            self._transfer(Opcode.STORE, self._home(number), number, layer)
+
+    def _home(self, number: int) -> int:
+        """The rows of HBM of a buffer, which may be new."""
+        buffer = self._buffers[number]
+        if buffer.home < 0:
             buffer.home = self._end
             self._hbm.append(HostBuffer(f"scratch:{buffer.of.name}:{number}", "scratch", self._end, buffer.of.rows))
             self._end += buffer.of.rows
-            self._spilled += buffer.of.rows
-            fields = {"host": buffer.home, "ub": buffer.start, "inner": buffer.of.rows, "outer": 1}
-            self._add(Opcode.STORE, Flag(0), fields, layer, (number,))
+        return buffer.home
+
+    def _transfer(self, opcode: Opcode, hbm: int, number: int, layer: int) -> None:
+        buffer = self._buffers[number]
+        fields = {"host": hbm, "dest" if opcode is Opcode.LOAD else "ub": buffer.start, "inner": buffer.of.rows, "outer": 1}
+        self._add(opcode, Flag(0), fields, layer, (number,))
 
     def _leave(self, number: int) -> None:
         buffer = self._buffers[number]

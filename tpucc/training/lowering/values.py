@@ -8,31 +8,21 @@ shape says.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
+
+import numpy as np
 
 from tpucc.machines.v2.expressions import SOURCES, number_text
 from tpucc.machines.v2.functions import Function
-from tpucc.training.lowering.code import Access, Code, Rows
+from tpucc.numerics import Int64
+from tpucc.training.lowering.code import Access, Code, Matrix, Rows
 from tpucc.training.lowering.fusion import Fusion, Tree
+from tpucc.training.lowering.moves import Move, emit, moves_of
 from tpucc.training.lowering.products import Side, multiply, turn
-from tpucc.training.lowering.trace import Kind, Shape, Untraceable, Value
+from tpucc.training.lowering.trace import PLACES, Kind, Shape, Trace, Untraceable, Value
 
-SIGNS = {Kind.SUM: "+", Kind.LARGEST: "max"}
+SIGNED = {Kind.SUM: "a + b", Kind.LARGEST: "max(a, b)"}
 """What makes one of two elements, for sums and largest values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Where a value lies: the first row of its first column block, and its numbers of rows and columns."""
-
-    at: Rows
-    rows: int
-    columns: int
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.rows, self.columns
 
 
 def matrix_of(shape: Shape) -> tuple[int, int]:
@@ -43,11 +33,14 @@ def matrix_of(shape: Shape) -> tuple[int, int]:
 class Values:
     """Computes values on demand, each once."""
 
-    def __init__(self, code: Code, fusion: Fusion, places: Mapping[int, Rows], names: Mapping[int, str]) -> None:
+    def __init__(self, code: Code, trace: Trace, fusion: Fusion, places: Mapping[int, Rows], names: Mapping[int, str]) -> None:
         """`places` are the rows of values that have some before they are computed; `names` are those of values."""
-        self._code, self._fusion, self._places, self._names = code, fusion, places, names
+        self._code, self._trace, self._fusion, self._places, self._names = code, trace, fusion, places, names
         self._known: dict[int, Matrix] = {}
-        self._turned: dict[int, Matrix] = {}
+        self._turned: dict[Matrix, Matrix] = {}
+        self._reshaped: dict[tuple[int, tuple[int, int]], Matrix] = {}
+        self._columns_as_rows: dict[int, Matrix] = {}
+        """The transposed matrices of values that are there as these alone."""
 
     def given(self, value: Value, at: Rows, size: tuple[int, int]) -> None:
         """A value that is there."""
@@ -82,8 +75,13 @@ class Values:
                 return self._reduced(value)
             case Kind.PRODUCT:
                 return self._product(value)
-            case Kind.TURNED if len(value.shape) == 2:
-                return self._transposed(value.operands[0])
+            case Kind.TURNED:
+                of = value.operands[0]
+                return self._transposed(self._sized(of, matrix_of(of.shape)))
+            case Kind.MOVED if (turned := self._columns_as_rows.get(value.number)) is not None:
+                return self._transposed(turned)
+            case Kind.MOVED:
+                return self._moved(self._new(value, *matrix_of(value.shape)), value.what)
             case _:
                 raise Untraceable(f"moves elements ({value.kind.name.lower()} of {list(value.shape)})")
 
@@ -136,22 +134,36 @@ class Values:
         raise Untraceable(f"repeats {list(source.shape)} to {list(shape)}")
 
     def _sized(self, value: Value, size: tuple[int, int]) -> Matrix:
-        """A value as a matrix of this size: one row is turned into one column, or the other way round."""
+        """A value as a matrix of this size. One row is turned into one column, or the other way round; else elements move."""
         found = self.matrix(value)
         if found.size == size:
             return found
         if 1 in found.size and size == (found.columns, found.rows):
-            return self._transposed(value)
-        raise Untraceable(f"makes {size[0]}×{size[1]} of {found.rows}×{found.columns} elements")
+            return self._transposed(found)
+        if (known := self._reshaped.get((value.number, size))) is None:
+            rows, columns = size
+            y = Matrix(self._scratch(rows * self._blocks(columns)), rows, columns)
+            known = self._reshaped[value.number, size] = self._moved(y, self._trace.places(value))
+        return known
 
-    def _transposed(self, value: Value) -> Matrix:
-        """Rows as columns, block by block."""
-        if (known := self._turned.get(value.number)) is not None:
-            return known
-        x = self.matrix(value)
-        y = self._turned[value.number] = Matrix(self._scratch(x.columns * self._blocks(x.rows)), x.columns, x.rows)
-        turn(self._code, x.at, x.rows, x.columns, y.at)
+    def _moved(self, y: Matrix, places: Int64) -> Matrix:
+        """A matrix of the elements at these places."""
+        emit(self._code, self._moves(places.reshape(y.size)), {value.number: self.matrix(value) for value in self._sources(places)}, y)
         return y
+
+    def _moves(self, places: Int64) -> list[Move]:
+        of = {value.number: (value, *self.matrix(value).size) for value in self._sources(places)}
+        return moves_of(places, of, self._code.lanes)
+
+    def _sources(self, places: Int64) -> list[Value]:
+        return [self._trace.values[number] for number in np.unique(places // PLACES).tolist()]
+
+    def _transposed(self, x: Matrix) -> Matrix:
+        """Rows as columns, block by block."""
+        if (known := self._turned.get(x)) is None:
+            known = self._turned[x] = Matrix(self._scratch(x.columns * self._blocks(x.rows)), x.columns, x.rows)
+            turn(self._code, x.at, x.rows, x.columns, known.at)
+        return known
 
     def _product(self, value: Value) -> Matrix:
         y = self._new(value, *value.shape)
@@ -161,15 +173,26 @@ class Values:
 
     def _side(self, operand: Value) -> Side:
         """A factor of a product: what is turned is taken as it lies."""
-        turned = operand.kind is Kind.TURNED and len(operand.shape) == 2
+        turned = operand.kind is Kind.TURNED
         value = operand.operands[0] if turned else operand
-        matrix = self._sized(value, matrix_of(value.shape))
-        return Side(value, matrix.at, matrix.rows, matrix.columns, turned)
+        if self._lies_turned(value):
+            return Side(self._columns_as_rows[value.number], not turned)
+        return Side(self._sized(value, matrix_of(value.shape)), turned)
+
+    def _lies_turned(self, value: Value) -> bool:
+        """Whether a matrix lies with its columns as rows: one whose elements move, if that takes fewer moves."""
+        if value.kind is not Kind.MOVED or value.number in self._known or value.number in self._columns_as_rows:
+            return value.number in self._columns_as_rows
+        if len(self._moves(value.what.T)) >= len(self._moves(value.what)):
+            return False
+        rows, columns = value.shape
+        y = Matrix(self._scratch(columns * self._blocks(rows)), columns, rows)
+        self._columns_as_rows[value.number] = self._moved(y, value.what.T)
+        return True
 
     def _transposed_side(self, side: Side) -> Side:
         """A factor with its rows as columns in memory."""
-        matrix = self._transposed(side.value)
-        return Side(side.value, matrix.at, matrix.rows, matrix.columns, not side.turned)
+        return Side(self._transposed(side.matrix), not side.turned)
 
     def _reduced(self, value: Value) -> Matrix:
         """Sums, or largest values: over the rows, over the lanes, or over both. A tree over both is one over the rows and then one over the
@@ -182,44 +205,47 @@ class Values:
             return self._over_rows(value, x)
         if last and x.size == matrix_of(shape):
             return self._over_lanes(value, x)
+        before, after = value.what[0], len(shape) - 1 - value.what[-1]
+        if after and len(value.what) == value.what[-1] - before + 1:
+            return self._over_middle(value, prod(shape[:before]), prod(shape[before : len(shape) - after]), prod(shape[-after:]))
         if not all_axes:
             raise Untraceable(f"reduces axes {list(value.what)} of {list(shape)}")
         if x.columns & (x.columns - 1) == 0 or value.kind is Kind.LARGEST:
             return self._over_lanes(value, self._over_rows(value, x, self._scratch(self._blocks(x.columns))))
-        return self._over_lanes(value, self._flat(x))
+        return self._over_lanes(value, self._sized(value.operands[0], (1, x.rows * x.columns)))
 
-    def _flat(self, x: Matrix) -> Matrix:
-        """All elements side by side in one row of lanes after the other."""
-        lanes, y = self._code.lanes, Matrix(self._scratch(self._blocks(x.rows * x.columns)), 1, x.rows * x.columns)
-        for row in range(x.rows):
-            done = 0
-            while done < x.columns:
-                block, start = divmod(done, lanes)
-                to_block, to = divmod(row * x.columns + done, lanes)
-                count = min(lanes - start, lanes - to, x.columns - done)
-                self._code.move(x.at.after(block * x.rows + row), y.at.after(to_block), 1, start, to, count)
-                done += count
+    def _over_middle(self, value: Value, items: int, rows: int, columns: int) -> Matrix:
+        """A value [items, rows, columns] without its rows: each item's are added up."""
+        x = self._sized(value.operands[0], (items * rows, columns))
+        y = self._new(value, items, columns)
+        for block in range(self._blocks(columns)):
+            self._halve(value.kind, x.at.after(block * x.rows), items, rows, y.at.after(block * items))
         return y
 
     def _over_rows(self, value: Value, x: Matrix, at: Rows | None = None) -> Matrix:
-        """A halving tree over the rows: the upper half is added to the lower one, until one row is left. A sum that is zero is +0."""
-        blocks, sign = self._blocks(x.columns), SIGNS[value.kind]
+        """A value without its rows, which are added up."""
         y = Matrix(at, 1, x.columns) if at is not None else self._new(value, 1, x.columns)
-        joined = "(a + b)" if sign == "+" else "max(a, b)"
-        last = f"({joined} + 0.0)" if sign == "+" else joined
-        if x.rows == 1:
-            self._code.vector("(a + 0.0)" if sign == "+" else "a", (Access(x.at, 0, 1),), Access(y.at, 0, 1), 1, blocks)
-            return y
-        half = 1 << (x.rows - 1).bit_length() - 1
-        rest, source, pitch, result = x.rows - half, x.at, x.rows, y.at if half == 1 else self._scratch(blocks * half)
+        self._halve(value.kind, x.at, self._blocks(x.columns), x.rows, y.at)
+        return y
+
+    def _halve(self, kind: Kind, x: Rows, items: int, rows: int, y: Rows) -> None:
+        """A halving tree over the rows of each item, which follow one another: the upper half is added to the lower one, until one row is
+        left. A sum that is zero is +0."""
+        joined = f"({SIGNED[kind]})"
+        last = f"({joined} + 0.0)" if kind is Kind.SUM else joined
+        if rows == 1:
+            self._code.vector("(a + 0.0)" if kind is Kind.SUM else "a", (Access(x, 0, 1),), Access(y, 0, 1), 1, items)
+            return
+        half = 1 << (rows - 1).bit_length() - 1
+        rest, source, pitch, result = rows - half, x, rows, y if half == 1 else self._scratch(items * half)
         if rest < half:
-            self._code.vector("a", (Access(source.after(rest), pitch, 1),), Access(result.after(rest), half, 1), blocks, half - rest)
+            self._code.vector("a", (Access(source.after(rest), pitch, 1),), Access(result.after(rest), half, 1), items, half - rest)
         height = half
         while True:
-            text, to = (last, Access(y.at, 1, 1)) if half == 1 else (joined, Access(result, height, 1))
-            self._code.vector(text, (Access(source, pitch, 1), Access(source.after(half), pitch, 1)), to, blocks, rest)
+            text, to = (last, Access(y, 1, 1)) if half == 1 else (joined, Access(result, height, 1))
+            self._code.vector(text, (Access(source, pitch, 1), Access(source.after(half), pitch, 1)), to, items, rest)
             if half == 1:
-                return y
+                return
             half //= 2
             rest, source, pitch = half, result, height
 
@@ -228,7 +254,7 @@ class Values:
         lanes, function = self._code.lanes, Function.SUM if value.kind is Kind.SUM else Function.LARGEST
         y = self._new(value, x.rows, 1)
         blocks, source = self._blocks(x.columns), x.at
-        joined = "(a + b)" if value.kind is Kind.SUM else "max(a, b)"
+        joined = f"({SIGNED[value.kind]})"
         ragged = x.columns - (blocks - 1) * lanes
         width = min(lanes, x.columns)
         scratch: Rows | None = None

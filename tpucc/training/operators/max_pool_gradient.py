@@ -31,7 +31,7 @@ def reference(attributes: PoolAttributes, operands: Arrays) -> Array:
     """
     x, y, dy = operands
     height, width = pool_axes(attributes, x.shape)
-    dx, searching = np.zeros(x.shape, dy.dtype), np.ones(y.shape, np.bool_)
+    dx, searching = np.zeros_like(x, dy.dtype, order="C"), np.ones_like(y, np.bool_, order="C")
     for r, s in pairs(height.positions, width.positions):
         (rows_out, rows), (columns_out, columns) = height.tap(r), width.tap(s)
         here, there = np.s_[:, rows, columns], np.s_[:, rows_out, columns_out]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
-
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
+from tpucc.ops.families import in_plain
 from tpucc.ops.gradient import Stops
-from tpucc.ops.opdef import Array, Arrays, Example, OnHost, Operand, RuleError, Types
+from tpucc.ops.opdef import Array, Arrays, Defined, Example, OnHost, Operand, RuleError, Types
 from tpucc.ops.rules import require_integer, require_shape
 from tpucc.training.operators import training_operator
-from tpucc.training.random_numbers import uniform
 
 DRAW = TensorType("i32", (3,))
 """The seed, the step, and the number of the first item."""
@@ -35,14 +33,9 @@ def infer(attributes: RandomUniformAttributes, types: Types) -> TensorType:
     return f32(*require_shape(attributes.shape))
 
 
-def reference(attributes: RandomUniformAttributes, operands: Arrays) -> Array:
-    """Element i of item n has the counter (n · elements an item + i, use), with the key (seed, step).
-
-    So an item's numbers are the same whatever the part of the batch that it is drawn with.
-    """
-    seed, step, first = operands[0].astype(np.uint32).tolist()
-    shape = require_shape(attributes.shape)
-    return uniform((seed, step), attributes.use, first * math.prod(shape[1:]), math.prod(shape)).reshape(shape)
+def defined(attributes: RandomUniformAttributes, operands: Arrays, arithmetic: Arithmetic) -> Array:
+    """An item's numbers are the same whatever the part of the batch that it is drawn with."""
+    return arithmetic.uniform(operands[0], attributes.use, require_shape(attributes.shape))
 
 
 def _batch(case: Case) -> Division:
@@ -60,9 +53,10 @@ OP = training_operator(
     operands=(Operand("draw"),),
     attributes=RandomUniformAttributes,
     infer=infer,
-    reference=reference,
+    reference=in_plain(defined),
     legalisation=OnHost("the device has no random numbers"),
     facts=whole(batch=_batch),
+    floats=Defined(defined),
     gradient=Stops("random numbers depend on nothing that training changes"),
     examples=(
         Example("one whole tile", RandomUniformAttributes(0, (8, 256)), (DRAW,)),

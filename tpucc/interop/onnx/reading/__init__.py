@@ -25,7 +25,6 @@ from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxModel
 from tpucc.interop.onnx.reading.files.problems import in_file, malformed, named
 from tpucc.interop.onnx.reading.files.tensors import TYPES
 from tpucc.interop.onnx.reading.network_of import LAYOUTS, Built, Layout, built
-from tpucc.ir import Graph
 from tpucc.numerics import AnyArray
 
 BATCH = 8
@@ -127,9 +126,6 @@ class Imported:
             return built(self.model, self.name, sizes, self.layout, {**self.numbers, **sizes} if is_chosen else {})
         except (ProgramError, CompileError) as error:
             raise in_file(error, self.file) from None
-
-    def graph(self, given: Mapping[str, int]) -> Graph:
-        return self.built(given).graph
 
 
 def as_given(values: Mapping[str, object]) -> str:

@@ -58,7 +58,7 @@ def known_results(call: Call) -> Sequence[AnyArray] | None:
 
 def _reference(node: OnnxNode, arrays: Arrays, opset: int) -> Any:
     """The results by the package onnx."""
-    proto = node.proto or _proto(node)
+    proto = node.proto or onnx_package("onnx.helper").make_node(node.op, list(node.inputs), list(node.outputs), **node.attributes)
     version = accepting_version(replace(node, proto=proto), opset)
     kind = onnx_package("onnx.reference.ops").load_op(node.domain, node.op, version)
     nothing = {"log": lambda *_: None, "opsets": {node.domain: version}, "verbose": 0, "new_ops": None, "existing_functions": {}}
@@ -66,10 +66,6 @@ def _reference(node: OnnxNode, arrays: Arrays, opset: int) -> Any:
     while given and given[-1] is None:
         given.pop()
     return kind(proto, nothing | {"evaluator_cls": None}).run(*given)
-
-
-def _proto(node: OnnxNode) -> Any:
-    return onnx_package("onnx.helper").make_node(node.op, list(node.inputs), list(node.outputs), **node.attributes)
 
 
 def _size(row: Row, node: OnnxNode, arrays: Sequence[AnyArray]) -> int:
@@ -92,7 +88,7 @@ def _by_row(row: Row, call: Call) -> list[AnyArray] | None:
     whose step is then like the others. Values in between take room, as the results do. Raises `Unsupported` where there is none.
     """
     arrays = [value.array for value in call.inputs if isinstance(value, Static)]
-    if row.build is None or "Linear" in row.op or row.op.endswith("Integer") or not arrays or arrays[0].dtype.kind not in "fb":
+    if row.build is None or not arrays or arrays[0].dtype.kind not in "fb":
         return None
     if call.node.op in PRODUCTS and not arrays[0].any():
         return None

@@ -1,9 +1,9 @@
 """What an input of integers or booleans is, by its uses: the numbers of rows of a table, a mask, or numbers like others; and integers of a
 quantised file that operators only move: the scale that is said of them later, and the grid on which results lie.
 
-A file in the form of operators on integers has rows of a table, transposes and pools of integers without a scale. What computes with them
-says one, as its own operands. So a table of integers is real values by the scale that the first such node says. Where others say another
-one, each has the same integers by its own.
+A file in the form of operators on integers has rows of a table, transposes and pools of integers without a scale. What makes real values
+of them says one. So a table of integers is real values by the scale that the first such node says. Where others say another one, each has
+the same integers by its own.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import BITS, Grid, Static, Tensor, Value, is_count
-from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode
+from tpucc.interop.onnx.reading.building.values import Grid, Static, Tensor, Value, is_count
+from tpucc.interop.onnx.reading.files.model import OnnxGraph, OnnxNode, OnnxValue
 from tpucc.interop.onnx.reading.files.problems import Unsupported
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS
-from tpucc.interop.onnx.reading.operators.quantised import Quantised, Scale, integers_read, on_grid, table_of
-from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has, names_with, places_of_rows
+from tpucc.interop.onnx.reading.operators.quantised import integers_read, on_grid, table_of
+from tpucc.interop.onnx.reading.operators.rows import Fact, has, places_of_rows
+from tpucc.interop.onnx.reading.row_numbers import ARITHMETIC
 from tpucc.ir import Range
 from tpucc.numerics import AnyArray
 
@@ -65,17 +66,20 @@ SAME_ROWS = frozenset(["Cast", "DequantizeLinear", "Identity", "QuantizeLinear"]
 """Operators whose result has the rows of their first operand, as those of a table that a quantiser has made integers of."""
 
 
-def rows(graph: OnnxGraph, name: str) -> Range | None:
-    """The numbers of rows that an input of indices may name, of the tables that it is used with."""
-    aliases, sizes = {name}, list[int]()
+def rows(graph: OnnxGraph, given: OnnxValue) -> Range | None:
+    """The numbers of rows that an input of indices may name, of the tables that it is used with, itself or by a choice among integers."""
+    aliases, sizes = {given.name}, list[int]()
+    integers = set[str]() if given.type in FLOATS else {given.name}
     tables = {constant: array.shape for constant, array in graph.constants.items()}
     for node in graph.nodes:
         if node.op in SAME_ROWS:
             tables.update((made, tables[given]) for given, made in zip(node.inputs, node.outputs, strict=False) if given in tables)
-        if (has(node.op, Fact.VIEW) or (node.op == "Cast" and node.attributes.get("to") != BOOL)) and not aliases.isdisjoint(
-            node.inputs[:1]
-        ):
+        to = node.attributes.get("to") if node.op == "Cast" else None
+        moves = has(node.op, Fact.VIEW) or to not in (None, BOOL)
+        is_integer = not integers.isdisjoint(node.inputs) if to is None else to not in FLOATS
+        if not (integers.isdisjoint(node.inputs) if node.op in ARITHMETIC else aliases.isdisjoint(node.inputs[:moves])):
             aliases.update(node.outputs)
+            integers.update(node.outputs if is_integer else ())
         if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in tables:
             sizes += tables[node.inputs[0]][:1]
     return Range(0.0, float(min(sizes) - 1)) if sizes else None
@@ -123,8 +127,6 @@ def _known(graph: OnnxGraph, made: Mapping[str, OnnxNode], name: str) -> AnyArra
     return value if isinstance(value, np.ndarray) else None
 
 
-ON_INTEGERS = frozenset({"ArgMax", "ArgMin", "Cast", "CastLike", "Shape", "Size"}) | names_with(Fact.KEEPS)
-"""Operators that take integers of the file as the real values that they stand for: they only move or compare them."""
 Said = Mapping[str, tuple[str, str]]
 """By the name of integers, those of their scale and their zero point; the latter is empty where none is given."""
 
@@ -137,20 +139,10 @@ def said_scales(graph: OnnxGraph) -> Said:
             found = next((said[name] for name in node.outputs if name in said), None)
             if found is not None:
                 said |= dict.fromkeys(node.inputs if node.op == "Concat" else node.inputs[:1], found)
-        for place in _quantised_places(node):
-            scale, zero = (*node.inputs[place + 1 : place + 3], "", "")[:2]
-            said[node.inputs[place]] = scale, zero
+        if node.op == "DequantizeLinear":
+            x, scale, zero = (*node.inputs, "", "", "")[:3]
+            said[x] = scale, zero
     return said
-
-
-def _quantised_places(node: OnnxNode) -> Sequence[int]:
-    """The quantised operands of an operator on integers, the last one first; each has its scale and its zero point behind it."""
-    row, count = ROWS.get(node.kind), len(node.inputs)
-    if row is None:
-        return ()
-    if has(node.kind, Fact.REAL) and any(row.places_of(Scale, count)):
-        return range(min(count, 1))
-    return [*row.places_of(Quantised, count)][::-1]
 
 
 def kept(
@@ -163,10 +155,10 @@ def kept(
     if node.domain or not has(node.op, Fact.KEEPS):
         return operands, None
     moved = operands if node.op == "Concat" else operands[:1]
-    grids = [value.kind for value in moved if isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured]
+    grids = [value.kind for value in moved if isinstance(value, Tensor) and isinstance(value.kind, Grid)]
     if len(set(grids)) > 1:
         return [integers_read(network, value, grids[0]) if isinstance(value, Tensor) else value for value in operands], grids[0]
-    if grids or not isinstance(table := operands[0], Static) or table.array.dtype.name not in BITS:
+    if grids or not isinstance(table := operands[0], Static):
         return operands, next(iter(grids), None)
     grid = of(node.outputs[0], table.array.dtype.name)
     return (operands, None) if grid is None or node.op != "Gather" else ([table_of(network, table, grid), *operands[1:]], grid)

@@ -127,7 +127,8 @@ def _shown(value: Value | None) -> str:
 
 
 def problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnostic:
-    """One message for all nodes that have one problem."""
+    """One message for all nodes of the file that have one problem."""
+    nodes = list({id(node.of or node): node for node in nodes}.values())
     shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
     where = f"{counted(len(nodes), 'node')}: {shown}"
     if not message:

@@ -30,13 +30,13 @@ from tpucc.interop.onnx.reading.files.model import Dimension, OnnxGraph, OnnxMod
 from tpucc.interop.onnx.reading.files.problems import CHECKER, ELSEWHERE, Misfit, TooLarge, Unsupported, malformed, named, refused, require
 from tpucc.interop.onnx.reading.files.tensors import BOOL, FLOATS, NAMES, TYPES
 from tpucc.interop.onnx.reading.folding import FAULTS, key_of_known, known_results
-from tpucc.interop.onnx.reading.indices import counted_from_the_start
-from tpucc.interop.onnx.reading.integers import ON_INTEGERS, is_index, is_mask, kept, moved, rows, said_scales, with_kind
+from tpucc.interop.onnx.reading.integer_operators import in_real_values
+from tpucc.interop.onnx.reading.integers import is_index, is_mask, kept, moved, rows, said_scales, with_kind
 from tpucc.interop.onnx.reading.nearest import NEAREST, SCIKIT_LEARN, SCIKIT_LEARNS, STRUCTURE, hindrance, misfit, problem
-from tpucc.interop.onnx.reading.operators import quantised
 from tpucc.interop.onnx.reading.operators.quantised import require_usable
 from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, has
 from tpucc.interop.onnx.reading.operators.shapes import require_rank, stacked
+from tpucc.interop.onnx.reading.row_numbers import looked_up, of_rows
 from tpucc.interop.onnx.reading.taken_apart import recognised
 from tpucc.interop.onnx.reading.uses import image_inputs, image_results, single_weights
 from tpucc.ir import Graph, Output, Range, TensorType
@@ -76,11 +76,11 @@ def built(model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout,
 class _Builder:
     def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout, given: Mapping[str, int]) -> None:
         self.model, self.sizes, self.layout, self.given = model, sizes, layout, given
-        self.graph = counted_from_the_start(model.graph)
+        self.graph = in_real_values(model.graph, model.opset)
         called = Called.of(model.graph)
         own = {key: array for key, array in model.graph.constants.items() if key not in called.computed}
         self.network = Network(name, own, called, single_weights(self.graph, called.names))
-        self.values: dict[str, Read] = {}
+        self.values: dict[str, Read] = {key: Static(array, key) for key, array in self.graph.constants.items()}
         """By ONNX's names."""
         self.computed: set[str] = set()
         """Names of what can't be read, and is no constant, as the network computes it."""
@@ -99,7 +99,6 @@ class _Builder:
         images = image_inputs(self.graph)
         for value in self.graph.inputs:
             self.values[value.name] = self._input(value, value.name in images)
-        self.values |= {key: Static(array, key) for key, array in self.graph.constants.items()}
         for node in self.graph.nodes:
             self._read(node)
         if self.problems:
@@ -119,7 +118,7 @@ class _Builder:
         if value.shape is None:
             raise refused("E1006", f"the input {name} has no shape", "onnx.shape_inference can't know it either: export the model with one")
         shape = self.shape(value)
-        dtype, low_high = ("i32", rows(self.graph, value.name)) if kind == "int" else ("f32", self._range(value, kind))
+        dtype, low_high = ("i32", rows(self.graph, value)) if kind == "int" else ("f32", self._range(value, kind))
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
         type_ = TensorType(dtype, tuple(shape[axis] for axis in order), low_high)
         if order != tuple(range(len(shape))):
@@ -144,10 +143,10 @@ class _Builder:
     def _kind(self, value: OnnxValue) -> Kind:
         """What the elements of an input are."""
         if value.type in FLOATS:  # the rules refuse what else is computed of numbers of rows
-            return "int" if rows(self.graph, value.name) else "float"
+            return "int" if rows(self.graph, value) else "float"
         if value.type == BOOL:
             return "bool"
-        return self._grid(value) or ("int" if is_index(self.graph, value.name) else "whole")
+        return self._said(value.name, TYPES[value.type].name) or ("int" if is_index(self.graph, value.name) else "whole")
 
     def _range(self, value: OnnxValue, kind: Kind) -> Range | None:
         """The values of an input that is f32 here and of another type in the file."""
@@ -155,25 +154,15 @@ class _Builder:
             return RANGES[BOOL]
         return RANGES.get(value.type) if kind in ("bool", "whole") else None
 
-    def _grid(self, value: OnnxValue) -> Grid | None:
-        """The grid of an input of integers."""
-        return self._said(value.name, TYPES[value.type].name) if TYPES[value.type].name in BITS else None
-
     def _said(self, name: str, type_: str) -> Grid | None:
         """The grid of integers of a type, by the scale that is said of them; None where that is none, or isn't known."""
-        if name not in self.said:
+        if name not in self.said or type_ not in BITS:
             return None
-        scale, zero = (self._constant(said) for said in self.said[name])
-        zero = np.zeros((), type_) if not self.said[name][1] else zero
-        if scale is None or zero is None or scale.size != 1 or zero.size != 1 or scale.dtype.kind != "f" or zero.dtype.name != type_:
+        scale, zero = (self.values.get(said) if said else Static(np.zeros((), type_), "") for said in self.said[name])
+        if not isinstance(scale, Static) or not isinstance(zero, Static):
             return None
-        bits, less = BITS[type_]
-        return Grid(float(scale.reshape(())), int(zero.reshape(())) - less, bits, less)
-
-    def _constant(self, name: str) -> AnyArray | None:
-        """A constant of the file, or one that has been computed already."""
-        value = self.values.get(name)
-        return value.array if isinstance(value, Static) else self.graph.constants.get(name)
+        fits = scale.array.size == zero.array.size == 1 and scale.array.dtype.kind == "f" and zero.array.dtype.name == type_
+        return Grid.of(scale.array, zero.array) if fits else None
 
     def shape(self, value: OnnxValue) -> tuple[int, ...]:
         """The sizes of an input."""
@@ -309,7 +298,7 @@ class _Builder:
             raise why
         call = Call(network, node, given, opset, self.used)
         if (arrays := known_results(call)) is None:
-            return self._by_row(call)
+            return self._by_row(call) if (made := of_rows(call)) is None else [made]
         known = [value for value in given if isinstance(value, Static) and value.name not in self.results]
         key = key_of_known(node, known, arrays[0])
         statics = [
@@ -328,7 +317,8 @@ class _Builder:
     def _by_row(self, call: Call) -> list[Value]:
         """The results by the row of the node's operator. Raises `Unsupported`, and `Misfit` for what no sound node has."""
         network, node = self.network, call.node
-        if node.op not in ON_INTEGERS and not _is_of_integers(node) and any(map(_is_integers, call.inputs)):
+        call = replace(call, inputs=[value and looked_up(network, value) for value in call.inputs])
+        if not has(node.kind, Fact.INTEGERS) and not has(node.op, Fact.KEEPS) and any(map(_is_integers, call.inputs)):
             raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
         if any(map(_is_label, call.inputs)) and not has(node.op, Fact.VIEW) and node.op not in ("ArrayFeatureExtractor", "Cast"):
             raise Unsupported("the network computes with the names of its classes", "names of classes may only be a result")
@@ -353,7 +343,7 @@ class _Builder:
             self.network.note(f"{name} has the numbers of the classes that {{}} names in the file: {which}", value.name)
         self.network.name = name
         try:
-            tensor = self.network.tensor(found)
+            tensor = self.network.tensor(looked_up(self.network, found))
             order = tuple(range(tensor.rank))
             if self.layout == "nhwc" and self._is_image(value.name, tensor):
                 order = (0, *range(2, tensor.rank), 1)
@@ -394,14 +384,9 @@ def _known(value: Read) -> AnyArray:
     return value.array.reshape(())
 
 
-def _is_of_integers(node: OnnxNode) -> bool:
-    """Whether a node is of an operator on quantised values."""
-    return ROWS[node.kind].build is not None and ROWS[node.kind].build.__module__ == quantised.__name__
-
-
 def _is_integers(value: Value | None) -> bool:
     """Whether a value is integers of the file that are held here as the real values that they stand for."""
-    return isinstance(value, Tensor) and isinstance(value.kind, Grid) and not value.kind.measured
+    return isinstance(value, Tensor) and isinstance(value.kind, Grid)
 
 
 def _is_label(value: Value | None) -> bool:

@@ -165,10 +165,6 @@ def _with_results_named(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(nodes))
 
 
-def _ranks_of_results(graph: Graph) -> dict[str, int]:
-    return {output.name: graph[output.node].type.rank for output in graph.outputs}
-
-
 def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
     yield from _origin(found)
     for name, number in found.numbers.items():
@@ -179,7 +175,10 @@ def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Seq
     for rank, kind, axes in ((4, "Images", "height, width"), (3, "Sequences", "length")):
         if names := [name for name, order in made.layouts.items() if len(order) == rank]:
             yield f"{kind} are [batch, {axes}, channels] here, and [batch, channels, {axes}] in the file: {listed(names)}."
-    ends = {**{node.name: node.type.rank for node in made.graph.inputs}, **_ranks_of_results(made.graph)}
+    ends = {
+        **{node.name: node.type.rank for node in made.graph.inputs},
+        **{output.name: made.graph[output.node].type.rank for output in made.graph.outputs},
+    }
     if others := [name for name, rank in ends.items() if rank in ranks and name not in made.layouts]:
         yield f"The axes of {listed(others)} are in the file's order."
     if fixed:

@@ -257,21 +257,11 @@ def _move(g: Call) -> str:
     layer: Move = g.attributes
     if layer.function == MoveFunction.CONCAT:
         return g.node("Concat", *g.operands, axis=g.axis(layer.axis))
+    sides = g.integers([pair[end] for end in (0, 1) for pair in g.by_axis(layer.pads)], "pads")
     if _format(g).has_exact_tables:
-        pads = g.by_axis(layer.pads)
-        sides = g.integers([pair[end] for end in (0, 1) for pair in pads], "pads")
         return g.node("Pad", *g.operands, sides, g.constant(np.asarray(layer.value, g.result.numpy), "value"))
-    return _surrounded(g, layer)
-
-
-def _surrounded(g: Call, layer: Move) -> str:
-    """Rows of one value around int16 values, which ONNX Runtime's Pad doesn't take: joined axis by axis."""
-    made, shape = g.node("Identity", *g.operands), list(g.types[0].shape)
-    for axis, pair in enumerate(layer.pads):
-        sides = [g.constant(np.full(g.by_axis([*shape[:axis], n, *shape[axis + 1 :]]), layer.value, g.result.numpy), "rows") for n in pair]
-        made = g.node("Concat", *sides[: pair[0] > 0], made, *sides[1:][: pair[1] > 0], axis=g.axis(axis)) if any(pair) else made
-        shape[axis] += sum(pair)
-    return made
+    padded = g.node("Pad", g.node("Cast", *g.operands, to="f32"), sides, g.number(layer.value, "value"))  # which has no int16
+    return g.node("Cast", padded, to=g.result.dtype)
 
 
 def _requantised(g: Call, end: Requantise, real: str) -> str:

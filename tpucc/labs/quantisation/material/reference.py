@@ -4,7 +4,7 @@ import numpy as np
 
 LOW, HIGH = {{low}}, {{high}}
 TIES = "{{ties_go}}"
-SYMMETRIC = "always 0" in "{{zero_rule}}"
+SYMMETRIC = {{symmetric}}
 SMALLEST = np.finfo(np.float32).tiny
 DEFECTS = 1000
 

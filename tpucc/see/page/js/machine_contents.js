@@ -216,9 +216,9 @@ const machineContents = (() => {
     });
   }
 
-  /** The tiles of weight memory as a strip, with the one that is fetched. */
+  /** The tiles of weight memory as a strip, those that the host writes behind the weights, with the one that is fetched. */
   function tiles(context, { left, right, top, bottom }, { coming }) {
-    const [count, width] = [Math.max(1, machine.weight_tiles), right - left];
+    const [count, width] = [SIZES.memory, right - left];
     if (bottom - top < STRIP) return;
     context.fillStyle = colours.of("weights");
     context.fillRect(left, top, width, STRIP);

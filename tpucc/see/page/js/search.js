@@ -15,8 +15,8 @@ const search = (() => {
   function matches(query) {
     const wanted = query.trim().toLowerCase();
     if (!wanted) return [];
-    const number = Number(wanted.replaceAll(",", ""));
-    const exact = Number.isInteger(number) && number in model.texts ? [entry(places.at(-1), number)] : [];
+    const number = /^\d[\d,]*$/.test(wanted) ? Number(wanted.replaceAll(",", "")) : -1;
+    const exact = number in model.texts ? [entry(places.at(-1), number)] : [];
     return [...exact, ...places.flatMap((place) => ofKind(place, wanted))];
   }
 

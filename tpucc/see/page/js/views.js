@@ -30,7 +30,7 @@ const views = (() => {
     machinePlayer.entered();
     diagrams.begin(name);
     if (reveal && selection.held() && Object.hasOwn(model.diagrams, name)) diagrams.reveal(name);
-    document.querySelector(`#view-${name} > #${wanted}`)?.scrollIntoView();
+    if (Object.hasOwn(PARTS, wanted)) document.getElementById(wanted).scrollIntoView();
     selection.show(name === names[0] ? "" : shown(name));
   }
 

@@ -4,7 +4,7 @@ const words = (() => {
 
   const { number } = dom;
   const counted = (value, singular, plural = `${singular}s`) => `${number(value)} ${value === 1 ? singular : plural}`;
-  /** As `tpucc.diagnostics.percent`: of two that are equally near the larger one. */
+  /** As `tpucc.prose.percent`: of two that are equally near the larger one. */
   const percent = (part, whole) => {
     const share = whole ? (100 * part) / whole : 0;
     if (share > 0 && share < 0.05) return "under 0.1 %";

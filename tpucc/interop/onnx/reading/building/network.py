@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,13 @@ from tpucc.interop.onnx.reading.building.values import (
     Kind,
     Static,
     Tensor,
+    V,
     Value,
     axes_of,
     broadcast,
     is_same,
     order_of,
     order_of_result,
-    placed,
     plain,
     ranked,
     refined,
@@ -34,7 +35,7 @@ from tpucc.interop.onnx.reading.building.weights import Called, Weights
 from tpucc.interop.onnx.reading.files import names as keys
 from tpucc.interop.onnx.reading.files.problems import COMPUTED, ELSEWHERE, Misfit, Unsupported, named
 from tpucc.interop.onnx.reading.files.tensors import NO_NUMBERS
-from tpucc.ir import Constant, Graph, GraphBuilder, Node, Range, TensorType
+from tpucc.ir import Constant, Graph, GraphBuilder, NoAttributes, Node, TensorType, f32
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.evaluate import MAX_BYTES
@@ -164,6 +165,10 @@ class Network:
             return node
         return self.on(node, grid, name=node.name)
 
+    def parameter(self, value: Value, role: str = "") -> Node:
+        """A value with the axes of the file as a weight, or as the network computes it."""
+        return self.weight(value.array, value.name, role) if isinstance(value, Static) else self.arranged(value, range(value.rank))
+
     def matrix(self, array: AnyArray, name: str) -> Node:
         """A known value as the right operand of a product: a weight, or one that is there already, transposed, as of tied embeddings."""
         tied = None if name in self.grids else self._weights.tied(array, self.called.tied.get(name) or self.own_name(name))
@@ -244,19 +249,23 @@ class Network:
 
     # Axes
 
-    def reshaped(self, t: Tensor, shape: Sequence[int]) -> Tensor:
-        """The tensor in another shape of the file; axes are joined and split without moving data, wherever that is possible."""
+    def reshaped(self, t: V, shape: Sequence[int]) -> V:
+        """The value in another shape of the file; axes are joined and split without moving data, wherever that is possible."""
+        if isinstance(t, Static):
+            return replace(t, array=t.array.reshape(shape))
         parts, splits = split_axes(t, shape)
         if parts is None:
             whole = self._once("reshape", self.arranged(t, range(t.rank)), tuple(shape))
-            return plain(whole, t.kind)
+            return replace(t, node=whole, axes=plain(whole).axes)
         sizes = [size for pieces in splits for size in pieces]
         starts = [sum(map(len, splits[:axis])) for axis in range(len(splits))]
         node = t.node if len(sizes) == t.node.type.rank else self._once("reshape", t.node, tuple(sizes))
-        return Tensor(node, tuple(tuple(starts[axis] + piece for axis, piece in axis_parts) for axis_parts in parts), t.kind)
+        return replace(t, node=node, axes=tuple(tuple(starts[axis] + piece for axis, piece in axis_parts) for axis_parts in parts))
 
-    def arranged(self, t: Tensor, order: Sequence[int]) -> Node:
+    def arranged(self, t: Value, order: Sequence[int]) -> Node:
         """A node with one axis for each axis of the file, in this order."""
+        if isinstance(t, Static):
+            return self.given(t.turned(order).array, t.name)
         shape = t.shape
         wanted = [part for axis in order for part in t.axes[axis]]
         sizes = t.node.type.shape
@@ -323,45 +332,34 @@ class Network:
         """Nodes that broadcast as the values do, and the axes of the result. Raises `Misfit` for shapes that don't."""
         if (shape := broadcast([value.shape for value in values])) is None:
             raise Misfit
-        own = [value for value in values if isinstance(value, Tensor)]
-        tensors = [ranked(t, len(shape)) for t in own]
+        tensors = [ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
         fitting = [t for t in tensors if t.shape == shape]
-        main = next((t for t in fitting if t in values), fitting[0] if fitting else None)
-        if main is None:
+        if not fitting:
             order = order_of_result(max(tensors, key=lambda t: t.size), shape) if tensors else tuple(range(len(shape)))
-            return [self._spread(value, shape, order) for value in values], axes_of(order)
+            wanted = Node("", "", (), NoAttributes(), f32(*(shape[axis] for axis in order)), self.origin)
+            main = Tensor(wanted, axes_of(order))
+        else:
+            main = next((t for t in fitting if t in values), fitting[0])
+            values = [self._unrepeated(value) for value in values]
         return [self._like(value, main) for value in values], main.axes
 
-    def _spread(self, value: Value, shape: Sequence[int], order: tuple[int, ...]) -> Node:
-        if isinstance(value, Tensor):
-            return self.arranged(ranked(value, len(shape)), order)
-        if self.is_number(value):
-            return self.scalar(float(value.array.reshape(())))
-        array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
-        return self._held(without_ones(array.transpose(order)), value.name)
+    def _unrepeated(self, value: Value) -> Value:
+        """A value that has been computed without the places along which it repeats."""
+        if isinstance(value, Tensor) or value.name in self._constants:
+            return value
+        return replace(value, array=without_repetition(value.array))
 
     def _like(self, value: Value, main: Tensor) -> Node:
         """A value as a node that broadcasts to that of `main`."""
-        if isinstance(value, Static):
-            return self._like_static(value, main)
-        t = ranked(value, main.rank)
-        if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
-            return t.node
-        sizes = [size for axis in range(main.rank) for size in refined(t.shape[axis], main.atoms(axis))]
-        split = self.reshaped(t, sizes)
-        rank = main.node.type.rank
-        missing = [part for part in range(rank) if part not in main.order]
-        places = {part: index for index, part in enumerate(main.order)}
-        if missing:
-            split = Tensor(split.node, (*split.axes, *(() for _ in missing)), split.kind)
-            places |= {part: len(main.order) + index for index, part in enumerate(missing)}
-        return self.arranged(split, [places[part] for part in range(rank)])
-
-    def _like_static(self, value: Static, main: Tensor) -> Node:
-        if self.is_number(value):
+        if isinstance(value, Static) and self.is_number(value):
             return self.scalar(float(value.array.reshape(())))
-        array = value.array if value.name in self._constants else without_repetition(value.array)
-        return self._held(placed(array, main), value.name)
+        if isinstance(value, Tensor) and value.axes == main.axes and value.node.type.shape == main.node.type.shape:
+            return value.node
+        shape, rank = (*(1,) * (main.rank - value.rank), *value.shape), main.node.type.rank
+        parts = (*main.order, *(part for part in range(rank) if part not in main.order))
+        sizes = [size for axis in range(main.rank) for size in refined(shape[axis], main.atoms(axis))]
+        split, order = self.reshaped(value, [*sizes, *(1 for _ in parts[len(sizes) :])]), [parts.index(part) for part in range(rank)]
+        return self._held(without_ones(split.turned(order).array), split.name) if isinstance(split, Static) else self.arranged(split, order)
 
     def is_number(self, value: Static) -> bool:
         """Whether a known value is a number of the source, and no weight of one value."""
@@ -369,14 +367,11 @@ class Network:
 
     def _held(self, array: AnyArray, name: str) -> Node:
         """A known value beside others as a node, on the grid of the integers that it has in the file."""
-        node = self.given(self._without_axes(array, name), name)
+        if name in self._single and np.ndim(self._constants.get(name, array)) == 0:
+            array = array.reshape(())  # a weight of one value without axes in the file has none here
+        node = self.given(array, name)
         grid = self.grids.get(name) if node.op == "weight" else None
         return node if grid is None else self.on(node, grid, name=node.name)
-
-    def _without_axes(self, array: AnyArray, name: str) -> AnyArray:
-        """A weight of one value without axes, where it has none in the file."""
-        is_number = name in self._single and np.ndim(self._constants.get(name, array)) == 0
-        return array.reshape(()) if is_number else array
 
     def map(self, t: Tensor, op: str, **attributes: Any) -> Tensor:
         """A function of each element."""
@@ -390,6 +385,3 @@ class Network:
     def apply(self, t: Tensor, function: Callable[[Node], Node]) -> Tensor:
         """A function of each element that is made of several nodes."""
         return Tensor(function(t.node), t.axes, t.kind)
-
-    def ranged(self, node: Node, low: float, high: float) -> TensorType:
-        return node.type.with_range(Range(low, high))

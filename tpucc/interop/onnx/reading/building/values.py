@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -30,15 +30,19 @@ Axes = tuple[tuple[int, ...], ...]
 class Grid:
     """The integers that a quantised tensor has in the file; in tpucc it is f32, and its values are multiples of the scale.
 
-    `zero_point` is that of signed integers; `shift` is what is taken from the file's to make them so. `measured`: each run of the file
-    finds the scale anew.
+    `zero_point` is that of signed integers; `shift` is what is taken from the file's to make them so.
     """
 
     scale: float
     zero_point: int
     bits: int
     shift: int = 0
-    measured: bool = False
+
+    @classmethod
+    def of(cls, scale: AnyArray, zero: AnyArray) -> Grid:
+        """The grid that a scale and a zero point of one value say."""
+        bits, shift = BITS[zero.dtype.name]
+        return cls(float(scale.reshape(())), int(zero.reshape(())) - shift, bits, shift)
 
     @property
     def type(self) -> str:
@@ -80,7 +84,14 @@ def class_names(classes: Sequence[Class], numbered: bool = False) -> str:
     return listed([*shown, *([f"{len(classes) - CLASSES:,} more"] if len(classes) > CLASSES else [])])
 
 
-Kind = Literal["float", "bool", "whole", "int"] | Grid | Classes
+@dataclass(frozen=True, slots=True, eq=False)
+class OfRows:
+    """What is computed of numbers of rows, which are those of the node: the `values` for each row."""
+
+    values: AnyArray
+
+
+Kind = Literal["float", "bool", "whole", "int"] | Grid | Classes | OfRows
 """What the file's elements are. A boolean is f32 in tpucc, 0.0 or 1.0; whole numbers are f32, too, and numbers of rows ("int") i32."""
 
 
@@ -94,6 +105,14 @@ class Static:
     @property
     def shape(self) -> tuple[int, ...]:
         return self.array.shape
+
+    @property
+    def rank(self) -> int:
+        return self.array.ndim
+
+    def turned(self, order: Sequence[int]) -> Static:
+        """The value with its axes in this order."""
+        return Static(self.array.transpose(order), self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +142,17 @@ class Tensor:
         """The node's axes in the file's order."""
         return tuple(part for axis in self.axes for part in axis)
 
+    def turned(self, order: Sequence[int]) -> Tensor:
+        """The value with the file's axes in this order."""
+        return replace(self, axes=tuple(self.axes[axis] for axis in order))
+
     def atoms(self, axis: int) -> tuple[int, ...]:
         """The sizes that an axis of the file is made of."""
         return tuple(self.node.type.shape[part] for part in self.axes[axis])
 
 
 Value = Static | Tensor
+V = TypeVar("V", bound=Value)
 
 
 def plain(node: Node, kind: Kind = "float") -> Tensor:
@@ -274,13 +298,3 @@ def _fill(need: int, waiting: list[tuple[int, int]], pieces: list[list[int]], pa
 def refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:
     """The sizes of an axis in the parts that an axis of another tensor has."""
     return (1,) * len(atoms) if size == 1 else atoms
-
-
-def placed(array: AnyArray, main: Tensor) -> AnyArray:
-    """A known value with the axes of the node of `main`, from the first that isn't of size 1."""
-    array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
-    sizes = [size for axis in range(main.rank) for size in refined(array.shape[axis], main.atoms(axis))]
-    missing = [part for part in range(main.node.type.rank) if part not in main.order]
-    split = array.reshape(*sizes, *(1 for _ in missing))
-    places = {part: index for index, part in enumerate((*main.order, *missing))}
-    return without_ones(split.transpose([places[part] for part in range(main.node.type.rank)]))

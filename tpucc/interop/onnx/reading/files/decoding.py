@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -29,7 +29,7 @@ from tpucc.interop.onnx.reading.files.model import (
     OnnxValue,
     type_name,
 )
-from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named, no_tensor, refused
+from tpucc.interop.onnx.reading.files.problems import CHECKER, malformed, named, refused
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, NAMES, TYPES, Files, tensor
 from tpucc.numerics import AnyArray
 
@@ -79,21 +79,18 @@ def _graph(proto: Any, files: Files, is_inner: bool = True) -> OnnxGraph:
     nodes = tuple(_node(node, files) for node in proto.node)
     constants: dict[str, AnyArray] = {}
     for found in proto.initializer:
-        _add_constant(constants, found.name, tensor(found, files, texts=not is_inner))
+        if found.name in constants:
+            raise malformed(f"the constant {named(found.name)} is there twice", code="E1002")
+        constants[found.name] = tensor(found, files, texts=not is_inner)
     if proto.sparse_initializer:
         raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
     inputs = [_value(value, "an input") for value in proto.input]
     outputs = [_value(value, "an output") for value in proto.output]
-    _require_tensors([*inputs, *outputs] if is_inner else inputs)
+    if others := [value for value in [*inputs, *outputs][: None if is_inner else len(inputs)] if value.type == NO_TENSOR]:
+        raise refused("E1006", f"{named(others[0].name)} is a sequence, a map or another value that is no tensor")
     folded = {value.name: sources for value in proto.value_info if value.name in constants and (sources := _sources(value))}
     given = tuple(value for value in inputs if value.name not in constants)
     return OnnxGraph(proto.name, nodes, constants, given, tuple(outputs), folded)
-
-
-def _require_tensors(values: Iterable[OnnxValue]) -> None:
-    for value in values:
-        if value.type == NO_TENSOR:
-            raise no_tensor(value.name)
 
 
 def _node(proto: Any, files: Files) -> OnnxNode:
@@ -126,12 +123,6 @@ def _scope(content: str) -> str:
     return names[-2] if len(names) > 1 else ""
 
 
-def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
-    if key in constants:
-        raise malformed(f"the constant {named(key)} is there twice", code="E1002")
-    constants[key] = array
-
-
 def _attribute(proto: Any, files: Files) -> Any:
     """An attribute's value: a number, a text, an array, a graph, or a tuple; None for other kinds."""
     if proto.ref_attr_name:
@@ -148,13 +139,10 @@ def _attribute(proto: Any, files: Files) -> Any:
 
 
 def _plain(value: float | bytes) -> Any:
-    """A number or a text of an attribute."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else _shortest(value) if isinstance(value, float) else value
-
-
-def _shortest(number: float) -> float:
-    """A float32 as the shortest decimal number that is rounded to it."""
-    return float(str(np.float32(number)))
+    """A number or a text of an attribute; a float32 as the shortest decimal number that is rounded to it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return float(str(np.float32(value))) if isinstance(value, float) else value
 
 
 def _value(proto: Any, who: str) -> OnnxValue:
@@ -203,7 +191,7 @@ def in_order(graph: OnnxGraph) -> OnnxGraph:
     nodes = [node.with_graphs(in_order) for node in graph.nodes]
     given = {*graph.constants, *(value.name for value in graph.inputs)}
     makers = {name: index for index, node in reversed([*enumerate(nodes)]) for name in node.outputs if name and name not in given}
-    before = {index: [makers[name] for name in _read(node) if name in makers] for index, node in enumerate(nodes)}
+    before = {index: [makers[name] for name in node.read_names() if name in makers] for index, node in enumerate(nodes)}
     if all(maker < index for index, found in before.items() for maker in found):
         return replace(graph, nodes=tuple(nodes))
     try:
@@ -213,15 +201,6 @@ def in_order(graph: OnnxGraph) -> OnnxGraph:
         names = [node.title for node in circle[:NAMED]] + [f"{len(circle) - NAMED} more"] * (len(circle) > NAMED)
         what = "reads its own result" if len(circle) == 1 else "are in a circle: each reads what the next one computes"
         raise malformed(f"{listed(names)} {what}", code="E1002") from None
-
-
-def _read(node: OnnxNode) -> Iterator[str]:
-    """The names that a node reads, or that a graph inside it reads from outside."""
-    yield from node.inputs
-    for inner in node.graphs:
-        own = {*inner.constants, *(value.name for value in inner.inputs), *(name for one in inner.nodes for name in one.outputs)}
-        names = (name for one in inner.nodes for name in _read(one))
-        yield from (name for name in (*names, *(value.name for value in inner.outputs)) if name not in own)
 
 
 def require_names(graph: OnnxGraph, outside: frozenset[str] = frozenset()) -> None:

@@ -57,7 +57,7 @@ class OnnxNode:
     @property
     def checker(self) -> str:
         """What may say more of a node that isn't what its operator says; the package onnx doesn't know ONNX Runtime's operators."""
-        return "onnxruntime.InferenceSession(FILE) may say more" if self.domain == OPTIMISED else CHECKER
+        return "onnxruntime.InferenceSession(FILE) may say more" if (self.of or self).domain == OPTIMISED else CHECKER
 
     @property
     def kind(self) -> str:

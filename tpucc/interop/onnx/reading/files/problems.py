@@ -73,11 +73,6 @@ def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError
     return ProgramError(Diagnostic(code, message, help=(help or USUAL[code],)))
 
 
-def no_tensor(name: str) -> CompileError:
-    """The error of an input or a result that isn't a tensor."""
-    return refused("E1006", f"{named(name)} is a sequence, a map or another value that is no tensor")
-
-
 def in_file(error: E, file: str) -> E:
     """The error with the name of the file."""
     return type(error)([replace(found, message=f"{file}: {found.message}") for found in error.diagnostics])

@@ -50,9 +50,8 @@ class WindowAttributes:
     def of(self, x: Tensor, size: Ints) -> Windows:
         """The windows of this size over an image `x` [N, C, H, W]."""
         require(bool(size))
-        found = pair(size, "kernel_shape"), pair(self.strides or (1, 1), "strides"), pair(self.dilations or (1, 1), "dilations")
-        made = Windows(*found[:2], (0, 0, 0, 0), found[2])
-        return Windows(*found[:2], _padding(self, x.shape[2:], made), found[2])
+        made = Windows(pair(size), pair(self.strides), sides(self.pads), pair(self.dilations))
+        return replace(made, padding=_padding(self.auto_pad, x.shape[2:], made)) if self.has_auto_pad else made
 
 
 @dataclass(frozen=True)
@@ -112,36 +111,25 @@ def require_fit(x: Tensor, made: Windows, *, ceil: bool = False) -> None:
             )
 
 
-def pair(numbers: Sequence[int], what: str) -> tuple[int, int]:
-    """(height, width); a number of a sequence is a width."""
-    if len(numbers) == 1:
-        return 1, numbers[0]
-    if len(numbers) != 2:
-        raise Unsupported(f"{what} has {len(numbers)} numbers", "tpucc has windows of images and of sequences")
-    return numbers[0], numbers[1]
+def pair(numbers: Ints, missing: int = 1) -> tuple[int, int]:
+    """(height, width): a sequence has no height, and what a node doesn't say is `missing`."""
+    height, width = (missing, missing, *numbers)[-2:]
+    return height, width
 
 
-def _padding(windows: WindowAttributes, sizes: Sequence[int], made: Windows) -> tuple[int, int, int, int]:
-    if not windows.has_auto_pad:
-        return sides(windows.pads or (0,) * 4)
-    if windows.auto_pad == "VALID":
-        return 0, 0, 0, 0
+def sides(pads: Ints) -> tuple[int, int, int, int]:
+    """ONNX's (begins…, ends…) as (top, bottom, left, right)."""
+    (top, left), (bottom, right) = (pair(half, 0) for half in (pads[: len(pads) // 2], pads[len(pads) // 2 :]))
+    return top, bottom, left, right
+
+
+def _padding(rule: str, sizes: Sequence[int], made: Windows) -> tuple[int, int, int, int]:
+    """The padding by a rule, so that each stride of the image has a window; VALID has none."""
     found: list[int] = []
     for size, stride, extent in zip(sizes, made.stride, made.extent, strict=True):
-        total = max(0, (-(-size // stride) - 1) * stride + extent - size)
-        found += [total // 2, total - total // 2] if windows.auto_pad == "SAME_UPPER" else [total - total // 2, total // 2]
+        total = max(0, (-(-size // stride) - 1) * stride + extent - size) if rule != "VALID" else 0
+        found += [total // 2, total - total // 2] if rule == "SAME_UPPER" else [total - total // 2, total // 2]
     return found[0], found[1], found[2], found[3]
-
-
-def sides(pads: Sequence[int]) -> tuple[int, int, int, int]:
-    """ONNX's (begins…, ends…) as (top, bottom, left, right)."""
-    if min(pads, default=0) < 0:
-        raise Unsupported("negative padding", "a slice before it cuts as much")
-    if len(pads) == 2:
-        return 0, 0, pads[0], pads[1]
-    if len(pads) != 4:
-        raise Unsupported(f"pads has {len(pads)} numbers")
-    return pads[0], pads[2], pads[1], pads[3]
 
 
 def short_padding(padding: tuple[int, int, int, int]) -> Any:
@@ -164,7 +152,7 @@ def conv(c: Call, x: Tensor, w: Value, bias: Value | None, *, group: Positive = 
     along = short if x.rank == 4 else max  # of a sequence, whose height is 1, the width's number does for both
     made = windows.of(at, shape[2:])
     require_fit(at, made)
-    weight = _kernel(net, w, shape, (2, 3, 1, 0))
+    weight = net.parameter(net.reshaped(w, shape).turned((2, 3, 1, 0)))
     attributes: dict[str, Any] = {
         "stride": along(made.stride),
         "padding": short_padding(made.padding),
@@ -183,18 +171,9 @@ def _kernel_shape(kernel: Value) -> tuple[int, ...]:
     return shape
 
 
-def _kernel(net: Network, kernel: Value, shape: tuple[int, ...], order: tuple[int, ...]) -> Node:
-    """The kernel with its axes in this order: a weight, or a computed value."""
-    if isinstance(kernel, Static):
-        return net.weight(kernel.array.reshape(shape).transpose(order), kernel.name)
-    return net.arranged(net.reshaped(kernel, shape), order)
-
-
 def biased(net: Network, node: Node, bias: Value | None) -> Node:
     """A node with a bias, one value a channel."""
-    if bias is None:
-        return node
-    return net.add("add", node, net.weight(bias.array, bias.name) if isinstance(bias, Static) else bias.node)
+    return node if bias is None else net.add("add", node, net.parameter(bias))
 
 
 @operator("ConvTranspose", Fact.IMAGES)
@@ -217,12 +196,12 @@ def conv_transpose(
     require(all(more < max(both) for more, *both in zip(output_padding, strides or ones, dilations or ones, strict=False)))
     require(len(output_shape) in (0, x.rank - 2, x.rank))
     at, shape = image(net, x), _kernel_shape(w)
-    stride, between = pair(strides or (1, 1), "strides"), pair(dilations or (1, 1), "dilations")
-    extent = (shape[2] - 1) * between[0] + 1, (shape[3] - 1) * between[1] + 1
-    more_behind = pair((0, *(output_padding or (0,))) if x.rank == 3 else output_padding or (0, 0), "output_padding")
-    wanted = pair(output_shape, "output_shape") if output_shape else None
-    cut = _Cut(at.shape[2:], extent, stride, x.rank == 3, more_behind, wanted, windows.auto_pad, sides(windows.pads or (0,) * 4))
-    padding, beyond = cut.padding_and_growth()
+    made, behind = Windows(pair(shape[2:]), pair(strides), sides(windows.pads), pair(dilations)), pair(output_padding, 0)
+    stride, between, extent = made.stride, made.dilation, made.extent
+    wanted = pair(output_shape[2 - x.rank :]) if output_shape else (None, None)
+    axes = zip(at.shape[2:], extent, stride, (made.padding[:2], made.padding[2:]), behind, wanted, strict=True)
+    (top, bottom, below), (left, right, beside) = (_cut(windows.auto_pad, *axis) for axis in axes)
+    padding, beyond = (top, bottom, left, right), (below, beside)
     if isinstance(w, Static):
         if group > 1 or between != (1, 1) or any(beyond):
             sizes = (size + more for size, more in zip(extent, beyond, strict=True))
@@ -235,15 +214,13 @@ def conv_transpose(
             "its kernel is computed and would get zeros: it has groups, dilation or a larger result",
             "make the kernel a constant of the file",
         )
-    weight = _kernel(net, w, shape, (2, 3, 0, 1))
+    weight = net.parameter(net.reshaped(w, shape).turned((2, 3, 0, 1)))
     node = net.add("conv_transpose2d", net.arranged(at, CHANNELS_LAST), weight, stride=short(stride), padding=short_padding(padding))
     return from_channels_last(net, biased(net, node, bias), x.rank)
 
 
 def _ungrouped(w: AnyArray, groups: int) -> AnyArray:
     """A kernel [C, F/groups, H, W] as one of all channels, with zeros between the groups."""
-    if groups == 1:
-        return w
     channels, filters = w.shape[0] // groups, w.shape[1]
     whole = np.zeros((w.shape[0], filters * groups, *w.shape[2:]), w.dtype)
     for group in range(groups):
@@ -253,59 +230,29 @@ def _ungrouped(w: AnyArray, groups: int) -> AnyArray:
 
 
 def _dilated(w: AnyArray, apart: tuple[int, int]) -> AnyArray:
-    if apart == (1, 1):
-        return w
     wide = np.zeros((*w.shape[:2], *((size - 1) * step + 1 for size, step in zip(w.shape[2:], apart, strict=True))), w.dtype)
     wide[:, :, :: apart[0], :: apart[1]] = w
     return wide
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """What a transposed convolution says of the size of its result. `more` is what is added behind, `wanted` the size if it is said,
-    `given` the padding (top, bottom, left, right); of a sequence the only row isn't padded."""
+def _cut(rule: str, size: int, window: int, stride: int, pads: tuple[int, ...], behind: int, wanted: int | None) -> tuple[int, int, int]:
+    """What is cut off tpucc's whole result of a transposed convolution before and after an axis, and what the kernel must grow by where
+    that is too small. `behind` is what is added behind the windows, and `wanted` the size of the result if it is said.
 
-    sizes: Sequence[int]
-    window: Sequence[int]
-    stride: tuple[int, int]
-    is_sequence: bool
-    more: tuple[int, int]
-    wanted: tuple[int, int] | None
-    rule: str
-    given: tuple[int, int, int, int]
-
-    def padding_and_growth(self) -> tuple[tuple[int, int, int, int], list[int]]:
-        """What is cut off tpucc's whole result, (top, bottom, left, right), and what the kernel must grow by where it is too small.
-
-        `auto_pad` never adds padding below 0, as in ONNX's shape inference and in ONNX Runtime: of a kernel smaller than the stride the
-        result ends with the last window. A larger `output_shape` has zeros behind it.
-        """
-        cut: list[int] = []
-        beyond: list[int] = []
-        for axis in range(2):
-            window, stride = self.window[axis], self.stride[axis]
-            before, after, behind = self._ends(axis)
-            after += max(window, stride) - window - behind
-            beyond.append(max(0, -after) + (stride - window if after < 0 and window < stride else 0))
-            cut += [before, max(0, after)]
-        return (cut[0], cut[1], cut[2], cut[3]), beyond
-
-    def _ends(self, axis: int) -> tuple[int, int, int]:
-        """What is cut before and after the windows along an axis, and what is added behind them."""
-        behind = self.more[axis]
-        if self.is_sequence and axis == 0:
-            return 0, 0, behind
-        if not self.wanted and self.rule not in ("SAME_UPPER", "SAME_LOWER"):
-            return self.given[2 * axis], self.given[2 * axis + 1], behind
-        windows = (self.sizes[axis] - 1) * self.stride[axis] + self.window[axis]
-        size = self.wanted[axis] if self.wanted else self.sizes[axis] * self.stride[axis]
-        total = max(0, windows + behind - size)
-        if self.wanted and size - windows >= self.stride[axis]:
-            most = windows + self.stride[axis] - 1
-            raise Unsupported(f"an output_shape with {size:,} pixels along an axis", f"of this input it has at most {most:,}")
-        behind = max(behind, size - windows) if self.wanted else behind
-        half = total // 2
-        return *((half, total - half) if self.rule == "SAME_UPPER" else (total - half, half)), behind
+    `rule` never adds padding below 0, as in ONNX's shape inference and in ONNX Runtime: of a kernel smaller than the stride the result
+    ends with the last window. A larger size that is said has zeros behind it.
+    """
+    windows = (size - 1) * stride + window
+    before, after = pads
+    if wanted is not None and wanted - windows >= stride:
+        most = windows + stride - 1
+        raise Unsupported(f"an output_shape with {wanted:,} pixels along an axis", f"of this input it has at most {most:,}")
+    if wanted is not None or rule in ("SAME_UPPER", "SAME_LOWER"):
+        total = max(0, windows + behind - (size * stride if wanted is None else wanted))
+        behind = behind if wanted is None else max(behind, wanted - windows)
+        before, after = (total // 2, total - total // 2) if rule == "SAME_UPPER" else (total - total // 2, total // 2)
+    after += max(window, stride) - window - behind
+    return before, max(0, after), max(0, -after) + (stride - window if after < 0 and window < stride else 0)
 
 
 @operator("MaxPool", Fact.IMAGES, Fact.KEEPS, ignored="storage_order")

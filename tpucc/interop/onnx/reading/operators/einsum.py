@@ -10,7 +10,7 @@ from string import ascii_letters
 
 from tpucc.interop.onnx.reading.building.call import Call, Result
 from tpucc.interop.onnx.reading.building.network import Network
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Value
 from tpucc.interop.onnx.reading.files.problems import Unsupported, require, shortened
 from tpucc.interop.onnx.reading.operators.products import product
 from tpucc.interop.onnx.reading.operators.reductions import reduced
@@ -33,15 +33,14 @@ class Term:
 def einsum(c: Call, *values: Value, equation: str) -> Result:
     net = c.net
     words, result = _words(equation, values)
-    terms = _broadcast([Term(word, value) for word, value in zip(words, values, strict=True)])
+    terms = _broadcast(net, [Term(word, value) for word, value in zip(words, values, strict=True)])
     found = terms[0]
     for index, term in enumerate(terms[1:], 2):
         needed = {*result}.union(*(later.letters for later in terms[index:]))
         left, right = _summed(net, found, needed | {*term.letters}), _summed(net, term, needed | {*found.letters})
         found = _contracted(net, left, right, needed)
     found = _summed(net, found, {*result})
-    made = net.tensor(found.value)
-    return Tensor(made.node, tuple(made.axes[found.letters.index(letter)] for letter in result))
+    return found.value.turned([found.letters.index(letter) for letter in result])
 
 
 def _words(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
@@ -68,22 +67,13 @@ def _words(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
     return named, result
 
 
-def _broadcast(terms: Sequence[Term]) -> list[Term]:
+def _broadcast(net: Network, terms: Sequence[Term]) -> list[Term]:
     """Without the axes of size 1 that are longer in another operand: there each value counts for all places."""
     sizes: dict[str, int] = {}
     for term in terms:
         sizes |= {letter: size for letter, size in term.sizes.items() if size > sizes.get(letter, 0)}
-    return [_without(term, [letter for letter, size in term.sizes.items() if size == 1 < sizes[letter]]) for term in terms]
-
-
-def _without(term: Term, letters: Sequence[str]) -> Term:
-    """Without these axes, which have size 1."""
-    gone = [term.letters.index(letter) for letter in letters]
-    rest = "".join(letter for letter in term.letters if letter not in letters)
-    if isinstance(term.value, Static):
-        return Term(rest, Static(term.value.array.squeeze(tuple(gone)), term.value.name))
-    axes = tuple(parts for axis, parts in enumerate(term.value.axes) if axis not in gone)
-    return Term(rest, Tensor(term.value.node, axes, term.value.kind))
+    words = ("".join(letter for letter, size in term.sizes.items() if size == sizes[letter]) for term in terms)
+    return [Term(word, net.reshaped(term.value, [term.sizes[letter] for letter in word])) for word, term in zip(words, terms, strict=True)]
 
 
 def _summed(net: Network, term: Term, needed: AbstractSet[str]) -> Term:
@@ -92,9 +82,7 @@ def _summed(net: Network, term: Term, needed: AbstractSet[str]) -> Term:
     if not gone:
         return term
     rest = "".join(letter for letter in term.letters if letter in needed)
-    if isinstance(term.value, Static):
-        return Term(rest, Static(term.value.array.sum(axis=tuple(gone)), term.value.name))
-    return Term(rest, reduced(net, "sum", term.value, gone, False))
+    return Term(rest, reduced(net, "sum", net.tensor(term.value), gone, False))
 
 
 def _contracted(net: Network, a: Term, b: Term, needed: AbstractSet[str]) -> Term:
@@ -104,27 +92,21 @@ def _contracted(net: Network, a: Term, b: Term, needed: AbstractSet[str]) -> Ter
     left, right = ([letter for letter in term.letters if letter not in both] for term in (a, b))
     order = [*batch, *left, *right]
     if not summed:
-        return Term("".join(order), net.elementwise("mul", _spread(a, order), _spread(b, order)))
+        return Term("".join(order), net.elementwise("mul", _spread(net, a, order), _spread(net, b, order)))
     sizes = {**a.sizes, **b.sizes}
     made = product(net, _grouped(net, a, (batch, left, summed)), _grouped(net, b, (batch, summed, right)))
     return Term("".join(order), net.reshaped(made, [sizes[letter] for letter in order]))
 
 
-def _spread(term: Term, order: Sequence[str]) -> Value:
+def _spread(net: Network, term: Term, order: Sequence[str]) -> Value:
     """The operand with axes of these letters, size 1 for those that it lacks."""
-    sizes, has = term.sizes, [letter for letter in order if letter in term.letters]
-    if isinstance(term.value, Static):
-        moved = term.value.array.transpose([term.letters.index(letter) for letter in has])
-        return Static(moved.reshape([sizes.get(letter, 1) for letter in order]), term.value.name)
-    axes = dict(zip(term.letters, term.value.axes, strict=True))
-    return Tensor(term.value.node, tuple(axes.get(letter, ()) for letter in order), term.value.kind)
+    moved = term.value.turned([term.letters.index(letter) for letter in order if letter in term.letters])
+    return net.reshaped(moved, [term.sizes.get(letter, 1) for letter in order])
 
 
 def _grouped(net: Network, term: Term, to: Sequence[Sequence[str]]) -> Value:
     """An operand with its batch axes as they are, and the other two groups of letters joined to one axis each."""
     order = [term.letters.index(letter) for group in to for letter in group]
-    sizes, value = term.sizes, term.value
+    sizes = term.sizes
     shape = [*(sizes[letter] for letter in to[0]), *(math.prod(sizes[letter] for letter in group) for group in to[1:])]
-    if isinstance(value, Static):
-        return Static(value.array.transpose(order).reshape(shape), value.name)
-    return net.reshaped(Tensor(value.node, tuple(value.axes[axis] for axis in order), value.kind), shape)
+    return net.reshaped(term.value.turned(order), shape)

@@ -73,13 +73,11 @@ CONDITIONS = {"And": "mul", "Or": "maximum", "Xor": "not_equal"}
 
 def _boolean(name: str, op: str) -> None:
     def compared(c: Call, a: Value, b: Value) -> Result:
-        for rows, known in ((a, b), (b, a)):
-            if isinstance(rows, Tensor) and rows.kind == "int" and isinstance(known, Static):
-                if known.array.size == 1 and rows is a:
-                    return _compared_rows(c.net, op, rows, known)
-                if op == "equal" and is_count(known.array) and rows.shape[-1:] == (1,) and known.array.ndim <= rows.rank:
-                    node = c.net.add("one_hot", rows.node, n=known.array.size)
-                    return Tensor(node, (*rows.axes[:-1], (node.type.rank - 1,)), "bool")
+        for rows, known in ((a, b), (b, a)) if op == "equal" else ():
+            is_counted = isinstance(known, Static) and is_count(known.array) and known.rank <= rows.rank
+            if is_counted and isinstance(rows, Tensor) and rows.kind == "int" and rows.shape[-1:] == (1,):
+                node = c.net.add("one_hot", rows.node, n=known.shape[-1])
+                return Tensor(node, (*rows.axes[:-1], (node.type.rank - 1,)), "bool")
         return c.net.elementwise(op, a, b, kind="bool")
 
     add_row(name, compared, (EXACT, Fact.CONDITION))
@@ -87,17 +85,6 @@ def _boolean(name: str, op: str) -> None:
 
 for name, op in (COMPARISONS | CONDITIONS).items():
     _boolean(name, op)
-
-
-def _compared_rows(net: Network, op: str, rows: Tensor, number: Static) -> Tensor:
-    """Numbers of rows compared with one number, as padding tokens are: the rows of a table of ones and zeros."""
-    limits = rows.node.type.range
-    if limits is None:
-        raise Unsupported("it compares numbers of rows, whose largest isn't known", COMPUTED)
-    places, known = np.arange(limits.high + 1, dtype=np.float32), number.array.astype(np.float32).reshape(1)
-    table = OPS[op].reference(OPS[op].attributes(), (places, known))
-    node = net.add("embedding", rows.node, net.weight(table[:, np.newaxis], "", "table"))
-    return net.reshaped(Tensor(node, (*rows.axes, (node.type.rank - 1,)), "bool"), rows.shape)
 
 
 @operator("Not", EXACT, Fact.CONDITION)
@@ -188,14 +175,6 @@ def softplus(net: Network, x: Node) -> Node:
     return net.add("add", net.add("maximum", x, net.scalar(0.0)), net.add("log", net.add("add", small, net.scalar(1.0))))
 
 
-def softsign(net: Network, x: Node) -> Node:
-    return net.add("div", x, net.add("add", net.add("abs", x), net.scalar(1.0)))
-
-
-def thresholded(net: Network, x: Node, alpha: float) -> Node:
-    return net.add("where", net.add("greater", x, net.scalar(alpha)), x, net.scalar(0.0))
-
-
 def _error_function(net: Network, x: Node) -> Node:
     """With y = √2·x, gelu(y) is y/2 · (1 + erf(x)): so erf(x) is 2 · gelu(y) / y - 1, and 0 where y is 0.
 
@@ -212,7 +191,7 @@ _of_element("Mish", lambda net, x: net.add("mul", x, net.add("tanh", softplus(ne
 _of_element("Neg", lambda net, x: net.add("mul", x, net.scalar(-1.0)), EXACT, WHOLE)
 _of_element("Reciprocal", lambda net, x: net.add("div", net.scalar(1.0), x), EXACT)
 _of_element("Softplus", softplus)
-_of_element("Softsign", softsign)
+_of_element("Softsign", lambda net, x: net.add("div", x, net.add("add", net.add("abs", x), net.scalar(1.0))))
 
 
 @operator("Elu", AXES)
@@ -239,7 +218,7 @@ def celu(c: Call, x: Tensor, *, alpha: float = 1.0) -> Result:
 
 @operator("ThresholdedRelu", AXES)
 def thresholded_relu(c: Call, x: Tensor, *, alpha: float = 1.0) -> Result:
-    return c.net.apply(x, lambda x: thresholded(c.net, x, alpha))
+    return c.net.apply(x, lambda x: c.net.add("where", c.net.add("greater", x, c.net.scalar(alpha)), x, c.net.scalar(0.0)))
 
 
 @operator("Gelu", AXES)
@@ -258,12 +237,7 @@ def swish(c: Call, x: Tensor, *, alpha: float = 1.0) -> Result:
 def hard_sigmoid(c: Call, x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Result:
     if math.isclose(alpha, 1 / 6, rel_tol=2e-6) and beta == 0.5:
         return c.net.map(x, "hard_sigmoid")
-    return c.net.apply(x, lambda x: clipped_affine(c.net, x, alpha, beta))
-
-
-def clipped_affine(net: Network, x: Node, alpha: float, beta: float) -> Node:
-    """alpha · x + beta, between 0 and 1."""
-    return net.add("clip", net.add("add", net.add("mul", x, net.scalar(alpha)), net.scalar(beta)), low=0.0, high=1.0)
+    return c.net.apply(c.net.affine(x, alpha, beta), partial(clipped, c.net, 0.0, 1.0))
 
 
 @operator("PRelu", AXES)
@@ -373,12 +347,12 @@ def _converted(node: OnnxNode, arrays: Sequence[AnyArray]) -> AnyArray:
     return arrays[0].astype(np.float32 if to == BFLOAT16 else TYPES[to])
 
 
-@operator("Cast", AXES, EXACT, Fact.REAL, fold=_converted, ignored="saturate round_mode")
+@operator("Cast", AXES, EXACT, Fact.INTEGERS, Fact.REAL, fold=_converted, ignored="saturate round_mode")
 def cast(c: Call, x: Tensor, *, to: int) -> Result:
     """The values in ONNX's type of this number. Raises `Unsupported` where they would change."""
     if isinstance(x.kind, Classes):
         return x
-    if isinstance(x.kind, Grid) and not x.kind.measured:  # PyTorch writes one behind each QuantizeLinear
+    if isinstance(x.kind, Grid):  # PyTorch writes one behind each QuantizeLinear
         if to in TYPES and TYPES[to].name == x.kind.type:
             return x
         raise Unsupported("it computes with the integers of quantised values", "DequantizeLinear before it makes real values of them")
@@ -400,7 +374,7 @@ KIND_TYPES: Mapping[Kind, type] = {"float": np.float32, "bool": np.bool_}
 """NumPy's types of computed values by their kinds; those of the other kinds are integers."""
 
 
-@operator("CastLike", AXES, Fact.REAL, ignored="saturate round_mode")
+@operator("CastLike", AXES, Fact.INTEGERS, Fact.REAL, ignored="saturate round_mode")
 def cast_like(c: Call, x: Value, like: Value) -> Result:
     """The values in the other operand's type; of one that the network computes, only the kind is known."""
     type_ = (

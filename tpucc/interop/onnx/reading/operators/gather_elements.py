@@ -66,9 +66,9 @@ def _gathered(net: Network, x: Tensor, places: AnyArray, axis: int) -> Tensor:
     order = [*same, *rows, axis]
     by_row = places.transpose(order)[(0,) * len(same)].reshape(-1, places.shape[axis])
     sizes = [x.shape[other] for other in same]
-    moved = net.reshaped(Tensor(x.node, tuple(x.axes[other] for other in order), x.kind), (*sizes, len(by_row), x.shape[axis]))
+    moved = net.reshaped(x.turned(order), (*sizes, len(by_row), x.shape[axis]))
     made = net.reshaped(_of_rows(net, moved, by_row), [places.shape[other] for other in order])
-    return Tensor(made.node, tuple(made.axes[order.index(other)] for other in range(x.rank)), made.kind)
+    return made.turned([order.index(other) for other in range(x.rank)])
 
 
 def _of_rows(net: Network, x: Tensor, places: AnyArray) -> Tensor:

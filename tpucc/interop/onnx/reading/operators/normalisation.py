@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,6 @@ from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, ax
 from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.reductions import reduced
 from tpucc.interop.onnx.reading.operators.rows import Axis, Fact, Ints, Positive, operator
-from tpucc.ir import Node
 
 SMALLEST = float(np.finfo(np.float32).tiny)
 """What a norm of 0 is taken for: the values stay 0, as ONNX says."""
@@ -51,15 +51,11 @@ def batch_norm(
     c.alone()
     if is_standardised:  # weights, by their own mean and variance
         made = centred(net, x, [axis for axis in range(x.rank) if axis != 1], epsilon)
-        return _scaled(net, made, *(_of_channels(each, x.rank) for each in (scale, bias)))
+        return _scaled(net, made, *(_of_channels(net, each, x.rank) for each in (scale, bias)))
     order = (0, *range(2, x.rank), 1) if x.rank > 1 else (0,)
     roles = {"scale": scale, "bias": bias, "mean": mean, "variance": variance}
-    constants = [_vector(net, each, role) for role, each in roles.items()]
+    constants = [net.parameter(each, role) for role, each in roles.items()]
     return Tensor(net.add("batch_norm", net.arranged(x, order), *constants, epsilon=epsilon), axes_of(order))
-
-
-def _vector(net: Network, value: Value, role: str) -> Node:
-    return net.weight(value.array, value.name, role) if isinstance(value, Static) else net.arranged(value, range(value.rank))
 
 
 def centred(net: Network, x: Tensor, axes: Sequence[int], epsilon: float) -> Tensor:
@@ -74,11 +70,9 @@ def _scaled(net: Network, x: Tensor, scale: Value, bias: Value | None) -> Tensor
     return made if bias is None else net.elementwise("add", made, bias)
 
 
-def _of_channels(value: Value, rank: int) -> Value:
+def _of_channels(net: Network, value: Value, rank: int) -> Value:
     """A value of each channel, with axes of size 1 behind it."""
-    if isinstance(value, Static):
-        return Static(value.array.reshape(-1, *(1,) * (rank - 2)), value.name)
-    return Tensor(value.node, (*value.axes, *(() for _ in range(rank - 2))))
+    return net.reshaped(value, (*value.shape, *(1,) * (rank - 2)))
 
 
 @operator("InstanceNormalization", Fact.IMAGES)
@@ -87,7 +81,7 @@ def instance_norm(c: Call, x: Tensor, scale: Value, bias: Value, *, epsilon: flo
     made = centred(c.net, x, range(2, x.rank), epsilon)
     if isinstance(scale, Static) and (scale.array == 1).all() and isinstance(bias, Static) and not bias.array.any():
         return made
-    return _scaled(c.net, made, _of_channels(scale, x.rank), _of_channels(bias, x.rank))
+    return _scaled(c.net, made, *(_of_channels(c.net, each, x.rank) for each in (scale, bias)))
 
 
 @operator("GroupNormalization", ignored="stash_type")
@@ -98,8 +92,8 @@ def group_norm(c: Call, x: Tensor, scale: Value, bias: Value, *, num_groups: Pos
     split = net.reshaped(x, (x.shape[0], num_groups, x.shape[1] // num_groups, *x.shape[2:]))
     made = centred(net, split, range(2, split.rank), epsilon)
     if c.opset < 21:
-        return net.reshaped(_scaled(net, made, *(_of_channels(value, split.rank) for value in (scale, bias))), x.shape)
-    return _scaled(net, net.reshaped(made, x.shape), *(_of_channels(value, x.rank) for value in (scale, bias)))
+        return net.reshaped(_scaled(net, made, *(_of_channels(net, value, split.rank) for value in (scale, bias))), x.shape)
+    return _scaled(net, net.reshaped(made, x.shape), *(_of_channels(net, value, x.rank) for value in (scale, bias)))
 
 
 @operator("LayerNormalization", ignored="stash_type")
@@ -121,14 +115,13 @@ def layer_norm(net: Network, x: Tensor, scale: Value, bias: Value | None, epsilo
     width = x.shape[-1]
     if bias is None:
         bias = Static(np.zeros(width, np.float32), "")
-    gamma, beta = (_row(net, value, width, role) for value, role in ((scale, "scale"), (bias, "bias")))
+    gamma, beta = (net.parameter(_row(value, width), role) for value, role in ((scale, "scale"), (bias, "bias")))
     return Tensor(net.add("layer_norm", net.arranged(single, order), gamma, beta, epsilon=epsilon), axes_of(order))
 
 
-def _row(net: Network, value: Value, width: int, role: str) -> Node:
-    if isinstance(value, Static):
-        return net.weight(np.broadcast_to(value.array, (*value.array.shape[:-1], width)).reshape(width), value.name, role)
-    return net.arranged(value, range(value.rank))
+def _row(value: Value, width: int) -> Value:
+    """A known value with one number for each column."""
+    return replace(value, array=np.broadcast_to(value.array.reshape(-1), (width,))) if isinstance(value, Static) else value
 
 
 @operator("RMSNormalization", "SimplifiedLayerNormalization", ignored="stash_type")

@@ -45,13 +45,10 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
     if all(taken == range(size) for taken, size in zip(ranges, sizes, strict=True)) and not gone:
         return Tensor(t.node, axes, t.kind)
     changed = [place for place, (taken, size) in enumerate(zip(ranges, sizes, strict=True)) if taken != range(size)]
-    if len(changed) == 1 and len(ranges[changed[0]]) == 1 and {*gone} <= {*changed}:
-        step = _at(net, t.node, changed[0], ranges[changed[0]].start)
-        if step is not None:
-            return Tensor(step, _without(axes, changed), t.kind)
-    if (piece := _piece(net, t.node, ranges)) is not None:
-        found = Tensor(piece, axes, t.kind)
-        return net.laid(found, sorted(range(len(axes)), key=axes.__getitem__)) if gone else found
+    if len(changed) == 1 and {*gone} <= {*changed}:
+        piece = _piece(net, t.node, changed[0], ranges[changed[0]])
+        if piece is not None:
+            return Tensor(piece, _without(axes, changed) if piece.type.rank < len(sizes) else axes, t.kind)
     renamed = _without(axes, gone)
     if (columns := _columns(net, t.node, ranges, gone)) is not None:
         return Tensor(columns, renamed, t.kind)
@@ -100,39 +97,26 @@ def _ranges(t: Tensor, axis: int, taken: range) -> tuple[range, ...] | None:
     return first, *map(range, sizes[1:])
 
 
-def _at(net: Network, node: Node, axis: int, place: int) -> Node | None:
-    """The value at one place of an axis, without that axis, where steps of a sequence stand side by side; None for other nodes."""
-    sizes = node.type.shape
-    rest = (*sizes[:axis], *sizes[axis + 1 :])
-    operands = [net.builder.nodes[name] for name in node.operands]
+def _piece(net: Network, node: Node, axis: int, taken: range) -> Node | None:
+    """A part of an axis that concatenations have put there, as steps of a sequence; one place is without the axis. None for other nodes and
+    other parts."""
+    sizes, operands = node.type.shape, [net.builder.nodes[name] for name in node.operands]
+    shape = (*sizes[:axis], *([len(taken)] if len(taken) > 1 else []), *sizes[axis + 1 :])
+    if taken == range(sizes[axis]):
+        return net.in_shape(node, shape)
     if isinstance(node.attributes, ConcatAttributes):
         along = node.attributes.axis % node.type.rank
         if along != axis:
-            steps = [step for operand in operands if (step := _at(net, operand, axis, place)) is not None]
-            return net.add("concat", *steps, axis=along - (along > axis)) if len(steps) == len(operands) else None
+            pieces = [piece for operand in operands if (piece := _piece(net, operand, axis, taken)) is not None]
+            return net.add("concat", *pieces, axis=along - (len(taken) == 1 and along > axis)) if len(pieces) == len(operands) else None
         for operand in operands:
-            if place < operand.type.shape[axis]:
-                return net.in_shape(operand, rest) if operand.type.shape[axis] == 1 else _at(net, operand, axis, place)
-            place -= operand.type.shape[axis]
+            size = operand.type.shape[axis]
+            if taken.start < size:
+                return _piece(net, operand, axis, taken)
+            taken = range(taken.start - size, taken.stop - size, taken.step)
     if node.op == "reshape" and operands[0].type.shape[: axis + 1] == sizes[: axis + 1]:
-        step = _at(net, operands[0], axis, place)
-        return None if step is None else net.in_shape(step, rest)
-    return None
-
-
-def _piece(net: Network, node: Node, ranges: Sequence[range]) -> Node | None:
-    """The operand of a concatenation that a slice takes whole."""
-    if not isinstance(node.attributes, ConcatAttributes):
-        return None
-    axis = node.attributes.axis % node.type.rank
-    if any(taken != range(size) for place, (taken, size) in enumerate(zip(ranges, node.type.shape, strict=True)) if place != axis):
-        return None
-    start = 0
-    for name in node.operands:
-        size = net.builder.nodes[name].type.shape[axis]
-        if ranges[axis] == range(start, start + size):
-            return net.builder.nodes[name]
-        start += size
+        piece = _piece(net, operands[0], axis, taken)
+        return None if piece is None else net.in_shape(piece, shape)
     return None
 
 
@@ -147,8 +131,9 @@ def _columns(net: Network, node: Node, ranges: Sequence[range], gone: tuple[int,
     if len(sizes) <= x.type.rank or sizes[:split] != x.type.shape[:-1] or not whole or ranges[split].step != 1 or not {*gone} <= {split}:
         return None
     each = math.prod(sizes[split + 1 :])
-    starts, stops = (*(0 for _ in sizes[:split]), ranges[split].start * each), (*sizes[:split], ranges[split].stop * each)
-    made = _piece(net, x, list(map(range, starts, stops))) or net.add("slice", x, starts=starts, stops=stops)
+    first, last = ranges[split].start * each, ranges[split].stop * each
+    starts, stops = (*(0 for _ in sizes[:split]), first), (*sizes[:split], last)
+    made = _piece(net, x, split, range(first, last)) or net.add("slice", x, starts=starts, stops=stops)
     shape = (*sizes[:split], *(() if gone else (len(ranges[split]),)), *sizes[split + 1 :])
     return made if made.type.shape == shape else net.add("reshape", made, shape=shape)
 
@@ -295,7 +280,7 @@ def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:
         moved = Tensor(single.node, (*others, single.axes[axis]))
         made = product(net, moved, Static(matrix, name))
         back = [*range(axis), t.rank - 1, *range(axis, t.rank - 1)]
-        return Tensor(made.node, tuple(made.axes[index] for index in back))
+        return made.turned(back)
     sizes = single.node.type.shape
     behind = int(np.prod(sizes[place + 1 :]))
     flat = net.add("reshape", single.node, shape=(*sizes[: place + 1], behind)) if place < t.rank - 2 else single.node
@@ -405,7 +390,7 @@ def one_hot(c: Call, indices: Tensor, depth: Number, values: AnyArray, *, axis: 
     made = Tensor(node, (*indices.axes, (node.type.rank - 1,)))
     axis = normal(axis, indices.rank + 1)
     places = [*range(axis), indices.rank, *range(axis, indices.rank)]
-    made = c.net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+    made = c.net.affine(made.turned(places), on - off, off)
     return Tensor(made.node, made.axes, "bool") if values.dtype == np.bool_ else made
 
 

@@ -16,7 +16,6 @@ from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import require
 from tpucc.interop.onnx.reading.operators.rows import Fact, operator
 from tpucc.interop.onnx.reading.operators.shapes import Shape
-from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
 
@@ -29,15 +28,11 @@ def product(net: Network, a: Value, b: Value) -> Tensor:
     """a @ b, with NumPy's rules."""
     if isinstance(a, Tensor) and isinstance(b, Static) and b.array.ndim == 2:
         return _by_weight(net, a, b)
-    left, right = _matrix(net, a), _matrix(net, b)
+    left, right = (net.arranged(value, range(value.rank)) for value in (a, b))
     if len(b.shape) == 1:
         made = plain(net.add("matmul", left, net.add("reshape", right, shape=(*b.shape, 1))))
         return net.reshaped(made, made.shape[:-1])
     return plain(net.add("matmul", left, right))
-
-
-def _matrix(net: Network, value: Value) -> Node:
-    return net.given(value.array, value.name) if isinstance(value, Static) else net.arranged(value, range(value.rank))
 
 
 def _by_weight(net: Network, x: Tensor, w: Static) -> Tensor:
@@ -94,7 +89,7 @@ def gemm(
     left, right = (value.shape[::-1] if turned else value.shape for value, turned in ((a, transA), (b, transB)))
     require(len(left) == len(right) == 2 and left[1] == right[0])
     require(term is None or broadcast([term.shape, (left[0], right[1])]) == (left[0], right[1]))
-    a, b = _turned(a, transA), _turned(b, transB)
+    a, b = (value.turned((1, 0)) if turned else value for value, turned in ((a, transA), (b, transB)))
     scaled = _scaled(net, b, alpha) if alpha != 1 else b
     made = product(net, a, b if scaled is None else scaled)
     if scaled is None:
@@ -118,9 +113,3 @@ def _scaled(net: Network, w: Value, alpha: float) -> Static | None:
     made = Static(w.array * np.float32(alpha), f"{w.name}.times_{alpha:g}")
     net.grids[made.name] = replace(grid, scale=float(np.float32(grid.scale) * np.float32(abs(alpha))))
     return made
-
-
-def _turned(value: Value, turned: bool) -> Value:
-    if not turned:
-        return value
-    return Static(value.array.T, value.name) if isinstance(value, Static) else Tensor(value.node, value.axes[::-1], value.kind)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, as_tensor
 from tpucc.interop.onnx.reading.building.network import Network
 from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value, plain
+from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.names import module_of
 from tpucc.interop.onnx.reading.files.problems import Unsupported, named, require
 from tpucc.interop.onnx.reading.operators.places import part
-from tpucc.interop.onnx.reading.operators.rows import ROWS, Floats, Positive, Row, Texts, operator
+from tpucc.interop.onnx.reading.operators.rows import ROWS, Floats, Positive, Texts, operator
 from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
@@ -27,37 +28,22 @@ LSTM_ORDER = (0, 2, 3, 1)
 """ONNX's gates are input, output, forget, cell; Keras's and ours input, forget, cell, output."""
 
 
-@dataclass(frozen=True)
-class GateFunction:
-    """A function in the gates: the operator of the same name, with the values that the node gives to its attributes alpha and beta."""
-
-    call: Call
-    row: Row
-    numbers: Mapping[str, float]
-
-    def of(self, x: Node, name: str) -> Node:
-        """The function's result; `name` is that of its node."""
-        own, self.call.net.name = self.call.net.name, name or self.row.op.lower()
-        made = as_tensor(self.row.result(self.call, plain(x), **self.numbers))
-        self.call.net.name = own
-        return made.node
-
-
-def gate_functions(c: Call, said: CellAttributes, defaults: Sequence[str], directions: int) -> list[list[GateFunction]]:
-    """The functions of each direction. Those that have numbers take them from the node's lists, in their order, as far as these go."""
+def gate_functions(said: CellAttributes, defaults: Sequence[str], directions: int) -> list[list[OnnxNode]]:
+    """The functions of each direction, as nodes of the operators of the same names. Those that have numbers take them from the lists of
+    what is said, in their order, as far as these go."""
     names, numbers = (
         said.activations or [*defaults] * directions,
         {"alpha": iter(said.activation_alpha), "beta": iter(said.activation_beta)},
     )
     require(len(names) >= len(defaults) * directions)
-    found: list[GateFunction] = []
+    found: list[OnnxNode] = []
     for name in names:
         row = next((row for row in ROWS.values() if row.op.lower() == name.lower()), None)
         if row is None or len(row.operands) != 1 or not row.attributes.keys() <= numbers.keys():
             raise Unsupported(
                 f"the function {named(name)}", "functions of one value that are operators of ONNX are read, as Sigmoid and Tanh"
             )
-        found.append(GateFunction(c, row, {key: next(numbers[key], each.default) for key, each in row.attributes.items()}))
+        found.append(OnnxNode(row.op, ("x",), ("y",), {key: next(numbers[key], each.default) for key, each in row.attributes.items()}))
     return [found[start : start + len(defaults)] for start in range(0, len(defaults) * directions, len(defaults))]
 
 
@@ -68,14 +54,18 @@ class Cell:
     Nodes that are to be variables in the source are named as such, others after their operators.
     """
 
-    network: Network
+    call: Call
     units: int
     kernel: Node
     recurrent: Node
     bias: Node | None
     recurrent_bias: Node | None
-    activations: Sequence[GateFunction]
+    activations: Sequence[OnnxNode]
     reset_after: bool
+
+    @property
+    def network(self) -> Network:
+        return self.call.net
 
     def gate(self, z: Node, index: int, count: int = 1) -> Node:
         """The columns of some gates."""
@@ -96,11 +86,12 @@ class Cell:
         return self.network.add("mul", a, b, name=name)
 
     def activation(self, index: int, x: Node, name: str = "") -> Node:
-        return self.activations[index].of(x, name)
-
-
-FUNCTIONS: Mapping[int, Sequence[str]] = {4: ("Sigmoid", "Tanh", "Tanh"), 3: ("Sigmoid", "Tanh"), 1: ("Tanh",)}
-"""The functions of a network of so many gates that names none."""
+        """The result of a function; `name` is that of its node."""
+        node, net = self.activations[index], self.network
+        own, net.name = net.name, name or node.op.lower()
+        made = as_tensor(ROWS[node.op].built(replace(self.call, node=node, inputs=[plain(x)])))
+        net.name = own
+        return made.node
 
 
 def _lstm(cell: Cell, x: Node, state: State) -> State:
@@ -147,12 +138,12 @@ class CellAttributes:
     layout: bool = False
 
 
-STEPS: Mapping[str, tuple[int, int, Callable[[Cell, Node, State], State]]] = {
-    "GRU": (3, 1, _gru),
-    "LSTM": (4, 2, _lstm),
-    "RNN": (1, 1, _rnn),
+STEPS: Mapping[str, tuple[int, int, Callable[[Cell, Node, State], State], Sequence[str]]] = {
+    "GRU": (3, 1, _gru, ("Sigmoid", "Tanh")),
+    "LSTM": (4, 2, _lstm, ("Sigmoid", "Tanh", "Tanh")),
+    "RNN": (1, 1, _rnn, ("Tanh",)),
 }
-"""How many gates and states a network has, and its step."""
+"""How many gates and states a network has, its step, and its functions where it names none."""
 
 
 @operator("GRU", ignored="linear_before_reset")
@@ -173,11 +164,11 @@ def recurrent(
 ) -> Result:
     """The results of all steps, and the last states. With `layout` the batch comes first in all values. The attribute that one of the
     operators has alone is read here."""
-    (gates, count, step), net = STEPS[c.node.op], c.net
+    (gates, count, step, usual), net = STEPS[c.node.op], c.net
     directions = 2 if said.direction == "bidirectional" else 1
-    functions = gate_functions(c, said, FUNCTIONS[gates], directions)
-    first = _turned(x, (1, 0, 2)) if said.layout else x
-    states = [_turned(value, (1, 0, 2)) if said.layout and value is not None else value for value in (hidden, state)[:count]]
+    functions = gate_functions(said, usual, directions)
+    first = x.turned((1, 0, 2)) if said.layout else x
+    states = [value.turned((1, 0, 2)) if said.layout and value is not None else value for value in (hidden, state)[:count]]
     require(x.rank == r.ndim == 3)
     time, batch, inputs = first.shape
     units = r.shape[2] if said.hidden_size is None else said.hidden_size
@@ -210,18 +201,8 @@ def recurrent(
     made = [_sequence(net, outputs)] if c.node.outputs[0] and c.reads(0) else []
     last = [_final(net, [each[index] for each in finals]) for index in range(count)]
     if said.layout:
-        made, last = [_turned(each, (2, 0, 1, 3)) for each in made], [_turned(each, (1, 0, 2)) for each in last]
+        made, last = [each.turned((2, 0, 1, 3)) for each in made], [each.turned((1, 0, 2)) for each in last]
     return *(made or (Static(np.zeros(0), ""),)), *last
-
-
-V = TypeVar("V", bound=Value)
-
-
-def _turned(value: V, order: Sequence[int]) -> V:
-    """A value with its axes in another order."""
-    if isinstance(value, Static):
-        return replace(value, array=value.array.transpose(order))
-    return replace(value, axes=tuple(value.axes[axis] for axis in order))
 
 
 def _columns(array: AnyArray, gates: int) -> AnyArray:
@@ -230,7 +211,7 @@ def _columns(array: AnyArray, gates: int) -> AnyArray:
     return np.concatenate([parts[gate] for gate in (LSTM_ORDER if gates == 4 else range(gates))]).T
 
 
-def _cell(c: Call, units: int, given: Arrays, end: str, functions: Sequence[GateFunction], reset_after: bool) -> Cell:
+def _cell(c: Call, units: int, given: Arrays, end: str, functions: Sequence[OnnxNode], reset_after: bool) -> Cell:
     """The cell of the weights, the recurrent ones and the biases of a direction, whose keys have this end."""
     w, r, bias = given
     gates = len(r) // units
@@ -242,7 +223,7 @@ def _cell(c: Call, units: int, given: Arrays, end: str, functions: Sequence[Gate
     start = _start(c.net, module_of(c.node), end, keyed)
     weights = {name: c.net.weight(array, f"{start}.{name}") for name, array in keyed.items()}
     biases = weights.get("bias"), weights.get("recurrent_bias")
-    return Cell(c.net, units, weights["kernel"], weights["recurrent"], *biases, functions, reset_after)
+    return Cell(c, units, weights["kernel"], weights["recurrent"], *biases, functions, reset_after)
 
 
 def _initial(c: Call, value: Value | None, name: str, direction: int, shape: tuple[int, int]) -> Node:

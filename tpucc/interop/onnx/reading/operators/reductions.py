@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
 
@@ -45,8 +45,11 @@ def reduced_axes(x: Tensor, axes: Ints | None, nothing: bool) -> list[int] | Non
     return None if nothing else list(range(x.rank))
 
 
-def _reduction(name: str, op: str, *facts: Fact, before: str = "", after: str = "") -> None:
-    """Adds the row of a reduction, with functions of elements before and after it."""
+Reduction = str | Callable[[Network, Tensor, Sequence[int], bool], Tensor]
+
+
+def _reduction(name: str, op: Reduction, *facts: Fact, before: str = "", after: str = "") -> None:
+    """Adds the row of a reduction, an operator or a function, with functions of elements before and after it."""
 
     def row(c: Call, x: Tensor, axes: Ints | None, *, keepdims: bool = True, noop_with_empty_axes: bool = False) -> Result:
         found = reduced_axes(x, axes, noop_with_empty_axes)
@@ -55,47 +58,45 @@ def _reduction(name: str, op: str, *facts: Fact, before: str = "", after: str = 
             x = Tensor(c.net.add("mul", x.node, x.node), x.axes)
         elif before:
             x = c.net.map(x, before)
-        x = x if found is None else reduced(c.net, op, x, found, keepdims)
+        if found is not None:
+            x = reduced(c.net, op, x, found, keepdims) if isinstance(op, str) else op(c.net, x, found, keepdims)
         return c.net.map(x, after) if after else x
 
     add_row(name, row, facts)
 
 
+def _log_sum_exp(net: Network, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor:
+    """m + log(Σ exp(x - m)), m the largest value: nothing overflows."""
+    largest = reduced(net, "max", x, axes, True)
+    total = reduced(net, "sum", net.map(net.elementwise("sub", x, largest), "exp"), axes, True)
+    return _kept(net, net.elementwise("add", largest, net.map(total, "log")), axes, keep)
+
+
+def _multiplied(net: Network, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor:
+    """Of few values along the axes: one after the other."""
+    count = math.prod(x.shape[axis] for axis in axes)
+    if count > MOST_FACTORS:
+        raise Unsupported(f"a product of {count:,} values", f"up to {MOST_FACTORS} are multiplied, one after the other")
+    places = product(*(range(x.shape[axis]) for axis in axes))
+    factors = [part(net, x, {axis: range(place, place + 1) for axis, place in zip(axes, chosen, strict=True)}) for chosen in places]
+    return _kept(net, reduce(lambda a, b: net.elementwise("mul", a, b), factors), axes, keep)
+
+
+def _kept(net: Network, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor:
+    """A tensor of size 1 along axes that stay or go."""
+    return x if keep else net.reshaped(x, [size for axis, size in enumerate(x.shape) if axis not in axes])
+
+
 _reduction("ReduceL1", "sum", WHOLE, before="abs")
 _reduction("ReduceL2", "sum", EXACT, before="square", after="sqrt")
 _reduction("ReduceLogSum", "sum", after="log")
+_reduction("ReduceLogSumExp", _log_sum_exp)
 _reduction("ReduceMax", "max", EXACT, KEEPS, WHOLE)
 _reduction("ReduceMean", "mean", EXACT)
 _reduction("ReduceMin", "min", EXACT, KEEPS, WHOLE)
+_reduction("ReduceProd", _multiplied, EXACT, WHOLE)
 _reduction("ReduceSum", "sum", EXACT, WHOLE)
 _reduction("ReduceSumSquare", "sum", EXACT, WHOLE, before="square")
-
-
-@operator("ReduceLogSumExp")
-def log_sum_exp(c: Call, x: Tensor, axes: Ints | None, *, keepdims: bool = True, noop_with_empty_axes: bool = False) -> Result:
-    """m + log(Σ exp(x - m)), m the largest value: nothing overflows."""
-    net, found = c.net, reduced_axes(x, axes, noop_with_empty_axes)
-    if found is None:
-        return x
-    largest = reduced(net, "max", x, found, True)
-    total = reduced(net, "sum", net.map(net.elementwise("sub", x, largest), "exp"), found, True)
-    made = net.elementwise("add", largest, net.map(total, "log"))
-    return made if keepdims else Tensor(made.node, tuple(parts for axis, parts in enumerate(made.axes) if axis not in found))
-
-
-@operator("ReduceProd", EXACT, WHOLE)
-def multiplied(c: Call, x: Tensor, axes: Ints | None, *, keepdims: bool = True, noop_with_empty_axes: bool = False) -> Result:
-    """Of few values along the axes: one after the other."""
-    net, found = c.net, reduced_axes(x, axes, noop_with_empty_axes)
-    if found is None:
-        return x
-    count = math.prod(x.shape[axis] for axis in found)
-    if count > MOST_FACTORS:
-        raise Unsupported(f"a product of {count:,} values", f"up to {MOST_FACTORS} are multiplied, one after the other")
-    places = product(*(range(x.shape[axis]) for axis in found))
-    factors = [part(net, x, {axis: range(place, place + 1) for axis, place in zip(found, chosen, strict=True)}) for chosen in places]
-    made = reduce(lambda a, b: net.elementwise("mul", a, b), factors)
-    return made if keepdims else net.reshaped(made, [size for axis, size in enumerate(made.shape) if axis not in found])
 
 
 def _along(c: Call, x: Tensor, axis: int | None) -> tuple[Tensor, int]:
@@ -129,7 +130,7 @@ def log_softmax(c: Call, x: Tensor, *, axis: int | None = None) -> Result:
     return net.reshaped(net.elementwise("sub", centred, net.map(total, "log")), x.shape)
 
 
-@operator("ArgMax", "ArgMin")
+@operator("ArgMax", "ArgMin", Fact.INTEGERS)
 def place_of_largest(c: Call, x: Tensor, *, axis: Axis = 0, keepdims: bool = True, select_last_index: bool = False) -> Result:
     if select_last_index:
         raise Unsupported("of equal values it takes the last", "tpucc takes the first")

@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from tpucc.interop.onnx.reading.building.call import Call, Result, known, normal_axes
+from tpucc.interop.onnx.reading.building.call import Call, Result, normal_axes
 from tpucc.interop.onnx.reading.building.network import NO_VALUES, Network
 from tpucc.interop.onnx.reading.building.values import Grid, Tensor, Value
 from tpucc.interop.onnx.reading.files.problems import Unsupported, require
 from tpucc.interop.onnx.reading.operators.convolutions import channels_last, from_channels_last
 from tpucc.interop.onnx.reading.operators.places import mixed, require_few_picks, taken
-from tpucc.interop.onnx.reading.operators.rows import Fact, Floats, Ints, operator
+from tpucc.interop.onnx.reading.operators.rows import ROWS, Fact, Floats, Ints, operator
 from tpucc.interop.onnx.reading.operators.shapes import require_memory
 from tpucc.numerics import AnyArray
 from tpucc.ops.resize import between, nearest
@@ -47,7 +47,7 @@ def resize(
     c: Call,
     x: Tensor,
     second: Value | None,
-    third: Value | None,
+    scales: Floats | None,
     sizes: Ints | None,
     *,
     antialias: bool = False,
@@ -67,12 +67,13 @@ def resize(
     mode: Literal["nearest", "linear", "cubic"] = "nearest",
     nearest_mode: Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"] = "round_prefer_floor",
 ) -> Result:
-    """The scales are the second operand before opset 11, and the third one since."""
+    """Before opset 11 it is Upsample, with the scales as the second operand."""
+    if c.opset < 11:
+        return ROWS["Upsample"].built(c)
     if antialias or exclude_outside:
         raise Unsupported("resizing with antialias or exclude_outside", "export it without: antialias=False")
-    factors = _factors(second if c.opset < 11 else third)
     chosen = tuple(range(x.rank)) if axes is None else tuple(normal_axes(axes, x.rank))
-    both = _require_numbers(factors, sizes, chosen, x.shape)
+    both = _require_numbers(scales or (), sizes, chosen, x.shape)
     if both:
         ratios = [size / x.shape[axis] for axis, size in zip(chosen, both, strict=True)]
         if keep_aspect_ratio_policy not in ("stretch", ""):
@@ -80,21 +81,12 @@ def resize(
             both = [math.floor(ratio * x.shape[axis] + 0.5) for axis in chosen]
             ratios = [ratio] * len(chosen)
     else:
-        ratios = list(factors)
+        ratios = list(scales or ())
         both = [math.floor(x.shape[axis] * ratio) for axis, ratio in zip(chosen, ratios, strict=True)]
-    wanted, scales = list(x.shape), [1.0] * x.rank
+    wanted, factors = list(x.shape), [1.0] * x.rank
     for axis, size, ratio in zip(chosen, both, ratios, strict=True):
-        wanted[axis], scales[axis] = size, ratio
-    old = c.opset < 11
-    how = Sampling(mode, "asymmetric" if old else coordinate_transformation_mode, "floor" if old else nearest_mode, cubic_coeff_a)
-    return resized_values(c.net, x, wanted, scales, how)
-
-
-def _factors(scales: Value | None) -> Floats:
-    """The scales of a Resize. Raises `Unsupported` where the network computes them."""
-    array = np.zeros(0) if scales is None else known(scales, "its scales")
-    require(array.ndim == 1)
-    return tuple(float(scale) for scale in array)
+        wanted[axis], factors[axis] = size, ratio
+    return resized_values(c.net, x, wanted, factors, Sampling(mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a))
 
 
 def _require_numbers(scales: Sequence[float], sizes: Ints | None, axes: Sequence[int], shape: tuple[int, ...]) -> Sequence[int]:

@@ -7,7 +7,6 @@ page of operators in docs/. Facts say what the import asks of an operator that i
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -16,10 +15,10 @@ from inspect import Parameter as Kind
 from inspect import signature
 from operator import or_
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from tpucc.interop.onnx.reading.building.call import Call, Result, known, normal
-from tpucc.interop.onnx.reading.building.values import Static, Tensor, Value
+from tpucc.interop.onnx.reading.building.values import Tensor, Value
 from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import Misfit, require
 from tpucc.numerics import AnyArray
@@ -33,7 +32,7 @@ Positive = Annotated[int, "positive"]
 Ints = tuple[int, ...]
 Floats = tuple[float, ...]
 Texts = tuple[str, ...]
-CONSTANT = (AnyArray, Floats, Ints, Number, Static)
+CONSTANT = (AnyArray, Floats, Ints, Number)
 """The kinds of operands that must be known."""
 F = TypeVar("F", bound=Callable[..., Any])
 Fold = Callable[[OnnxNode, Sequence[AnyArray]], Any]
@@ -44,18 +43,6 @@ Size = Callable[[OnnxNode, Sequence[AnyArray]], int]
 """How many values the result of constants has at most."""
 
 
-class Joined(ABC):
-    """A kind of an operand that ONNX has as several, one behind the other."""
-
-    width: ClassVar[int]
-    """How many they are."""
-
-    @classmethod
-    @abstractmethod
-    def of(cls, call: Call, index: int) -> Self:
-        """The operands from `index` on."""
-
-
 class Fact(Enum):
     """What is true of an operator."""
 
@@ -64,6 +51,7 @@ class Fact(Enum):
     EXACT = "NumPy computes it to the same bits on every processor"
     IMAGES = "its first operand is an image, [N, C, H, W] or [N, C, L]"
     KEEPS = "the results have values of the first operand, or values between them"
+    INTEGERS = "it makes, compares or scales the integers of quantised values, or only their shape matters"
     REAL = "the results are no integers, whatever the operands are"
     VIEW = "the result has the values of the first operand, and no others"
     WHOLE = "the results of whole numbers are whole"
@@ -106,27 +94,17 @@ class Row:
 
     def require_kinds(self, call: Call) -> None:
         """Raises `Misfit` for attributes, lists and numbers of other kinds than the operator's."""
-        for index, parameter in self._places():
+        for index, parameter in enumerate(self.operands):
             if parameter.kind in CONSTANT and call.has(index):
                 _of_kind(call, call.value(index), parameter.kind, parameter.name.rstrip("_"))
         self._attributes(call)
 
-    def _places(self) -> Iterator[tuple[int, Parameter]]:
-        """The operands, each with the place where it begins."""
-        place = 0
-        for parameter in self.operands:
-            yield place, parameter
-            place += _width(parameter.kind)
-
     def _given(self, call: Call) -> list[Any]:
-        most, count = sum(_width(operand.kind) for operand in self.operands), len(call.inputs)
-        require(count <= most or any(operand.is_any_number for operand in self.operands))
-        given: list[Any] = []
-        for index, parameter in self._places():
-            if parameter.is_any_number:
-                return [*given, *(_operand(call, place, parameter) for place in range(index, count, _width(parameter.kind)))]
-            given.append(_operand(call, index, parameter))
-        return given
+        operands, missing = list(self.operands), len(call.inputs) - len(self.operands)
+        if operands and operands[-1].is_any_number:
+            operands += [operands.pop()] * (missing + 1)
+        require(len(call.inputs) <= len(operands))
+        return [_operand(call, index, parameter) for index, parameter in enumerate(operands)]
 
     def _attributes(self, call: Call) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -140,17 +118,6 @@ class Row:
             elif parameter.kind is Axis and parameter.default is not None:
                 into[parameter.name] = _axis(call, parameter.default)
         return found | {name: self.groups[name](**values) for name, values in groups.items()}
-
-    def places_of(self, kind: Any, count: int) -> Iterator[int]:
-        """Where the operands of a kind begin in a node that has so many."""
-        for place, parameter in self._places():
-            if parameter.kind == kind:
-                yield from range(place, count, _width(kind)) if parameter.is_any_number else [place] * (place < count)
-
-    def result(self, call: Call, *operands: Value, **attributes: Any) -> Result:
-        """What the row makes of these operands and attributes."""
-        assert self.build is not None
-        return self.build(call, *operands, **attributes)
 
 
 ROWS: dict[str, Row] = {}
@@ -212,12 +179,6 @@ def places_of_rows() -> Mapping[str, int]:
 
 
 @cache
-def names_with(fact: Fact) -> frozenset[str]:
-    """The operators of which a fact is true."""
-    return frozenset(name for name, row in ROWS.items() if fact in row.facts)
-
-
-@cache
 def parameters_of(
     build: Callable[..., Any],
 ) -> tuple[Sequence[Parameter], Mapping[str, Parameter], Mapping[str, Callable[..., Any]]]:
@@ -245,11 +206,6 @@ def _fields(group: str, kind: Any) -> Iterator[tuple[str, Parameter]]:
         yield each.name, Parameter(each.name, *_without_none(hints[each.name]), default, group=group)
 
 
-def _width(kind: Any) -> int:
-    """How many of ONNX's operands an operand of this kind is."""
-    return kind.width if isinstance(kind, type) and issubclass(kind, Joined) else 1
-
-
 def _without_none(hint: Any) -> tuple[Any, bool]:
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     rest = [part for part in parts if part is not NoneType]
@@ -261,8 +217,7 @@ def _operand(call: Call, index: int, parameter: Parameter) -> Any:
     value = call.inputs[index] if index < len(call.inputs) else None
     name = parameter.name.rstrip("_")
     if value is not None:
-        is_joined = isinstance(parameter.kind, type) and issubclass(parameter.kind, Joined)
-        return parameter.kind.of(call, index) if is_joined else _of_kind(call, value, parameter.kind, name)
+        return _of_kind(call, value, parameter.kind, name)
     if parameter.kind in (Ints, Floats, Number) and name in call.node.attributes:
         found = call.node.attributes[name]
         return float(found) if parameter.kind == Number else tuple(found)
@@ -276,8 +231,6 @@ def _of_kind(call: Call, value: Value, kind: Any, name: str) -> Any:
     if kind is Tensor:
         return call.net.tensor(value)
     array = known(value, f"its {name}")
-    if kind is Static:
-        return value
     shape = list(array.shape)
     if kind == Number:
         require(shape in ([], [1]))

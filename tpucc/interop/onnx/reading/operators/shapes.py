@@ -16,7 +16,6 @@ from tpucc.interop.onnx.reading.files.model import OnnxNode
 from tpucc.interop.onnx.reading.files.problems import ELSEWHERE, Misfit, TooLarge, Unsupported, require
 from tpucc.interop.onnx.reading.files.tensors import MAX_RANK, MAX_SIZE
 from tpucc.interop.onnx.reading.operators.rows import Fact, Ints, Number, Positive, nothing, of_constants, operator
-from tpucc.ir import Node
 from tpucc.numerics import AnyArray
 
 AXES, EXACT, KEEPS, VIEW, WHOLE = Fact.AXES, Fact.EXACT, Fact.KEEPS, Fact.VIEW, Fact.WHOLE
@@ -76,7 +75,7 @@ def unsqueeze(c: Call, x: Tensor, axes: Ints | None) -> Result:
 
 @operator("Transpose", *MOVES, size=nothing)
 def transpose(c: Call, x: Tensor, *, perm: Ints = ()) -> Result:
-    return Tensor(x.node, tuple(x.axes[axis] for axis in permutation(perm, x.rank)), x.kind)
+    return x.turned(permutation(perm, x.rank))
 
 
 def permutation(perm: Ints, rank: int) -> Ints:
@@ -170,7 +169,7 @@ def joined(net: Network, values: Sequence[Value], axis: int) -> Tensor:
     if any(len(parts) != 1 for parts in main.axes) or len(main.axes) != main.node.type.rank:
         main = net.single(main)
     order = sorted(range(main.rank), key=lambda index: main.axes[index])
-    nodes = [_arranged(net, value, order) for value in values]
+    nodes = [net.arranged(value, order) for value in values]
     return Tensor(net.add("concat", *nodes, axis=order.index(axis)), main.axes, main.kind)
 
 
@@ -182,18 +181,7 @@ def stacked(net: Network, values: Sequence[Value], name: str) -> Value:
     if len(known) == len(values):
         net.require_room(sum(array.size for array in known))
         return Static(np.stack(known), name)
-    return joined(net, [_with_axis(net, value) for value in values], 0)
-
-
-def _with_axis(net: Network, value: Value) -> Value:
-    """The value with one more axis, of size 1, before its own."""
-    if isinstance(value, Static):
-        return Static(value.array[np.newaxis], value.name)
-    return net.reshaped(value, (1, *value.shape))
-
-
-def _arranged(net: Network, value: Value, order: Sequence[int]) -> Node:
-    return net.given(value.array.transpose(order), value.name) if isinstance(value, Static) else net.arranged(value, order)
+    return joined(net, [net.reshaped(value, (1, *value.shape)) for value in values], 0)
 
 
 def _blocks(x: Tensor, divided: Sequence[int], size: int, power: int) -> None:
@@ -211,8 +199,7 @@ def depth_to_space(c: Call, x: Tensor, *, blocksize: Positive, mode: Literal["DC
     else:
         split, perm = (n, kept, size, size, height, width), (0, 1, 4, 2, 5, 3)
     apart = c.net.reshaped(x, split)
-    moved = Tensor(apart.node, tuple(apart.axes[axis] for axis in perm))
-    return c.net.reshaped(moved, (n, kept, height * size, width * size))
+    return c.net.reshaped(apart.turned(perm), (n, kept, height * size, width * size))
 
 
 @operator("SpaceToDepth", EXACT, KEEPS, Fact.IMAGES, ignored="mode")
@@ -221,16 +208,15 @@ def space_to_depth(c: Call, x: Tensor, *, blocksize: Positive) -> Result:
     n, channels, height, width = x.shape
     size = blocksize
     apart = c.net.reshaped(x, (n, channels, height // size, size, width // size, size))
-    moved = Tensor(apart.node, tuple(apart.axes[axis] for axis in (0, 3, 5, 1, 2, 4)))
-    return c.net.reshaped(moved, (n, channels * size**2, height // size, width // size))
+    return c.net.reshaped(apart.turned((0, 3, 5, 1, 2, 4)), (n, channels * size**2, height // size, width // size))
 
 
-@operator("Shape", EXACT, size=nothing)
+@operator("Shape", EXACT, Fact.INTEGERS, size=nothing)
 def shape_of(c: Call, x: Value, *, start: int = 0, end: int | None = None) -> Result:
     return c.static(np.array(x.shape[slice(start, end)], np.int64))
 
 
-@operator("Size", EXACT, size=nothing)
+@operator("Size", EXACT, Fact.INTEGERS, size=nothing)
 def size_of(c: Call, x: Value) -> Result:
     return c.static(np.int64(math.prod(x.shape)))
 

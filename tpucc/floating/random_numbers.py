@@ -13,7 +13,7 @@ from tpucc.numerics import Float32
 
 Words = npt.NDArray[np.uint32]
 
-PARITY = 0x1BD11BDA
+PARITY = np.array([0x1BD11BDA], np.uint32)
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 GROUPS = 5
 """Groups of four rounds; a part of the key is added after each."""
@@ -29,26 +29,28 @@ def uniform(key: tuple[int, int], use: int, first: int, count: int) -> Float32:
     """
     numbers = np.empty(count, np.float32)
     np.array([first, first + max(count - 1, 0)], np.uint32)  # refuses what doesn't fit
+    seed, step, which = (np.array([number], np.uint32) for number in (*key, use))
     for start in range(0, count, CHUNK):
-        stop = min(start + CHUNK, count)
-        counter = np.arange(first + start, first + stop, dtype=np.int64).astype(np.uint32)
-        words, _ = threefry(key, counter, np.full(stop - start, use, np.uint32))
-        np.multiply(words >> np.uint32(8), np.float32(2.0**-24), out=numbers[start:stop], casting="unsafe")
+        counter = np.arange(first + start, first + min(start + CHUNK, count), dtype=np.int64).astype(np.uint32)
+        numbers[start : start + CHUNK] = uniform_of(seed, step, counter, which)
     return numbers
 
 
-def threefry(key: tuple[int, int], first: Words, second: Words) -> tuple[Words, Words]:
-    """The two random words of each counter (first, second); uint32 [n]. Raises OverflowError for a key of more than 32 bits."""
-    keys = (np.uint32(key[0]), np.uint32(key[1]), np.uint32(PARITY ^ key[0] ^ key[1]))
+def uniform_of(seed: Words, step: Words, counter: Words, use: Words) -> Float32:
+    """The number of [0, 1) of each counter and use, with the key (seed, step); the four broadcast."""
+    word, _ = threefry((seed, step), counter, use)
+    number: Float32 = (word >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+    return number
+
+
+def threefry(key: tuple[Words, Words], first: Words, second: Words) -> tuple[Words, Words]:
+    """The two random words of each counter (first, second); uint32, of the shape to which all broadcast."""
+    keys = (*key, key[0] ^ key[1] ^ PARITY)
     x, y = first + keys[0], second + keys[1]
-    scratch = np.empty_like(y)
     for group in range(GROUPS):
         for rotation in ROTATIONS[group % 2]:
-            np.add(x, y, out=x)
-            np.right_shift(y, np.uint32(32 - rotation), out=scratch)
-            np.left_shift(y, np.uint32(rotation), out=y)
-            np.bitwise_or(y, scratch, out=y)
-            np.bitwise_xor(y, x, out=y)
-        np.add(x, keys[(group + 1) % 3], out=x)
-        np.add(y, np.uint32((int(keys[(group + 2) % 3]) + group + 1) % 2**32), out=y)
+            x = x + y
+            y = ((y << np.uint32(rotation)) | (y >> np.uint32(32 - rotation))) ^ x
+        x = x + keys[(group + 1) % 3]
+        y = y + (keys[(group + 2) % 3] + np.uint32(group + 1))
     return x, y

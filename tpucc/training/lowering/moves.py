@@ -1,0 +1,148 @@
+"""Elements in other places: the copies and the moves of lanes that a value consists of whose elements come from anywhere.
+
+A value that only moves elements says where each of them comes from. Elements that stay side by side move together: a *segment*
+is a part of a row of lanes that comes from one row of lanes. Segments of the same lanes in several rows are one instruction, where both
+rows, of the source and of the result, have steps of a walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.numerics import Int64
+from tpucc.training.lowering.code import Access, Code, Matrix, Rows
+from tpucc.training.lowering.trace import PLACES, Kind, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Steps over rows of a source and of the result: both have a first row, a pitch of the outer steps, and a stride of the inner ones."""
+
+    source: tuple[int, int, int]
+    result: tuple[int, int, int]
+    outer: int
+    inner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Lanes `start`… of the rows of a source at the lanes `to`… of rows of the result; both count from the first row of the value."""
+
+    source: Value
+    start: int
+    to: int
+    lanes: int
+    sources: Int64
+    results: Int64
+
+
+def moves_of(places: Int64, operands: Mapping[int, tuple[Value, int, int]], lanes: int) -> list[Move]:
+    """The moves that make a matrix [rows, columns] of the elements at these places, column block by column block and lane by lane.
+
+    `operands` has by their numbers the values and the sizes of the matrices as which they lie."""
+    rows, columns = places.shape
+    numbers, at = places // PLACES, places % PLACES
+    height, width = (np.zeros_like(places), np.ones_like(places))
+    for number, (_, own_rows, own_columns) in operands.items():
+        own = numbers == number
+        height[own], width[own] = own_rows, own_columns
+    row, column = at // width, at % width
+    row += column // lanes * height
+    lane = column % lanes
+    own_lane = np.broadcast_to(np.arange(columns) % lanes, places.shape)
+    for number, (value, _, _) in operands.items():
+        if value.kind is Kind.NUMBER:  # all lanes of one row
+            lane = np.where(numbers == number, own_lane, lane)
+    begins = np.ones(places.shape, np.bool_)
+    left, right = np.s_[:, :-1], np.s_[:, 1:]
+    goes_on = (numbers[left] == numbers[right]) & (row[left] == row[right]) & (lane[left] + 1 == lane[right]) & (own_lane[right] > 0)
+    begins[right] = ~goes_on
+    first = np.flatnonzero(begins)
+    lengths = np.diff(first, append=places.size)
+    result_row, result_column = first // columns, first % columns
+    keys = np.stack([result_column, lengths, numbers.flat[first], lane.flat[first]])
+    order = np.lexsort((result_row, *keys[::-1]))
+    changes = np.flatnonzero((np.diff(keys[:, order], axis=1) != 0).any(axis=0)) + 1
+    found = []
+    for group in np.split(order, changes):
+        to, length, number, start = keys[:, group[0]].tolist()
+        results = result_row[group] + to // lanes * rows
+        found.append(Move(operands[number][0], start, to % lanes, length, row.flat[first[group]], results))
+    return found
+
+
+def walks_of(move: Move) -> Iterator[Walk]:
+    """The walks over the rows of a move: rows with the same steps are an inner loop, and such loops that follow in steps an outer one."""
+    runs = list(_runs(np.stack([move.sources, move.results])))
+    at = 0
+    while at < len(runs):
+        (source, result), count, (stride, own_stride) = runs[at]
+        pitch, own_pitch = _steps_to(runs[at], runs[at + 1]) if at + 1 < len(runs) else (0, 0)
+        outer = 1
+        while (
+            at + outer < len(runs) and runs[at + outer] == _ahead(runs[at], outer * pitch, outer * own_pitch) and min(pitch, own_pitch) >= 0
+        ):
+            outer += 1
+        yield Walk((source, pitch * (outer > 1), stride), (result, own_pitch * (outer > 1), own_stride), outer, count)
+        at += outer
+
+
+Run = tuple[tuple[int, int], int, tuple[int, int]]
+"""First rows, how many, and the steps to the next ones."""
+
+
+def _steps_to(run: Run, other: Run) -> tuple[int, int]:
+    """The steps from the first rows of a run to those of another."""
+    return other[0][0] - run[0][0], other[0][1] - run[0][1]
+
+
+def _ahead(run: Run, source: int, result: int) -> Run:
+    """The same run so many rows further on."""
+    return (run[0][0] + source, run[0][1] + result), *run[1:]
+
+
+def _runs(rows: Int64) -> Iterator[Run]:
+    """Rows [2, n] of source and result as runs with the same steps. Steps don't go back."""
+    steps = np.diff(rows, axis=1)
+    changes = np.append(np.flatnonzero((np.diff(steps, axis=1) != 0).any(axis=0)) + 1, steps.shape[1])
+    at, count = 0, rows.shape[1]
+    while at < count:
+        end = int(changes[np.searchsorted(changes, at, "right")]) + 1 if at < steps.shape[1] else at + 1
+        if end > at + 1 and (steps[:, at] < 0).any():
+            end = at + 1
+        source, result = rows[:, at].tolist()
+        yield (source, result), end - at, tuple(steps[:, at].tolist()) if end > at + 1 else (0, 0)
+        at = end
+
+
+def emit(code: Code, made: list[Move], sources: Mapping[int, Matrix], y: Matrix) -> None:
+    """Emits moves into the rows of a matrix. Where not all rows are made of as many moves, a block is filled with a number first."""
+    blocks = -(-y.columns // code.lanes)
+    for block in range(blocks):
+        low, high = block * y.rows, (block + 1) * y.rows
+        own = [move for move in made if low <= move.results[0] < high]
+        width = min(code.lanes, y.columns - block * code.lanes)
+        whole = all(move.lanes == width for move in own)
+        cleared = whole or not all(len(move.results) == y.rows for move in own)
+        numbers = [move for move in own if move.source.kind is Kind.NUMBER]
+        if not whole and cleared:
+            filled = numbers[0].source if numbers else None
+            _fill(code, sources[filled.number].at if filled else None, y.at.after(low), y.rows)
+            own = [move for move in own if move.source is not filled]
+        for index, move in enumerate(own):
+            source = sources[move.source.number].at
+            for walk in walks_of(move):
+                x = Access(source.after(walk.source[0]), *walk.source[1:])
+                to = Access(y.at.after(walk.result[0]), *walk.result[1:])
+                if move.lanes == width and move.start == 0:
+                    code.vector("a", (x,), to, walk.outer, walk.inner)
+                else:
+                    code.move(x, to, walk.outer, walk.inner, move.start, move.to, move.lanes, clear=whole or (not cleared and index == 0))
+
+
+def _fill(code: Code, number: Rows | None, y: Rows, rows: int) -> None:
+    sources = () if number is None else (Access(number, 0, 0),)
+    code.vector("0.0" if number is None else "a", sources, Access(y, 0, 1), 1, rows)
