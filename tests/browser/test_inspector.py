@@ -22,7 +22,7 @@ from tpucc.explain.timed import Timed
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import SPECS, V1, Engine, Opcode
-from tpucc.see.page.machine import NAMES
+from tpucc.see.page.machine import WORKERS
 from tpucc.sim.timing import Timeline
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def test_instructions_work_and_wait_as_the_panel_says(measured: Measured, open_p
             assert f"It takes no time; it stands at cycle {start:,}." in sentences
         else:
             work = matching(WORK, sentences)
-            assert work[1] == NAMES[unit]
+            assert work[1] == WORKERS[unit][0]
             assert numbers(work)[1:] == [end - start, start, end]
         waits = said_waits(sentences)
         assert waits == measured.waits(instruction)

@@ -300,7 +300,7 @@ def test_an_error_of_the_model_is_said_to_be_in_its_tab(page: Page) -> None:
     error.get_by_text(re.compile("^Model tab, 01_hello.tpu:6:16 error E0201: ")).wait_for()
     error.get_by_role("button").click()
     assert page.locator("#tab-model").get_attribute("aria-selected") == "true"
-    assert "cm-focused" in (page.locator("#source .cm-editor").get_attribute("class") or "")
+    page.locator("#source .cm-editor.cm-focused").wait_for()
 
 
 @pytest.mark.long

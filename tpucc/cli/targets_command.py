@@ -24,7 +24,8 @@ def command(name: str | None, overrides: dict[str, str]) -> None:
     target = load_target(name, overrides)
     for field, value in msgspec.structs.asdict(target).items():
         if value or not target.obstacle:
-            click.echo(f"{field} = {msgspec.json.encode(value).decode() if isinstance(value, str) else value!r}")
+            text = msgspec.json.encode(value).decode() if isinstance(value, str) else repr(value)
+            click.echo(f"{field} = {text}")
     _comment(f"peak: {_peak(target)}; a weight tile takes {target.tile_fetch_cycles:,} cycles to fetch")
     if target.obstacle:
         _comment(f"tpucc compile makes no program for it: it {target.obstacle}")

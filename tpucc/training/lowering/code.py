@@ -96,10 +96,13 @@ class Instruction:
         return (outer - 1) * pitch + (inner - 1) * stride + 1
 
     @property
-    def adds(self) -> bool:
-        """Whether its result may depend on what its rows held before."""
-        kept = self.opcode is Opcode.MOVE_LANES and Flag.CLEAR not in self.flags
-        return kept or self.opcode is Opcode.MATRIX_MULTIPLY
+    def needs_result(self) -> bool:
+        """Whether the buffer that it writes must be there whole: rows keep lanes or have gaps between them, or it reads the buffer, too."""
+        if not self.y:
+            return False
+        keeps = self.opcode is Opcode.MOVE_LANES and Flag.CLEAR not in self.flags
+        reads = [name for name, place in self.places.items() if place.buffer == self.places[self.y].buffer] != [self.y]
+        return keeps or reads or self.walk(self.y)[3] != 1
 
     def parts(self, rows: int, expression: Callable[[int, int], int]) -> Iterator[Instruction]:
         """Instructions that do the same, of at most so many rows each. Blocks stay whole. `expression` gives the number of an expression

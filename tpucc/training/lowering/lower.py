@@ -1,6 +1,6 @@
 """The program of a step, or of a model: begin to read here.
 
-1. The nodes of the graph are traced in the order of its groups (`trace.py`): what the operators compute, as operations of elements,
+1. The nodes of the graph are traced in the order of its groups (`symbols.py`): what the operators compute, as operations of elements,
    sums and products. Each part of the batch has its own values until the parts are averaged.
 2. Values are computed in vector memory, in this order (`values.py`); operations of elements are fused (`fusion.py`).
 3. Buffers get rows of vector memory; inputs and states are loaded, new states and the loss are stored (`room.py`).
@@ -30,7 +30,8 @@ from tpucc.target import Target
 from tpucc.training.lowering.code import Code, Rows
 from tpucc.training.lowering.fusion import Fusion
 from tpucc.training.lowering.room import Placed, place
-from tpucc.training.lowering.trace import Kind, Labels, Symbol, Trace, Untraceable, Value, reachable, traced
+from tpucc.training.lowering.symbols import Symbol, traced
+from tpucc.training.lowering.trace import Kind, Labels, Trace, Untraceable, Value, reachable
 from tpucc.training.lowering.values import Values, matrix_of
 from tpucc.training.operators.all_reduce import AllReduceAttributes
 from tpucc.training.operators.state import StateAttributes
@@ -146,8 +147,8 @@ class _Lowering:
 
     def lowered(self, name: str, source: str, source_text: str) -> Lowered:
         self._emit()
-        placed = place(self._code, self._hbm, self._target)
         layers = tuple(self._layers())
+        placed = place(self._code, self._hbm, self._target, [each.origin for each in layers])
         layer: Int64 = np.array(placed.layers, np.int64)
         listing = Listing(placed.records, layer, np.arange(len(layer)), tuple(each.name for each in layers), V2)
         listing = with_end(with_waits(listing, synchronise(listing)))
@@ -191,7 +192,7 @@ class _Lowering:
 
     def _given(self, node: Node, part: int) -> Symbol:
         name = input_buffer(node.name, part, self._parts) if node.is_input else state_buffer(node.name)
-        return self._trace.given(name, node.type.shape, whole=node.type.dtype == "i32")
+        return Symbol(self._trace, self._trace.given(name, node.type.shape), whole=node.type.dtype == "i32")
 
     def _ordered(self) -> Iterator[tuple[int, Node]]:
         """All nodes that are computed, with the numbers of their groups, in the order of these; what a group needs stands before it."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.numerics import Int64
-from tpucc.training.lowering.code import Access, Code, Matrix, Rows
+from tpucc.training.lowering.code import Access, Code, Matrix
 from tpucc.training.lowering.trace import PLACES, Kind, Value
 
 
@@ -119,30 +119,21 @@ def _runs(rows: Int64) -> Iterator[Run]:
 
 
 def emit(code: Code, made: list[Move], sources: Mapping[int, Matrix], y: Matrix) -> None:
-    """Emits moves into the rows of a matrix. Where not all rows are made of as many moves, a block is filled with a number first."""
+    """Emits moves into the rows of a matrix. A column block that has numbers is filled with the first of them, before the others move."""
     blocks = -(-y.columns // code.lanes)
     for block in range(blocks):
         low, high = block * y.rows, (block + 1) * y.rows
         own = [move for move in made if low <= move.results[0] < high]
         width = min(code.lanes, y.columns - block * code.lanes)
         whole = all(move.lanes == width for move in own)
-        cleared = whole or not all(len(move.results) == y.rows for move in own)
-        numbers = [move for move in own if move.source.kind is Kind.NUMBER]
-        if not whole and cleared:
-            filled = numbers[0].source if numbers else None
-            _fill(code, sources[filled.number].at if filled else None, y.at.after(low), y.rows)
-            own = [move for move in own if move.source is not filled]
-        for index, move in enumerate(own):
+        if (number := next((move.source for move in own if move.source.kind is Kind.NUMBER), None)) is not None:
+            code.vector("a", (Access(sources[number.number].at, 0, 0),), Access(y.at.after(low), 0, 1), 1, y.rows)
+        for move in own:
             source = sources[move.source.number].at
-            for walk in walks_of(move):
+            for walk in walks_of(move) if move.source is not number else ():
                 x = Access(source.after(walk.source[0]), *walk.source[1:])
                 to = Access(y.at.after(walk.result[0]), *walk.result[1:])
                 if move.lanes == width and move.start == 0:
                     code.vector("a", (x,), to, walk.outer, walk.inner)
                 else:
-                    code.move(x, to, walk.outer, walk.inner, move.start, move.to, move.lanes, clear=whole or (not cleared and index == 0))
-
-
-def _fill(code: Code, number: Rows | None, y: Rows, rows: int) -> None:
-    sources = () if number is None else (Access(number, 0, 0),)
-    code.vector("0.0" if number is None else "a", sources, Access(y, 0, 1), 1, rows)
+                    code.move(x, to, walk.outer, walk.inner, move.start, move.to, move.lanes, clear=whole)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from tpucc.diagnostics import Diagnostic, LimitError
+from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.isa.program import HostBuffer
 from tpucc.machine.instruction import RECORD, Records
 from tpucc.machines.v2.instructions import Opcode
@@ -42,11 +42,17 @@ class Placed:
     spilled: int
 
 
-def place(code: Code, hbm: Sequence[HostBuffer], target: Target) -> Placed:
-    """Places the buffers of some code. Raises `LimitError` E0950 where what one instruction needs doesn't fit."""
-    room = _Room(code, hbm, V2.values.size(target))  # adds buffers to the code
+def place(code: Code, hbm: Sequence[HostBuffer], target: Target, origins: Sequence[Origin]) -> Placed:
+    """Places the buffers of some code, to which it adds buffers of parts. `origins` are those of the layers.
+
+    Raises `LimitError` E0950, at the layer's place, where what one instruction needs doesn't fit.
+    """
+    room = _Room(code, hbm, V2.values.size(target))
     for index, instruction in enumerate(tuple(code.instructions)):
-        room.step(index, instruction)
+        try:
+            room.step(index, instruction)
+        except LimitError as error:
+            raise error.at(origins[instruction.layer].trail()) from None
     return room.placed()
 
 
@@ -91,7 +97,8 @@ class _Room:
         if self._make_resident(needed, index, instruction.layer):
             self._put(instruction, {number: self._buffers[number].start for number in needed})
         else:
-            if instruction.adds and not self._make_resident((instruction.places[instruction.y].buffer,), index, instruction.layer):
+            whole = (instruction.places[instruction.y].buffer,) if instruction.needs_result else ()
+            if self._has_passes(index, instruction) or not self._make_resident(whole, index, instruction.layer):
                 self._refuse(needed)
             for part in instruction.parts(self._rows // PARTS, self._code.after_rows):
                 self._put_part(part, index)
@@ -105,6 +112,12 @@ class _Room:
                 heapq.heappush(self._far, (-buffer.uses[-1], number))
             else:
                 self._leave(number)
+
+    def _has_passes(self, index: int, instruction: Instruction) -> bool:
+        """Whether it is one of several passes: they follow each other, over rows that lie one behind the other."""
+        if instruction.opcode is not Opcode.MATRIX_MULTIPLY:
+            return False
+        return Flag.ACCUMULATE in instruction.flags or self._buffers[instruction.places[instruction.y].buffer].complete > index
 
     def _put(self, instruction: Instruction, starts: Mapping[int, int]) -> None:
         """Adds an instruction whose buffers begin at these rows."""
@@ -136,17 +149,14 @@ class _Room:
 
     def _taken(self, part: Instruction, index: int) -> dict[int, tuple[int, int]] | None:
         """Rows for those buffers of a part that aren't resident: for each the number of a new buffer, and which of its rows is the first
-        there. None where they don't fit, or where rows must be resident: those of a sum, and those that are written with gaps."""
+        there. None where they don't fit."""
         found: dict[int, tuple[int, int, int]] = {}
         for number in part.buffers:
             if self._buffers[number].start >= 0:
                 continue
             places = [(name, place.row) for name, place in part.places.items() if place.buffer == number]
             first, end = min(row for _, row in places), max(row + part.span(name) for name, row in places)
-            is_written = part.y in dict(places)
-            resident = is_written and (part.adds or len(places) > 1 or part.span(part.y) > part.fields["inner"])
-            start = -1 if resident else self._space(end - first, part.buffers, index, part.layer)
-            if start < 0:
+            if (start := self._space(end - first, part.buffers, index, part.layer)) < 0:
                 for taken, _, rows in found.values():
                     self._gaps.give(taken, rows)
                 return None
@@ -184,7 +194,7 @@ class _Room:
     def _refuse(self, needed: Sequence[int]) -> NoReturn:
         names = ", ".join(f"{self._buffers[number].of.name} of {self._buffers[number].of.rows:,} rows" for number in needed)
         message = f"vector memory has {self._rows:,} rows, and these don't fit together: {names}"
-        mend = "a value that is computed piece by piece stands there whole: fewer items make those of the batch smaller"
+        mend = "these can't be divided into parts; fewer items make the values of the batch smaller"
         raise LimitError(Diagnostic("E0950", message, help=(mend,)))
 
     def _found(self, number: int, needed: Sequence[int], index: int, layer: int) -> bool:

@@ -62,7 +62,7 @@ def _spread(x: Array, dimension: int, axis: Axis) -> Array:
 
     A pixel's sum starts at 0, and goes in ascending order of its position in the window: from the last window to the first.
     """
-    result = np.zeros_like(x, order="C", shape=(*x.shape[:dimension], axis.size, *x.shape[dimension + 1 :]))
+    result = np.zeros_like(x, order="C", subok=False, shape=(*x.shape[:dimension], axis.size, *x.shape[dimension + 1 :]))
     before = (slice(None),) * dimension
     for position in axis.positions:
         outputs, pixels = axis.tap(position)
