@@ -14,6 +14,7 @@ a sum with infinities of both signs. No result is -0, because a row's sum begins
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -40,6 +41,8 @@ BIAS = 127
 """Of the exponents of float32 and bfloat16."""
 EXACT_BITS = 53 - 16
 """Bits of a float64 less those of a product: what the exponents' spreads and log2 K may take together."""
+FEW = 512
+"""Sums for which step 2, with one bound of all, takes less time than step 1."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,9 @@ def _correct(once: Float32, sums: Float64, a: Rounded, b: Rounded, rows: int, fi
     `budget` is what the spreads of a row and a column may be together.
     """
     left, right = a.values[:, first : first + rows], b.values[first : first + rows]
+    largest = math.ldexp(len(right) ** 2, a.highest + b.highest - 2 * BIAS - 50)  # what no sum's error exceeds
+    if sums.size <= FEW and not exact.differ(sums, np.array(largest)).any():
+        return
     spread_left, spread_right = a.T.spreads(rows)[first // rows], b.spreads(rows)[first // rows]
     if np.maximum.reduce(spread_left) + np.maximum.reduce(spread_right) <= budget:
         return

@@ -16,6 +16,8 @@ from tpucc.floating.nan import with_one_nan
 from tpucc.numerics import AnyArray, Float32
 
 ZERO = np.array(0, np.float32)
+SHORT = 32
+"""With rows of at most so many elements, it is faster to copy to a transposed layout first, and to add the rows of the copy."""
 
 
 def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
@@ -60,6 +62,8 @@ def halved(x: AnyArray) -> AnyArray:
     parts[:, n - half :] = x[:, n - half : half]
     rows = parts.swapaxes(0, 1)  # [half, A, B]
     while half > 1:
+        if half * x.shape[2] <= SHORT and not rows.flags.c_contiguous:
+            rows = rows[:half].copy()
         half //= 2
         np.add(rows[:half], rows[half : 2 * half], out=rows[:half])
     return np.asarray(rows[0])
