@@ -16,16 +16,18 @@ from tests.support.machine import TINY, Writer
 from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import WITHOUT_VALUES, slow_run
 from tpucc.diagnostics import InputError
+from tpucc.ir.dtypes import I16
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.machines.v1.functions import functions, matrix_product, used_size
-from tpucc.numerics import AnyArray, DeviceInts, Int8
+from tpucc.numerics import AnyArray, DeviceInts, Int8, requantise
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.fast.execute import GroupProducts, Simulator, prepare
 from tpucc.sim.fast.groups import ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Narrow
-from tpucc.sim.fast.product import JoinedProduct, Scratch
+from tpucc.sim.fast.pool import RegularPool
+from tpucc.sim.fast.product import JoinedProduct, Requantisation
 from tpucc.sim.fast.walks import Grid, regular, taken
 from tpucc.sim.interpret import Interpreter
 from tpucc.target import load_target
@@ -51,9 +53,7 @@ def random_rows(program: Program, seed: int) -> DeviceInts:
 
 
 def products(program: Program) -> list[JoinedProduct]:
-    return [
-        product for steps in prepare(program, Scratch()) for step in steps if isinstance(step, GroupProducts) for product in step.products
-    ]
+    return [product for steps in prepare(program) for step in steps if isinstance(step, GroupProducts) for product in step.products]
 
 
 @each({f"seed {seed}, {'16' if wide else '8'} bits": (seed, wide) for seed in range(200) for wide in (False, True)}, usual=80)
@@ -315,7 +315,7 @@ def test_lanes_out_of_use_hold_the_same_bits(name: str) -> None:
         assert all(np.array_equal(a, b) for a, b in zip(plain.run(inputs).values(), fast.run(inputs).values(), strict=True))
         assert np.array_equal(plain.memories["ub"], fast._memories["ub"])
         assert np.array_equal(plain.memories["host"], fast._memories["host"])
-    steps = [step for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Narrow)]
+    steps = [step for steps in prepare(program) for step in steps if isinstance(step, Narrow)]
     assert any(0 < step.lanes.stop < program.target.mxu for step in steps) or name == "02_iris"
 
 
@@ -328,29 +328,46 @@ model m(x: f32[2, 7, 9, 21] in [-1.0, 1.0]):
 """
 
 
-def test_windows_are_computed_on_the_channels() -> None:
-    """Rows of zeros beside an image have other constants than its own rows, in lanes without weights."""
+@pytest.mark.parametrize("at_once", [2**16, 2 * 9 * 21, 1])
+def test_windows_are_computed_on_the_channels(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of zeros beside an image have other constants than its own rows, in lanes without weights. Any number of lines at once gives
+    the same."""
+    monkeypatch.setattr("tpucc.sim.fast.pool.CACHED", at_once)
     exe = tpucc.compile_source(DEPTHWISE, settings={"depthwise": {"unit": "vector"}})
-    steps = [step for steps in prepare(exe.runtime.program, Scratch()) for step in steps if isinstance(step, Narrow)]
-    windows = [step for step in steps if np.shape(step.sources[0][0])[1:] == (9,)]
-    assert {step.lanes.stop for step in windows} == {21}
+    assert {step.used for steps in prepare(exe.runtime.program) for step in steps if isinstance(step, RegularPool)} == {21}
     inputs = random_inputs(exe.runtime)
     fast, plain = (exe.runtime.ports(inputs, plain=plain) for plain in (False, True))
     assert all(np.array_equal(fast[name], plain[name]) for name in plain)
 
 
 @pytest.mark.parametrize(
-    ("side", "bias", "multiplier", "expected"), [(33, 1 - 33**2 * 127**2, 1.0, 1), (31, -(2**24) - 1, 0.5 / 1277247.5, -1)]
+    ("side", "bias", "multiplier", "expected"),
+    [(33, 1 - 33**2 * 127**2, 1.0, 1), (32, 0, 2.0**-24, 1), (31, -(2**24) - 1, 0.5 / 1277247.5, -1)],
 )
 def test_windows_whose_sums_float32_does_not_hold(side: int, bias: int, multiplier: float, expected: int) -> None:
-    """A large window's products add up to an odd number beyond 2^24; a smaller one's bias is such a number."""
-    writer = Writer(msgspec.structs.replace(V1, mxu=4), rows=side**2)
-    walk = {f"{name}_{step}": rows for name in ("ub", "ub2") for step, rows in (("pitch", side), ("stride", 1))}
-    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=side**2)
+    """A large window's products add up to an odd number beyond 2^24; others may reach 2^24; a smaller one's bias is such a number."""
+    rows = side**2 + 1
+    writer = Writer(msgspec.structs.replace(V1, mxu=4), rows=rows)
+    walk = {f"{name}_{step}": count for name in ("ub", "ub2") for step, count in (("pitch", side), ("stride", 1))}
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=rows)
     writer.add(Opcode.SET_CONFIGURATION, index=writer.block(bias=bias, multiplier=np.float32(multiplier)))
-    writer.add(Opcode.POOL, function=Function.WEIGHTED, ub=0, ub2=0, dest=side**2, inner=1, window_outer=side, window_inner=side, **walk)
-    writer.add(Opcode.WRITE_HOST_MEMORY, ub=side**2, host=side**2, inner=1)
-    assert run_all(writer.program(), np.full((side**2, 4), 127, np.int8))[0] == [expected] * 4
+    writer.add(Opcode.POOL, function=Function.WEIGHTED, ub=0, ub2=0, dest=rows, inner=2, window_outer=side, window_inner=side, **walk)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=rows, host=rows, inner=2)
+    assert run_all(program := writer.program(), np.full((rows, 4), 127, np.int8))[:2] == [[expected] * 4] * 2
+    assert not any(isinstance(step, RegularPool) for steps in prepare(program) for step in steps)
+
+
+@pytest.mark.parametrize("zeros", [[0, 0, 0], [-128, 5, 127]])
+def test_sums_are_requantised_in_place_as_elsewhere(zeros: list[int]) -> None:
+    """Sums far beyond the bounds, some infinite once they are scaled, and ties; one zero point for all columns, or one for each."""
+    sums = np.array([[-(2**31), 2**31 - 1, 0], [-(2**24) - 1, 3, 2**24 + 2], [-1, 1, -3], [255, -257, 131]], np.int32)
+    for scale in (np.float32(0.5), np.float32(1), np.float32(1e32)):
+        for low, high in ((-128, 127), (-32768, 32767)):
+            found = sums.astype(np.float32)
+            with np.errstate(over="ignore"):
+                expected = [requantise(sums[:, column], scale, zero, low, high, I16) for column, zero in enumerate(zeros)]
+                Requantisation.of(np.full(3, scale), np.array(zeros), np.array([low] * 3), high).apply(found)
+            assert found.T.tolist() == np.array(expected).tolist()
 
 
 @each({f"seed {seed}": (seed,) for seed in range(60)}, usual=25)

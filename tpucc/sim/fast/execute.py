@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import Protocol
 
 import numpy as np
@@ -20,13 +19,12 @@ from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import V1, Flag, Place
 from tpucc.machines.v1.formats import format_of
-from tpucc.numerics import DeviceInts, Int8, Int32
+from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.sim.fast.backends import Backend, chosen, require
 from tpucc.sim.fast.binding import bind
 from tpucc.sim.fast.groups import Chain, ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Lanes
-from tpucc.sim.fast.product import Activation, JoinedProduct, Output, RequantisedColumns, Scratch, Source, rounds_once, tail_lanes
-from tpucc.sim.fast.walks import looker, regular
+from tpucc.sim.fast.product import Activation, JoinedProduct, Output, Requantisation, Scratch, Source, rounds_once, tail_lanes
 from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, applied, rows_of
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
@@ -46,13 +44,13 @@ class GroupProducts:
     products: tuple[JoinedProduct, ...]
 
     def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        found = [bind(product, memories, scratch) for product in self.products]
-        return partial(_in_order, [product.multiply for product in found] + [product.finish for product in found])
+        multiplies, finishes = zip(*(bind(product, memories, scratch) for product in self.products), strict=True)
 
+        def run() -> None:
+            for half in multiplies + finishes:
+                half()
 
-def _in_order(steps: Sequence[Callable[[], None]]) -> None:
-    for step in steps:
-        step()
+        return run
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,12 +74,12 @@ class TileStore:
         return partial(memories.write_tile, self.tile, memories.buffers[self.rows])
 
 
-def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[PreparedStep]]:
-    """The steps of a verified program: a list for each segment between the host's steps. `scratch` is made large enough for them.
+def prepare(program: Program, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[PreparedStep]]:
+    """The steps of a verified program: a list for each segment between the host's steps.
 
     `tiles` are the tiles of the machine that will run the program: the program's own tiles where it writes none.
     """
-    segments = _Preparation(program, scratch, backend, program.tiles if tiles is None else tiles).segments()
+    segments = _Preparation(program, backend, program.tiles if tiles is None else tiles).segments()
     lanes = Lanes(program)
     lanes.filled(program.prologue_ports)
     for number, steps in enumerate(segments):
@@ -96,8 +94,8 @@ def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tile
 
 
 class _Preparation:
-    def __init__(self, program: Program, scratch: Scratch, backend: Backend, tiles: Int8) -> None:
-        self._program, self._scratch, self._tiles = program, scratch, tiles
+    def __init__(self, program: Program, backend: Backend, tiles: Int8) -> None:
+        self._program, self._tiles = program, tiles
         self._effects = effects(program.instructions)
         resolved = resolve(program.instructions, self._effects)
         self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
@@ -152,8 +150,7 @@ class _Preparation:
         offset = 0
         for chains in self._alike(group):
             products.append(product := self._product(chains, offset))
-            offset += product.results_size
-            self._scratch.reserve(product.inputs_size, offset)
+            offset += product.scratch_size
         return GroupProducts(tuple(products))
 
     def _alike(self, chains: Sequence[Chain]) -> Iterator[list[Chain]]:
@@ -168,16 +165,14 @@ class _Preparation:
 
     def _product(self, chains: list[Chain], offset: int) -> JoinedProduct:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
-        walks = [_rows(multiply, Place.UB) for multiply in multiplies]
         sources = tuple(
-            Source(rows, regular(rows), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags)
-            for rows, multiply in zip(walks, multiplies, strict=True)
+            Source(_rows(multiply, Place.UB), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags) for multiply in multiplies
         )
         largest = tuple(V1.largest_inputs[[multiply.flags for multiply in multiplies]].tolist())
         tiles = tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains)
         weights = self._store.weights(tiles, largest, self._backend)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
-        bias = np.concatenate([_bias(output) for output in outputs])
+        bias = _of_columns(outputs, "bias").astype(np.int32)
         rows = _dense(multiplies[0], Place.ACC)
         return JoinedProduct(
             rows=rows.stop - rows.start,
@@ -185,7 +180,7 @@ class _Preparation:
             weights=weights,
             outputs=outputs,
             bias=bias,
-            passes=tuple(_passes(outputs)),
+            requantisation=Requantisation.of(*(_of_columns(outputs, name) for name in ("multiplier", "zero", "low", "high"))),
             rounds_once=rounds_once(weights.parts, bias),
             offset=offset,
         )
@@ -196,39 +191,14 @@ class _Preparation:
 
     def _activation(self, index: int, columns: slice) -> Activation:
         block, activate = self._program.blocks[self._block[index]], self._instruction(index)
-        to, dest = format_of(activate.flags), _rows(activate, Place.DEST)
-        look_up = looker(block) if block["has_table"] else None
-        return Activation(dest, regular(dest), block, to, tail_lanes(block, columns.stop - columns.start, to), look_up)
+        to = format_of(activate.flags)
+        return Activation(_rows(activate, Place.DEST), block, to, tail_lanes(block, columns.stop - columns.start, to))
 
 
-def _bias(output: Output) -> Int32:
-    """The bias of the output's used columns; zeros where the output isn't activated."""
-    used = output.columns.stop - output.columns.start
-    if output.activation is None:
-        return np.zeros(used, np.int32)
-    bias: Int32 = output.activation.block["bias"][:used]
-    return bias
-
-
-def _passes(outputs: Sequence[Output]) -> Iterator[RequantisedColumns]:
-    """The passes over runs of activated outputs."""
-    for activated, run in groupby(outputs, lambda output: output.activation is not None):
-        if activated:
-            yield _pass(list(run))
-
-
-def _pass(outputs: Sequence[Output]) -> RequantisedColumns:
-    """One pass over several outputs. A number that is the same in all columns stands once."""
-    widths = [output.columns.stop - output.columns.start for output in outputs]
-    blocks = [output.activation.block for output in outputs if output.activation is not None]
-    columns = slice(outputs[0].columns.start, outputs[-1].columns.stop)
-    multipliers = [block["multiplier"][:width] for block, width in zip(blocks, widths, strict=True)]
-
-    def of_columns(name: str) -> int | Int32:
-        numbers = [int(block[name]) for block in blocks]
-        return numbers[0] if len(set(numbers)) == 1 else np.repeat(np.array(numbers, np.int32), widths)
-
-    return RequantisedColumns(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
+def _of_columns(outputs: Sequence[Output], name: str) -> AnyArray:
+    """A number of the outputs' blocks for each column; 0 for outputs that aren't activated."""
+    numbers = ((output.activation.block[name] if output.activation else 0, output.columns) for output in outputs)
+    return np.concatenate([np.resize(number, columns.stop - columns.start) for number, columns in numbers])
 
 
 def _rows(instruction: DecodedInstruction, place: Place) -> RowIndex:
@@ -246,16 +216,15 @@ def _dense(instruction: DecodedInstruction, place: Place) -> slice:
 class Simulator:
     """A program prepared once, to be run many times. The program must have passed the verifier.
 
-    Memory: the machine's own, the weights in float32 (four times their size), and the largest layer's inputs and results.
+    Memory: the machine's own, the weights in float32 (four times their size), and up to four times the largest layer's inputs and results.
     """
 
     def __init__(self, program: Program, backend: Backend = "numpy") -> None:
         require(backend)
         self.program = program
-        self._memories = Memories.of(program)
-        self._scratch = Scratch()
-        segments = prepare(program, self._scratch, backend, self._memories.tiles)
-        self._segments = [[step.bind(self._memories, self._scratch) for step in steps] for steps in segments]
+        self._memories, scratch = Memories.of(program), Scratch()
+        segments = prepare(program, backend, self._memories.tiles)
+        self._segments = [[step.bind(self._memories, scratch) for step in steps] for steps in segments]
 
     @np.errstate(over="ignore")  # a scaled sum may be infinite: it is clamped
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
