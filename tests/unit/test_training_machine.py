@@ -33,11 +33,11 @@ from tpucc.schedule.listing import Listing
 from tpucc.schedule.pipeline import with_end
 from tpucc.schedule.synchronise import synchronise, with_waits
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target, with_overrides
 from tpucc.training.device import Device
 from tpucc.training.lowering.lower import lower
+from tpucc.training.repeated import Repeated, run_together
 from tpucc.training.session import Session, Settings
 from tpucc.training.start import started
 from tpucc.training.timing.step_time import StepTime
