@@ -88,15 +88,16 @@ def read(kernel: Kernel, text: str) -> tuple[Program, ListingSpans]:
         raise Wrong(error.render(1)) from None
 
 
-def done(rules: Rules, kernel: Kernel, submission: Submission) -> Done:
-    """What a submission's program does with numbers that nobody knows. Raises `Wrong` if that can't be found out."""
+def done(rules: Rules, kernel: Kernel, submission: Submission, seed: int | None = None) -> Done:
+    """What a submission's program does with the numbers of a seed, or of the one that is behind a grade. Raises `Wrong` if that can't be
+    found out."""
     program, places = read(kernel, submission.text(kernel.file))
     broken = verify(program, places)
     _require_none([each for each in broken if each.code not in LATER], program, places)
     time, most = time_program(program), LONGEST * scale(rules, kernel).full
     if time.makespan > most:
         raise Wrong(f"the program takes {counted(time.makespan, 'cycle')}; of more than {most:,g} none is executed")
-    return Done(program, places, broken, time, _wrong(kernel, program))
+    return Done(program, places, broken, time, _wrong(kernel, program, kernel.drawn(judging_seed() if seed is None else seed)))
 
 
 def _require_none(broken: Sequence[Violation], program: Program, places: ListingSpans) -> None:
@@ -107,9 +108,9 @@ def _require_none(broken: Sequence[Violation], program: Program, places: Listing
         raise Wrong(error.render()) from None
 
 
-def _wrong(kernel: Kernel, program: Program) -> Sequence[str]:
+def _wrong(kernel: Kernel, program: Program, given: Values) -> Sequence[str]:
     """The blocks of outputs that the program doesn't compute rightly, in words. All that no input fills is NaN at first."""
-    given, core = kernel.drawn(judging_seed()), Repeated(program)
+    core = Repeated(program)
     for rows in core.memories.rows.values():
         rows[...] = np.nan
     hbm: Any = core.memories.buffers
@@ -132,9 +133,9 @@ def _difference(block: Block, found: Any, goal: Values) -> str:
     return f"{block.name}: {len(other):,} of {counted(wanted.size, 'value')} are wrong; {place}"
 
 
-def right(rules: Rules, kernel: Kernel, submission: Submission) -> Outcome:
+def right(rules: Rules, kernel: Kernel, submission: Submission, seed: int | None = None) -> Outcome:
     """The values: each column block of the outputs earns its share. Waits may be missing."""
-    found = done(rules, kernel, submission)
+    found = done(rules, kernel, submission, seed)
     count = sum(block.kind == "output" for block in kernel.blocks)
     message = f"{count - len(found.wrong)} of {counted(count, 'column block')} are right"
     return Outcome(1 - len(found.wrong) / count, "; ".join([message, *found.wrong[:1]]), **found.pictures())
@@ -177,8 +178,8 @@ def _public(rules: Rules) -> Sequence[Test]:
 
 
 def _hidden(rules: Rules, draw: Random, _: str) -> Sequence[Test]:
-    """The same on other numbers."""
-    values = [Test(f"{kernel.name}: values", VALUES, partial(right, rules, kernel)) for kernel in rules.kernels]
+    """The values of other numbers, and the cycles of both kernels."""
+    values = [Test(f"{kernel.name}: values", VALUES, partial(right, rules, kernel, seed=draw.randrange(2**32))) for kernel in rules.kernels]
     return [*values, Test("cycles", BOTH, partial(both_fast, rules))]
 
 

@@ -154,7 +154,7 @@ class Rules:
 
     sizes: tuple[int, int, int] = (700, 300, 180)
     small: tuple[int, int, int] = (220, 200, 180)
-    order: str = "wb"
+    order: tuple[str, ...] = ("w", "b")
     small_order: tuple[str, ...] = ("w", "y", "dy")
 
     @property
@@ -183,7 +183,7 @@ def rules(term: Term) -> Rules:
         return Rules()
     sizes = (_ragged(draw, 648, 800), draw.randrange(276, 357, 4), draw.randrange(152, 229, 4))
     small = (_ragged(draw, 192, 248), draw.randrange(164, 249, 4), draw.randrange(152, 229, 4))
-    return Rules(sizes, small, draw.choice(("wb", "bw")), tuple(draw.sample(("w", "y", "dy"), 3)))
+    return Rules(sizes, small, tuple(draw.sample(("w", "b"), 2)), tuple(draw.sample(("w", "y", "dy"), 3)))
 
 
 def _ragged(draw: Random, low: int, high: int) -> int:
