@@ -210,11 +210,36 @@ def test_sums_are_followed_in_programs_of_many_rows(monkeypatch: pytest.MonkeyPa
     assert {violation.code for violation in verify(BREAKS["passes swapped"][1](program()))} == {"V0905"}
 
 
-@each([NET, WIDE])
+MOVES = """
+.target tpu_v2
+.memory x input rows=64
+.memory y output rows=64
+
+    load hbm=x y=0 rows=64
+    synchronize engine=lanes wait=memory
+    move_lanes a=0 y=8 inner=8 from=0 to=4 lanes=8
+    move_lanes a=8 y=16 inner=8 from=0 to=4 lanes=8
+    move_lanes a=16 y=50 inner=8 from=0 to=4 lanes=8
+    move_lanes a=0 y=24 outer=2 inner=3 a_pitch=5 y_pitch=4 from=1 to=60 lanes=60
+    move_lanes a=3 y=40 inner=6 a_stride=0 from=1 to=60 lanes=60
+    move_lanes a=40 y=3 inner=2 from=100 to=0 lanes=28, clear
+    move_lanes a=42 y=5 inner=2 from=100 to=0 lanes=28, clear
+    synchronize engine=memory wait=lanes
+    store a=0 hbm=y rows=64
+    halt
+"""
+"""Three moves that need each other's rows, two that don't, and two that clear."""
+
+
+def test_neighbours_that_move_rows_become_one_where_they_are_apart() -> None:
+    (stage,) = Repeated(assemble(MOVES, "moves.asm")).stages
+    assert len(stage) == 7
+
+
+@each([NET, WIDE, of_images(POOLED), MOVES])
 def test_what_is_prepared_leaves_the_memories_of_the_interpreter(text: str) -> None:
     """Two runs, of a program whose memories held NaN."""
-    of = session(text)
-    made = lower(of.step, TARGET).program
+    made = assemble(text, "moves.asm") if text == MOVES else lower(session(text).step, TARGET).program
     prepared, plain = Repeated(made), Interpreter(made)
     plain.begin({})
     draw = np.random.default_rng(0)

@@ -17,7 +17,7 @@ import numpy as np
 from tpucc.floating.all_reduce import all_reduce_steps
 from tpucc.floating.matrix_unit import Rounded, product, rounded
 from tpucc.floating.reduction import tree_sum
-from tpucc.machine.instruction import FunctionSpec, one_row_each
+from tpucc.machine.instruction import DecodedInstruction, FunctionSpec, one_row_each
 from tpucc.machine.parts import NOWHERE
 from tpucc.machines.v2.expressions import Expression
 from tpucc.machines.v2.places import Flag, Place
@@ -112,6 +112,12 @@ def shifted(x: Operands) -> AnyArray:
     result: Float32 = np.zeros_like(x.old) if x.flags & CLEAR else x.old.copy()
     result[:, to : to + count] = x.a[:, start : start + count]
     return result
+
+
+def moved_lanes(instruction: DecodedInstruction) -> tuple[slice, slice] | None:
+    """The lanes that `shifted` takes and gives; None where it clears the others."""
+    start, to, count = (instruction[field] for field in ("window_outer", "index", "window_inner"))
+    return None if instruction.flags & CLEAR else (slice(start, start + count), slice(to, to + count))
 
 
 def averaged(x: Operands) -> Float32:

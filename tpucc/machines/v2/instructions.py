@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.machine.control import halt, synchronize
 from tpucc.machine.instruction import OperandSpec, Spec, one_row_each
 from tpucc.machine.parts import NOWHERE, Workload
-from tpucc.machines.v2.functions import EXPRESSIONS, Function, averaged, functions, moved, multiplied, pushed, shifted, turned
+from tpucc.machines.v2.functions import EXPRESSIONS, Function, averaged, functions, moved, moved_lanes, multiplied, pushed, shifted, turned
 from tpucc.machines.v2.links import all_reduce, core_bandwidth
 from tpucc.machines.v2.places import Engine, Flag, Place, flag_rows
 from tpucc.machines.v2.sentences import averages, computes, loads, multiplies, pushes, reduces, shifts, stores, turns
@@ -189,6 +189,8 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             flag_rows(Flag.CLEAR),
             reads=Place.A | Place.OLD,
             writes=Place.Y,
+            by_rows=True,
+            copied=moved_lanes,
             compute=shifted,
         ),
         Spec(
