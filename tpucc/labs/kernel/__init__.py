@@ -22,7 +22,8 @@ from tpucc.labs.kernel.kernels import Block, Kernel, Rules, Values, rules
 from tpucc.labs.lab import MATERIAL, Outcome, Submission, Test, Wrong, declared, filled, judging_seed, words_of
 from tpucc.labs.listings import not_plain
 from tpucc.labs.solutions import is_archive, recorded
-from tpucc.labs.timelines import characters_svg, units_text
+from tpucc.labs.timelines import units_text
+from tpucc.see.charts.units import units_svg
 from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import Timeline, time_program
 
@@ -57,7 +58,7 @@ class Done:
     def pictures(self, least: float = 0) -> dict[str, Any]:
         """The units' time, in characters and as a picture, and how long `least` cycles are."""
         drawing = units_text(self.program, self.time, "all points", round(least))
-        return {"drawing": drawing, "picture": partial(characters_svg, self.program.name, drawing)}
+        return {"drawing": drawing, "picture": partial(units_svg, self.program, self.time)}
 
 
 @recorded

@@ -113,7 +113,7 @@ class Kernel:
     def directives(self) -> str:
         """What a listing says of HBM."""
         lines = [f".memory {block.name} {block.kind} start={block.start} rows={block.rows}" for block in self.blocks]
-        return "\n".join([f".target {TARGET}", f'.layer {self.name} program made_by="lab"', *lines]) + "\n"
+        return "\n".join([f".target {TARGET}", f'.layer {self.name} {self.name} made_by="lab"', *lines]) + "\n"
 
     @property
     def stays(self) -> str:
