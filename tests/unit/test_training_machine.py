@@ -379,6 +379,7 @@ BREAKS: dict[str, tuple[str, Edit]] = {
     "a missing wait": ("V0801", lambda p: without(p, places(p, Opcode.SYNCHRONIZE)[0])),
     "rows that nothing wrote": ("V0401", lambda p: without(p, places(p, Opcode.LOAD)[0])),
     "a turn in place": ("V0703", _turned_in_place),
+    "no instructions": ("V1001", lambda p: replace(p, instructions=p.instructions[:0], layer_of=p.layer_of[:0], residents=())),
 }  # fmt: skip
 
 
